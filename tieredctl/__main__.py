@@ -1,0 +1,5 @@
+"""`python -m tieredctl`."""
+
+from tieredctl.cli.main import main
+
+main()

@@ -1,0 +1,106 @@
+"""The one error base of tieredctl, and the one table that gives an error its exit code and hint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the process tells its caller. Scripts rely on these numbers."""
+
+    CLEAN = 0
+    FAILURE = 1
+    USAGE = 2
+    FINDINGS = 3
+    CORRUPTION = 4
+    INCOMPLETE = 5
+    LOCKED = 11
+    INTERRUPTED = 130
+
+
+# From harmless to worst: where several apply, the one furthest right is the process's.
+_RISING_GRAVITY = (
+    ExitCode.CLEAN,
+    ExitCode.FINDINGS,
+    ExitCode.INCOMPLETE,
+    ExitCode.CORRUPTION,
+    ExitCode.LOCKED,
+    ExitCode.USAGE,
+    ExitCode.FAILURE,
+    ExitCode.INTERRUPTED,
+)
+
+
+def worst(*codes: ExitCode) -> ExitCode:
+    """The gravest of several exit codes; clean when there is none."""
+    return max(codes, key=_RISING_GRAVITY.index, default=ExitCode.CLEAN)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """A row of the error table: stable code, exit code, and what the user can do next."""
+
+    code: str
+    exit_code: ExitCode
+    hint: str
+
+
+_TABLE = (
+    ErrorKind("usage", ExitCode.USAGE, "Run the command with --help to see its options."),
+    ErrorKind("no-source", ExitCode.USAGE, "Give one of --log-dir, --bootstrap-server or --export."),
+    ErrorKind("no-store", ExitCode.USAGE, "Give --store, for example --store file:/var/lib/tiered/kafka-tiered-storage."),
+    ErrorKind("ambiguous-topic", ExitCode.USAGE, "Choose one with --topic-id."),
+    ErrorKind("unknown-topic", ExitCode.USAGE, "List what the metadata knows with `tieredctl metadata segments`."),
+    ErrorKind("unknown-segment", ExitCode.USAGE, "List segments with `tieredctl metadata segments --all`."),
+    ErrorKind("path-missing", ExitCode.USAGE, "Check the path for a typing error, or the mount for being there."),
+    ErrorKind("path-forbidden", ExitCode.FAILURE, "Run as a user that may read it, such as the broker's own."),
+    ErrorKind(
+        "not-a-log-dir",
+        ExitCode.USAGE,
+        "Give a broker's log directory: the folder that holds __remote_log_metadata-0 and its siblings.",
+    ),
+    ErrorKind("unreadable", ExitCode.FAILURE, "Look at the file with `tieredctl store inspect`."),
+    ErrorKind("undecodable", ExitCode.CORRUPTION, "Look at the file with `tieredctl store inspect`, or restore it from a replica."),
+    ErrorKind("unwritable", ExitCode.FAILURE, "Check that the folder exists, may be written to, and has room."),
+    ErrorKind("broker-unreachable", ExitCode.FAILURE, "Check host, port and firewall; TLS and SASL go in --command-config."),
+    ErrorKind("broker-refused", ExitCode.FAILURE, "Check the user, password and mechanism in --command-config."),
+    ErrorKind("no-metadata-topic", ExitCode.USAGE, "Is tiered storage enabled (remote.log.storage.system.enable=true) on this cluster?"),
+    ErrorKind("missing-extra", ExitCode.FAILURE, "Install the package that is named."),
+    ErrorKind("unknown-layout", ExitCode.USAGE, "Install the layout's plugin, or name one of those installed."),
+    ErrorKind("store-unreachable", ExitCode.FAILURE, "Check the store's URL, endpoint and credentials."),
+    ErrorKind("object-missing", ExitCode.FAILURE, "List what is there with `tieredctl remote ls`."),
+    ErrorKind("spark-failed", ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),
+    ErrorKind("interrupted", ExitCode.INTERRUPTED, "Run it again: nothing was changed."),
+)
+
+ERROR_KINDS = {kind.code: kind for kind in _TABLE}
+
+
+class TieredctlError(Exception):
+    """A failure with a name: one sentence for people, a code for scripts, an exit code for the shell.
+
+    `code` must be in `ERROR_KINDS`; `hint` overrides the table's where the place knows better.
+    """
+
+    def __init__(self, code: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.kind = ERROR_KINDS[code]
+        self.message = message
+        self.hint = hint if hint is not None else self.kind.hint
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return self.kind.exit_code
+
+
+class DecodeError(TieredctlError):
+    """Bytes that are not what their format says. `position` counts bytes from the start of the input."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__("undecodable", f"{message} at byte {position}")
+        self.reason = message
+        self.position = position
+
+    def __reduce__(self) -> tuple[type[DecodeError], tuple[str, int]]:
+        return DecodeError, (self.reason, self.position)

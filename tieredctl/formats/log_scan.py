@@ -1,0 +1,252 @@
+"""Walks a `.log` file that arrives in pieces, and goes on behind damage.
+
+How batches are checked and kept is the `BatchChecker`'s affair: one at a time here, or as columns
+(`batch_columns.py`), which is faster once a log is large.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from crc32c import crc32c
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.record_batches import (
+    BATCH_HEADER,
+    CRC_FROM,
+    HEADER_BYTES,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    SHORTEST_LENGTH,
+    BatchHeader,
+    crc_matches,
+    read_batch_header,
+)
+
+LARGEST_BATCH = 1 << 28
+"""A batch that claims more bytes than this is taken for damaged (Kafka's default limit is 1 MiB)."""
+
+_header_layout = struct.Struct(BATCH_HEADER.fixed_format)
+_length_at = struct.Struct(">i").unpack_from
+_MAGIC_BYTE = bytes((MAGIC,))
+_KNOWN_ATTRIBUTES = 0x7F
+
+Headers = TypeVar("Headers")
+SomeHeaders = TypeVar("SomeHeaders", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock(Generic[Headers]):
+    """Sound batches, one behind the other. `buffer[0]` lies at `file_position` in the file."""
+
+    buffer: bytes
+    file_position: int
+    positions: Sequence[int]
+    """Where each batch begins in `buffer`."""
+    headers: Headers
+    """One a position, in the checker's own shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A stretch that holds no sound batch: file positions from `position` up to, not including, `end`."""
+
+    position: int
+    end: int
+    reason: str
+    header: BatchHeader | None
+    """What the damaged batch says of itself, where there is enough of it."""
+    torn: bool = False
+    """True for a last batch of which the end was never written: normal in a log that is being appended to."""
+
+
+class BatchChecker(Protocol[SomeHeaders]):
+    """Checks magic and CRC of batches that lie wholly in a buffer."""
+
+    def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[SomeHeaders, int]:
+        """Headers of the batches at `positions` up to the first that is not sound, and how many those are.
+        Each batch ends where the next begins, the last at `end`."""
+        ...
+
+
+class OneByOne:
+    """Checks batches one at a time: for small logs, where importing numpy would take longer than the reading."""
+
+    def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[list[BatchHeader], int]:
+        headers: list[BatchHeader] = []
+        for position in positions:
+            header = _sound_header(buffer, position, end)
+            if header is None:
+                break
+            headers.append(header)
+        return headers, len(headers)
+
+
+def scan_log(
+    chunks: Iterable[bytes], size: int, checker: BatchChecker[Headers]
+) -> Iterator[LogBlock[Headers] | Damage]:
+    """Sound batches and damage of a log of `size` bytes, in the order of the file.
+
+    Memory follows the length of the chunks and the largest batch, not the log.
+    """
+    pending = _Pending(iter(chunks), size)
+    while True:
+        positions, stop = _chain(pending)
+        headers, sound = checker.check(pending.buffer, positions, stop)
+        whole = sound == len(positions)
+        if sound:
+            yield LogBlock(pending.buffer, pending.base, positions[:sound], headers)
+        pending.start = stop if whole else positions[sound]
+        if whole and pending.needs_more() and pending.more():
+            continue
+        if not pending.left:
+            return
+        yield _pass_over(pending)
+
+
+class _Pending:
+    """What was read of the log: `buffer[0]` lies at `base` in the file, and `buffer[start:]` is not given out yet."""
+
+    def __init__(self, chunks: Iterator[bytes], size: int) -> None:
+        self._chunks = chunks
+        self.size = size
+        self.buffer = b""
+        self.base = 0
+        self.start = 0
+
+    @property
+    def position(self) -> int:
+        """Where in the file the part that is not given out begins."""
+        return self.base + self.start
+
+    @property
+    def left(self) -> int:
+        """Bytes of the buffer that are not given out."""
+        return len(self.buffer) - self.start
+
+    def more(self) -> bool:
+        """Reads another chunk; what was given out goes. False at the end of the log."""
+        chunk = next(self._chunks, b"")
+        if chunk:
+            self.buffer = self.buffer[self.start :] + chunk
+            self.base += self.start
+            self.start = 0
+        return bool(chunk)
+
+    def ensure(self, end: int) -> bool:
+        """Reads on until the buffer reaches file position `end`; false where the file does not."""
+        while self.base + len(self.buffer) < end:
+            if not self.more():
+                return False
+        return True
+
+    def pass_to(self, position: int) -> None:
+        """Gives up everything before a file position."""
+        self.start = min(position - self.base, len(self.buffer))
+
+    def needs_more(self) -> bool:
+        """Whether the batch at the beginning is possible, and just not here yet."""
+        if self.left < LOG_OVERHEAD:
+            return True
+        length = _length_at(self.buffer, self.start + LENGTH_AT)[0]
+        return _possible(length, self.size - self.position) and length + LOG_OVERHEAD > self.left
+
+
+def _chain(pending: _Pending) -> tuple[list[int], int]:
+    """Where batches begin in the buffer by their lengths alone, and where the first begins that is impossible or not
+    all here."""
+    positions: list[int] = []
+    append, buffer = positions.append, pending.buffer
+    position, end = pending.start, len(buffer)
+    last_start = end - HEADER_BYTES
+    while position <= last_start:
+        length = _length_at(buffer, position + LENGTH_AT)[0]
+        following = position + length + LOG_OVERHEAD
+        if following > end or length < SHORTEST_LENGTH or length > LARGEST_BATCH:
+            break
+        append(position)
+        position = following
+    return positions, position
+
+
+def _possible(length: int, left: int) -> bool:
+    return SHORTEST_LENGTH <= length <= min(left - LOG_OVERHEAD, LARGEST_BATCH)
+
+
+def _sound_header(buffer: bytes, position: int, end: int) -> BatchHeader | None:
+    try:
+        header = read_batch_header(buffer, position, end)
+    except DecodeError:
+        return None
+    return header if position + header.size <= end and crc_matches(buffer, position, header) else None
+
+
+def _pass_over(pending: _Pending) -> Damage:
+    """The damage at the beginning of what is pending, which afterwards begins behind it."""
+    position, left = pending.position, pending.size - pending.position
+    rest = memoryview(pending.buffer)[pending.start :]
+    header = _any_header(bytes(rest[:HEADER_BYTES]))
+    if header and _possible(header.batch_length, left):
+        reason = f"magic {header.magic} is not {MAGIC}" if header.magic != MAGIC else "CRC-32C does not match"
+        if _continues(pending, position + header.size):
+            pending.pass_to(position + header.size)
+        else:
+            _seek_sound(pending, position + 1)
+        return Damage(position, pending.position, reason, header)
+    _seek_sound(pending, position + 1)
+    torn = not pending.left
+    if torn and header and len(rest) == left and crc32c(rest[CRC_FROM:]) == header.crc:
+        torn = False  # the batch is all there: it is its length that is wrong
+    reason = f"batch length {header.batch_length} is impossible" if header else "no batch header"
+    return Damage(position, pending.position, "the last batch is not all there" if torn else reason, header, torn)
+
+
+def _any_header(head: bytes) -> BatchHeader | None:
+    if len(head) < HEADER_BYTES or not any(head):
+        return None
+    return BatchHeader._make(_header_layout.unpack(head))
+
+
+def _continues(pending: _Pending, position: int) -> bool:
+    """Whether the log ends, or a sound batch begins, at a file position."""
+    if position == pending.size:
+        return pending.ensure(position)
+    return _is_sound(pending, position)
+
+
+def _is_sound(pending: _Pending, position: int) -> bool:
+    if not pending.ensure(position + HEADER_BYTES):
+        return False
+    at = position - pending.base
+    header = _any_header(pending.buffer[at : at + HEADER_BYTES])
+    if header is None or not _possible(header.batch_length, pending.size - position):
+        return False
+    if header.attributes & ~_KNOWN_ATTRIBUTES or header.last_offset_delta < 0 or header.records_count < 0:
+        return False
+    if not pending.ensure(position + header.size):
+        return False
+    return _sound_header(pending.buffer, position - pending.base, len(pending.buffer)) is not None
+
+
+def _seek_sound(pending: _Pending, position: int) -> None:
+    """Gives up what is pending up to the first sound batch at or behind a file position, or all of it."""
+    while True:
+        found = pending.buffer.find(_MAGIC_BYTE, position - pending.base + MAGIC_AT)
+        if found >= 0:
+            position = pending.base + found - MAGIC_AT
+            if _is_sound(pending, position):
+                pending.pass_to(position)
+                return
+            position += 1
+            pending.pass_to(position)
+        else:
+            position = max(position, pending.base + len(pending.buffer) - MAGIC_AT)
+            pending.pass_to(position)
+            if not pending.more():
+                pending.pass_to(pending.size)
+                return

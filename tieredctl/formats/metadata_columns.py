@@ -1,0 +1,145 @@
+"""Metadata events as columns: the bulk counterpart of `metadata_records.py`, from the same schemas."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tieredctl.formats.columns import NULL, ColumnReader, Columns, Lists, Spans
+from tieredctl.formats.metadata_schemas import (
+    FRAME_VERSION,
+    KAFKA_SCHEMAS,
+    KAFKA_SCHEMAS_BEFORE_3_6,
+    MESSAGE_VERSION,
+    PARTITION_DELETE,
+    SEGMENT_METADATA,
+    SEGMENT_METADATA_UPDATE,
+)
+from tieredctl.formats.windows import Bytes, Flags, Ints, rows_at
+from tieredctl.model.events import RecordForm, RemoteLogSegmentState, RemotePartitionDeleteState
+from tieredctl.model.ids import TopicIdPartition, uuid_text
+
+_HEADER_BYTES = 3
+_TOPIC_KINDS = (SEGMENT_METADATA, SEGMENT_METADATA_UPDATE, PARTITION_DELETE)
+_READERS = {
+    form: {api_key: ColumnReader(schemas[api_key]) for api_key in _TOPIC_KINDS}
+    for form, schemas in (
+        (RecordForm.KAFKA, KAFKA_SCHEMAS),
+        (RecordForm.KAFKA_BEFORE_3_6, KAFKA_SCHEMAS_BEFORE_3_6),
+    )
+}
+_HIGHEST_STATE = {
+    SEGMENT_METADATA: ("RemoteLogSegmentState", max(RemoteLogSegmentState)),
+    SEGMENT_METADATA_UPDATE: ("RemoteLogSegmentState", max(RemoteLogSegmentState)),
+    PARTITION_DELETE: ("RemotePartitionDeleteState", max(RemotePartitionDeleteState)),
+}
+
+
+_TOPIC_PATH = {
+    SEGMENT_METADATA: "RemoteLogSegmentId.TopicIdPartition",
+    SEGMENT_METADATA_UPDATE: "RemoteLogSegmentId.TopicIdPartition",
+    PARTITION_DELETE: "TopicIdPartition",
+}
+_BEHIND_NAME = struct.Struct(">16si")
+
+
+@dataclass(frozen=True, slots=True)
+class EventGroup:
+    """Events of one kind and form. `rows` says which values they were; `columns` has a row for each.
+
+    `partitions` holds each user partition once, and `partition_index` which of them an event is about.
+    """
+
+    api_key: int
+    form: RecordForm
+    rows: Ints
+    columns: Columns
+    partitions: list[TopicIdPartition]
+    partition_index: Ints
+
+
+def decode_columns(data: Bytes, starts: Ints, ends: Ints) -> tuple[list[EventGroup], Ints]:
+    """The events of many values, and which values are left to `metadata_records.decode_event`: those in the KIP's
+    form, with unknown tagged fields, with unordered epochs, or undecodable. A value is there where starts is not -1.
+    """
+    groups = []
+    left = np.ones(len(starts), np.bool_)
+    heads = rows_at(data, starts, _HEADER_BYTES)
+    framed = (starts != NULL) & (ends - starts > _HEADER_BYTES)
+    framed &= (heads[:, 0] == FRAME_VERSION) & (heads[:, 2] == MESSAGE_VERSION)
+    for api_key in _TOPIC_KINDS:
+        rows = np.flatnonzero(framed & (heads[:, 1] == api_key))
+        for form, readers in _READERS.items():
+            columns, read = readers[api_key].read(data, starts[rows] + _HEADER_BYTES, ends[rows])
+            read &= _sensible(api_key, columns)
+            group = _group(data, api_key, form, rows, columns, read)
+            if group is not None:
+                groups.append(group)
+                left[group.rows] = False
+            rows = rows[left[rows]]
+            if not len(rows):
+                break
+    return groups, np.flatnonzero(left)
+
+
+def _group(
+    data: Bytes, api_key: int, form: RecordForm, rows: Ints, columns: Columns, read: Flags
+) -> EventGroup | None:
+    """The rows that were read; None where there are none, or where a topic's name is not text."""
+    if not read.all():
+        rows = rows[read]
+        columns = {path: _kept(column, read) for path, column in columns.items()}
+    if not len(rows):
+        return None
+    name: Spans = columns[_TOPIC_PATH[api_key] + ".Name"]
+    keys = binary_array(data, name.starts, name.ends + _BEHIND_NAME.size).dictionary_encode()
+    try:
+        partitions = [_topic_id_partition(key) for key in keys.dictionary.to_pylist()]
+    except UnicodeDecodeError:
+        return None
+    return EventGroup(api_key, form, rows, columns, partitions, keys.indices.to_numpy())
+
+
+def _topic_id_partition(key: bytes) -> TopicIdPartition:
+    topic_id, partition = _BEHIND_NAME.unpack_from(key, len(key) - _BEHIND_NAME.size)
+    return TopicIdPartition(uuid_text(topic_id), key[: -_BEHIND_NAME.size].decode("utf-8"), partition)
+
+
+def _kept(column: np.ndarray[Any, Any] | Spans | Lists, keep: Flags) -> np.ndarray[Any, Any] | Spans | Lists:
+    if isinstance(column, Spans):
+        return Spans(column.starts[keep], column.ends[keep])
+    if isinstance(column, Lists):
+        counts = np.diff(column.bounds)
+        kept = np.repeat(keep, counts)
+        elements = {name: values[kept] for name, values in column.elements.items()}
+        return Lists(np.concatenate([[0], np.cumsum(counts[keep])]), elements)
+    return column[keep]
+
+
+def binary_array(data: Bytes, starts: Ints, ends: Ints) -> pa.BinaryArray:
+    """Spans of a buffer that rise and do not overlap, as one Arrow array."""
+    edges = np.empty(2 * len(starts) + 1, np.int32)
+    edges[0], edges[1::2], edges[2::2] = 0, starts, ends
+    covering = pa.BinaryArray.from_buffers(
+        pa.binary(), 2 * len(starts), [None, pa.py_buffer(edges), pa.py_buffer(data)]
+    )
+    return covering.take(pa.array(np.arange(1, 2 * len(starts), 2)))
+
+
+def _sensible(api_key: int, columns: Columns) -> Flags:
+    """Which rows pass what the constructors of Kafka's classes demand."""
+    name, highest = _HIGHEST_STATE[api_key]
+    sensible: Flags = (columns[name] >= 0) & (columns[name] <= highest)
+    if api_key == SEGMENT_METADATA:
+        epochs = columns["SegmentLeaderEpochs"]
+        sensible &= (columns["StartOffset"] >= 0) & (columns["EndOffset"] >= columns["StartOffset"])
+        sensible &= np.diff(epochs.bounds) > 0
+        values = epochs.elements["LeaderEpoch"].astype(np.int64)
+        falls = np.flatnonzero(np.diff(values) <= 0) + 1
+        owners = np.searchsorted(epochs.bounds, falls, side="right") - 1
+        sensible[owners[epochs.bounds[owners] != falls]] = False
+    return sensible

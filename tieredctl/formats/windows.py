@@ -1,0 +1,58 @@
+"""Gathers short runs of bytes at many places of a buffer at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+def windows(data: Bytes, width: int) -> Bytes:
+    """A view whose row i is `data[i:i + width]`; it has no row that would reach beyond the data."""
+    rows = max(len(data) - width + 1, 0)
+    return as_strided(data, shape=(rows, width), strides=(1, 1))
+
+
+def rows_at(data: Bytes, positions: Ints, width: int) -> Bytes:
+    """A copy of `width` bytes at each position. Positions beyond the data give other bytes: check them apart."""
+    if len(data) < width:
+        data = np.concatenate([data, np.zeros(width - len(data), np.uint8)])
+    view = windows(data, width)
+    return view[np.clip(positions, 0, len(view) - 1)]
+
+
+def structs_at(data: Bytes, positions: Ints, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A struct of fixed width at each position, as one structured array."""
+    return rows_at(data, positions, dtype.itemsize).view(dtype)[:, 0]
+
+
+def unsigned_varints_at(data: Bytes, positions: Ints) -> tuple[Ints, Ints, Flags]:
+    """Unsigned varints: their values, the positions behind them, and which ended within ten bytes."""
+    if not len(data):
+        return np.zeros_like(positions), positions, np.zeros(len(positions), np.bool_)
+    last = len(data) - 1
+    first = data[np.clip(positions, 0, last)]
+    values = (first & 0x7F).astype(np.int64)
+    behind = positions + 1
+    going_on = np.flatnonzero(first >= 0x80)
+    shift = 7
+    while len(going_on) and shift < 64:
+        byte = data[np.clip(behind[going_on], 0, last)]
+        values[going_on] |= (byte & 0x7F).astype(np.int64) << shift
+        behind[going_on] += 1
+        going_on = going_on[byte >= 0x80]
+        shift += 7
+    ended = np.ones(len(positions), np.bool_)
+    ended[going_on] = False
+    return values, behind, ended
+
+
+def zigzag(values: Ints) -> Ints:
+    """The signed numbers that zigzag-encoded varints stand for."""
+    return (values >> 1) & np.int64(0x7FFFFFFFFFFFFFFF) ^ -(values & 1)

@@ -1,0 +1,158 @@
+"""`__remote_log_metadata` out of brokers' log directories: a `MetadataSource` that needs no broker."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import groupby
+from pathlib import Path
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.checkpoints import read_offset_checkpoint
+from tieredctl.kafka.partition_log import PartitionLog, passed_over
+from tieredctl.kafka.source import METADATA_TOPIC, MetadataRecord, RecordChunk, chunk_of
+from tieredctl.model.findings import Finding
+
+_PARTITION_FOLDER = re.compile(rf"^{METADATA_TOPIC}-(\d+)$")
+_PASSING_FOLDER = re.compile(rf"^{METADATA_TOPIC}-(\d+)\.[0-9a-f]{{32}}-(future|stray|delete)$")
+_WHY_PASSED_OVER = {
+    "future": "Kafka is moving this replica to another disk",
+    "stray": "this broker no longer owns the replica",
+    "delete": "Kafka is deleting this replica",
+}
+_LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+_MERGED_RECORDS = 10_000
+
+
+class LogDirectories:
+    """One or more brokers' log directories. The same partition in several of them is replicas of one log."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """Raises TieredctlError where a folder is missing, may not be read, or holds no metadata partition."""
+        self._folders = list(folders)
+        self._replicas: dict[int, list[PartitionLog]] = {}
+        self._findings: list[Finding] = []
+        self._end_offsets: dict[int, int] = {}
+        for folder in self._folders:
+            self._add(folder)
+        if not self._replicas:
+            names = ", ".join(str(folder) for folder in self._folders)
+            raise TieredctlError("not-a-log-dir", f"No {METADATA_TOPIC} partition is in {names}.")
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "kind": "log-dir",
+            "logDirs": [str(folder) for folder in self._folders],
+            "metadataPartitions": len(self._replicas),
+            "endOffsets": {str(partition): end for partition, end in sorted(self._end_offsets.items())},
+        }
+
+    def metadata_partitions(self) -> list[int]:
+        return sorted(self._replicas)
+
+    def findings(self) -> list[Finding]:
+        found = list(self._findings)
+        for partition in self.metadata_partitions():
+            replicas = self._replicas[partition]
+            found += (finding for replica in replicas for finding in replica.findings())
+            start = min(replica.start_offset for replica in replicas)
+            if start > 0:
+                found.append(_truncated(partition, start))
+        return found
+
+    def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
+        replicas = self._replicas.get(metadata_partition, [])
+        chunks = replicas[0].chunks() if len(replicas) == 1 else _merged(metadata_partition, replicas)
+        end = min((replica.start_offset for replica in replicas), default=0)
+        for chunk in chunks:
+            if len(chunk):
+                end = max(end, int(chunk.offsets[-1]) + 1)
+            self._end_offsets[metadata_partition] = end
+            yield chunk
+        self._end_offsets[metadata_partition] = end
+
+    def _add(self, folder: Path) -> None:
+        log_start_offsets = _log_start_offsets(folder)
+        for name in _names(folder):
+            path = folder / name
+            if match := _PARTITION_FOLDER.match(name):
+                partition = int(match[1])
+                start = log_start_offsets.get(partition, 0)
+                try:
+                    replica = PartitionLog(path, partition, start)
+                except OSError as error:
+                    raise _unreadable(path, error) from None
+                self._replicas.setdefault(partition, []).append(replica)
+            elif match := _PASSING_FOLDER.match(name):
+                self._findings.append(passed_over(path, _WHY_PASSED_OVER[match[2]]))
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError as error:
+        raise _unreadable(folder, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> TieredctlError:
+    if isinstance(error, FileNotFoundError):
+        return TieredctlError("path-missing", f"There is no {path}.")
+    if isinstance(error, NotADirectoryError):
+        return TieredctlError("not-a-log-dir", f"{path} is a file, not a broker's log directory.")
+    if isinstance(error, PermissionError):
+        return TieredctlError("path-forbidden", f"{path} may not be read.")
+    return TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.")
+
+
+def _log_start_offsets(folder: Path) -> dict[int, int]:
+    """What the broker's checkpoint says of the metadata topic. Without a usable one, logs begin at their first file."""
+    try:
+        entries = read_offset_checkpoint((folder / _LOG_START_CHECKPOINT).read_bytes())
+    except (OSError, DecodeError):
+        return {}
+    return {entry.partition: entry.offset for entry in entries if entry.topic == METADATA_TOPIC}
+
+
+def _truncated(partition: int, start: int) -> Finding:
+    return Finding(
+        "metadata-truncated",
+        f"{METADATA_TOPIC}-{partition}",
+        f"the log begins at offset {start}: events below it are lost, and what they said is unknown",
+        {"metadataPartition": partition, "logStartOffset": start},
+    )
+
+
+def _merged(partition: int, replicas: Sequence[PartitionLog]) -> Iterator[RecordChunk]:
+    """The union of replicas by offset; different bytes at one offset are a finding."""
+    findings: list[Finding] = []
+
+    def records(replica: PartitionLog) -> Iterator[tuple[MetadataRecord, Path]]:
+        for chunk in replica.chunks():
+            findings.extend(chunk.findings)
+            yield from ((record, replica.folder) for record in chunk.records())
+
+    rows: list[MetadataRecord] = []
+    by_offset = groupby(merge(*map(records, replicas), key=_offset), _offset)
+    for offset, copies in by_offset:
+        (first, folder), *others = copies
+        rows.append(first)
+        findings += (_conflict(partition, offset, folder, path) for other, path in others if other.value != first.value)
+        if len(rows) >= _MERGED_RECORDS:
+            yield chunk_of(rows, findings)
+            rows, findings[:] = [], []
+    yield chunk_of(rows, findings)
+
+
+def _offset(row: tuple[MetadataRecord, Path]) -> int:
+    return row[0].offset
+
+
+def _conflict(partition: int, offset: int, one: Path, other: Path) -> Finding:
+    return Finding(
+        "metadata-conflict",
+        f"{METADATA_TOPIC}-{partition}@{offset}",
+        f"{one} and {other} hold different bytes at offset {offset}; the first was believed",
+        {"metadataPartition": partition, "metadataOffset": offset, "file": str(other), "otherFile": str(one)},
+    )

@@ -1,0 +1,147 @@
+"""Reads one replica of one metadata partition from its folder in a broker's log directory, the broker up or down."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.log_scan import Damage, LogBlock, OneByOne, scan_log
+from tieredctl.formats.record_batches import LOG_OVERHEAD, BatchHeader, read_records
+from tieredctl.kafka.source import MetadataRecord, RecordChunk, chunk_of
+from tieredctl.model.findings import Finding
+
+COLUMNS_FROM = 1 << 20
+"""Bytes from which on a file is read as columns: below, importing numpy costs more than it saves."""
+_CHUNK_BYTES = 1 << 22
+_SEGMENT_FILE = re.compile(r"^(\d{20})\.log$")
+_PASSING_FILE = re.compile(r"^\d{20}\.log\.(deleted|swap|cleaned)$")
+
+
+class PartitionLog:
+    """A replica's segment files, as they are when this is made. Every file is read up to the size it then has."""
+
+    def __init__(self, folder: Path, metadata_partition: int, log_start_offset: int = 0) -> None:
+        """`log_start_offset` is what the broker's checkpoint says, below which records are gone for consumers."""
+        self.folder = folder
+        self.metadata_partition = metadata_partition
+        self._log_start_offset = log_start_offset
+        self._files: list[tuple[int, Path, int]] = []
+        self._passed_over: list[Path] = []
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            if match := _SEGMENT_FILE.match(entry.name):
+                self._files.append((int(match[1]), Path(entry.path), entry.stat().st_size))
+            elif _PASSING_FILE.match(entry.name):
+                self._passed_over.append(Path(entry.path))
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that this replica can still hold."""
+        return max(self._log_start_offset, self._files[0][0] if self._files else 0)
+
+    def findings(self) -> list[Finding]:
+        return [passed_over(path, "Kafka is deleting or replacing this file") for path in self._passed_over]
+
+    def chunks(self) -> Iterator[RecordChunk]:
+        """Records by rising offset, with what is damaged as findings."""
+        last_offset = self.start_offset - 1
+        for index, (_, path, size) in enumerate(self._files):
+            appended_to = index == len(self._files) - 1
+            for chunk in self._file_chunks(path, size, appended_to):
+                self._demand_order(chunk, last_offset, path)
+                if len(chunk):
+                    last_offset = max(last_offset, int(chunk.offsets[-1]))
+                yield chunk
+
+    def _file_chunks(self, path: Path, size: int, appended_to: bool) -> Iterator[RecordChunk]:
+        with path.open("rb") as file:
+            pieces = _pieces(file.fileno(), size)
+            parts = self._column_chunks(pieces, size, path) if size >= COLUMNS_FROM else self._row_chunks(pieces, size, path)
+            for part in parts:
+                if isinstance(part, RecordChunk):
+                    yield part
+                elif not (part.torn and appended_to):
+                    yield chunk_of((), [self._corrupt(path, part.position, part.header, part.reason)])
+
+    def _row_chunks(self, pieces: Iterator[bytes], size: int, path: Path) -> Iterator[RecordChunk | Damage]:
+        for part in scan_log(pieces, size, OneByOne()):
+            yield part if isinstance(part, Damage) else self._row_chunk(part, part.headers, path)
+
+    def _column_chunks(self, pieces: Iterator[bytes], size: int, path: Path) -> Iterator[RecordChunk | Damage]:
+        from tieredctl.formats.batch_columns import AsColumns
+        from tieredctl.formats.record_columns import record_values
+
+        for part in scan_log(pieces, size, AsColumns()):
+            if isinstance(part, Damage):
+                yield part
+                continue
+            try:
+                records = record_values(part.buffer, part.positions, part.headers)
+            except DecodeError:
+                end = part.positions[-1] + int(part.headers["batchLength"][-1]) + LOG_OVERHEAD
+                headers, _ = OneByOne().check(part.buffer, part.positions, end)
+                yield self._row_chunk(part, headers, path)
+                continue
+            visible = slice(int(records.offsets.searchsorted(self._log_start_offset)), None)
+            columns = (records.offsets, records.timestamps, records.starts, records.ends)
+            yield RecordChunk(records.buffer, *(column[visible] for column in columns))
+
+    def _row_chunk(self, block: LogBlock[Any], headers: list[BatchHeader], path: Path) -> RecordChunk:
+        records: list[MetadataRecord] = []
+        findings: list[Finding] = []
+        for position, header in zip(block.positions, headers, strict=True):
+            if header.is_control:
+                continue
+            try:
+                found = [(r.offset, r.timestamp, r.value) for r in read_records(block.buffer, position, header)]
+            except DecodeError as error:
+                findings.append(self._corrupt(path, block.file_position + position, header, error.reason))
+                continue
+            records += (MetadataRecord(*row) for row in found if row[0] >= self._log_start_offset)
+        return chunk_of(records, findings)
+
+    def _corrupt(self, path: Path, position: int, header: BatchHeader | None, reason: str) -> Finding:
+        evidence: dict[str, object] = {
+            "metadataPartition": self.metadata_partition,
+            "file": str(path),
+            "position": position,
+        }
+        if header:
+            evidence["offsets"] = [header.base_offset, header.last_offset]
+        return Finding("batch-corrupt", f"{path}@{position}", f"{reason}; the log was read on behind it", evidence)
+
+    def _demand_order(self, chunk: RecordChunk, last_offset: int, path: Path) -> None:
+        offsets = [last_offset, *chunk.offsets[:1], *chunk.offsets[-1:]]
+        if offsets == sorted(offsets) and _rises(chunk.offsets):
+            return
+        evidence = {"metadataPartition": self.metadata_partition, "file": str(path), "offsets": offsets[1:]}
+        message = f"offsets do not rise behind {last_offset}: a batch's base offset was altered"
+        chunk.findings.append(Finding("offsets-out-of-order", str(path), message, evidence))
+
+
+def passed_over(path: Path, why: str) -> Finding:
+    """What is said of a file or folder that is not read on purpose."""
+    return Finding("folder-passed-over", str(path), f"passed over: {why}", {"file": str(path)})
+
+
+def _rises(offsets: Sequence[int]) -> bool:
+    return all(before < after for before, after in pairwise(offsets)) if isinstance(offsets, list) else _column_rises(offsets)
+
+
+def _column_rises(offsets: Any) -> bool:
+    return bool((offsets[1:] > offsets[:-1]).all())
+
+
+def _pieces(descriptor: int, size: int) -> Iterator[bytes]:
+    """The file up to the size that it had, whatever a broker does to it meanwhile."""
+    position = 0
+    while position < size:
+        piece = os.pread(descriptor, min(_CHUNK_BYTES, size - position), position)
+        if not piece:
+            return
+        position += len(piece)
+        yield piece

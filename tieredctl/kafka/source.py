@@ -1,0 +1,86 @@
+"""The seam between where metadata records come from and what is done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from tieredctl.model.findings import Finding
+
+METADATA_TOPIC = "__remote_log_metadata"
+NO_VALUE = -1
+
+
+class MetadataRecord(NamedTuple):
+    """A record of the metadata topic, not decoded. `value` is None for a tombstone, which Kafka never writes."""
+
+    offset: int
+    timestamp_ms: int
+    value: bytes | None
+
+
+@dataclass(slots=True)
+class RecordChunk:
+    """Consecutive records of one metadata partition, as parallel sequences (lists, or numpy arrays on bulk paths).
+
+    The value of record i is `buffer[starts[i]:ends[i]]`; `starts[i]` is NO_VALUE for a tombstone. `findings` is what
+    was wrong with the log between the records before and these.
+    """
+
+    buffer: bytes
+    offsets: Sequence[int]
+    timestamps: Sequence[int]
+    starts: Sequence[int]
+    ends: Sequence[int]
+    findings: list[Finding] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def records(self) -> Iterator[MetadataRecord]:
+        for offset, timestamp, start, end in zip(self.offsets, self.timestamps, self.starts, self.ends, strict=True):
+            value = None if start == NO_VALUE else self.buffer[start:end]
+            yield MetadataRecord(int(offset), int(timestamp), value)
+
+
+def chunk_of(records: Iterable[MetadataRecord], findings: Iterable[Finding] = ()) -> RecordChunk:
+    """A chunk of records that did not come out of one buffer."""
+    chunk = RecordChunk(b"", [], [], [], [], list(findings))
+    starts: list[int] = []
+    ends: list[int] = []
+    rows = list(records)
+    position = 0
+    for record in rows:
+        starts.append(NO_VALUE if record.value is None else position)
+        position += len(record.value or b"")
+        ends.append(position)
+    chunk.buffer = b"".join(record.value or b"" for record in rows)
+    chunk.offsets = [record.offset for record in rows]
+    chunk.timestamps = [record.timestamp_ms for record in rows]
+    chunk.starts, chunk.ends = starts, ends
+    return chunk
+
+
+class MetadataSource(Protocol):
+    """Somewhere that holds `__remote_log_metadata`: a live topic, brokers' log directories, an export.
+
+    All sources give the same records for the same events. Whoever reads a partition reads it whole: its end is fixed
+    when reading begins.
+    """
+
+    def describe(self) -> dict[str, object]:
+        """What this is and how far it was read, for the `source` of a JSON document."""
+        ...
+
+    def metadata_partitions(self) -> list[int]:
+        """The metadata partitions that can be read here, ascending."""
+        ...
+
+    def findings(self) -> list[Finding]:
+        """What was found odd before any record was read."""
+        ...
+
+    def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
+        """A partition's records by rising offset. Streams."""
+        ...

@@ -1,0 +1,122 @@
+"""Findings: what is odd or wrong, as data with a name that scripts match on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from tieredctl.errors import ExitCode, worst
+
+
+class Severity(IntEnum):
+    """How bad a finding is. `critical` means that data is lost, altered or contradicted."""
+
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+    CRITICAL = 3
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """A row of the table of codes. `remedy` is a command that shows more or mends; {segment}, {topic} and
+    {partition} in it are filled from the finding's evidence where that has them."""
+
+    code: str
+    severity: Severity
+    meaning: str
+    remedy: str
+    incomplete: bool = False
+    """True where the finding means that not everything could be looked at."""
+
+
+_HISTORY = "tieredctl metadata history {segmentId} …"
+_READ = "tieredctl store inspect {file}"
+_EPOCHS = "tieredctl metadata epochs {topic}:{partition} …"
+
+_TABLE = (
+    FindingKind("object-missing", Severity.CRITICAL, "an object that the metadata promises is not in the store", _HISTORY),
+    FindingKind("size-mismatch", Severity.CRITICAL, "a segment's log is not as long as the metadata says", _HISTORY),
+    FindingKind("batch-corrupt", Severity.CRITICAL, "a record batch's length, magic or CRC-32C is wrong", "kafka-dump-log --deep-iteration --files {file}"),
+    FindingKind("offsets-out-of-order", Severity.CRITICAL, "a batch's base offset does not rise", "kafka-dump-log --files {file}"),
+    FindingKind("records-outside-segment", Severity.CRITICAL, "a batch holds offsets outside the segment's claim, or the log ends before an index proves", _HISTORY),
+    FindingKind("epoch-mismatch", Severity.ERROR, "a batch's leader epoch contradicts the segment's leader epochs", _EPOCHS),
+    FindingKind("timestamp-beyond-claim", Severity.WARNING, "a batch's timestamp lies beyond maxTimestampMs: retention by time may act too early", _HISTORY),
+    FindingKind("index-damaged", Severity.CRITICAL, "an index does not describe its log", _READ),
+    FindingKind("producer-snapshot-damaged", Severity.ERROR, "a producer snapshot cannot be used", _READ),
+    FindingKind("leader-epoch-checkpoint-damaged", Severity.ERROR, "a leader-epoch checkpoint cannot be used, or contradicts the metadata", _READ),
+    FindingKind("transaction-index-missing", Severity.ERROR, "aborted transactions have no entry: read_committed consumers would see their records", _HISTORY),
+    FindingKind("offset-gap", Severity.CRITICAL, "offsets that no remote segment holds", _EPOCHS),
+    FindingKind("offset-overlap", Severity.INFO, "offsets that more than one segment holds", _EPOCHS),
+    FindingKind("offset-shortfall", Severity.INFO, "a segment ends, or has a hole, before its claimed end: normal after compaction and aborted tails", _HISTORY),
+    FindingKind("local-remote-gap", Severity.CRITICAL, "offsets between the remote end and the local log start are in neither", _EPOCHS),
+    FindingKind("object-unreferenced", Severity.WARNING, "an object that no segment of the metadata explains", "tieredctl orphans scan …"),
+    FindingKind("multipart-debris", Severity.WARNING, "an upload that was never completed", "tieredctl remote multipart …"),
+    FindingKind("event-undecodable", Severity.ERROR, "an event that cannot be decoded: a broker's reader stops there", "tieredctl metadata format --metadata-partition {metadataPartition} …"),
+    FindingKind("event-illegal", Severity.WARNING, "an event that the state machine does not allow, and Kafka drops", _HISTORY),
+    FindingKind("copy-stuck", Severity.WARNING, "a copy that began and never ended", _HISTORY),
+    FindingKind("delete-stuck", Severity.WARNING, "a deletion that began and never ended", _HISTORY),
+    FindingKind("metadata-truncated", Severity.ERROR, "the metadata log starts above offset 0: history is lost", "kafka-configs --alter --add-config retention.ms=-1 --topic __remote_log_metadata", incomplete=True),
+    FindingKind("metadata-conflict", Severity.CRITICAL, "replicas hold different bytes at one metadata offset", "kafka-dump-log --files {file}"),
+    FindingKind("store-disagrees", Severity.ERROR, "a local file of the remote-log store contradicts the metadata", "tieredctl store inspect {file}"),
+    FindingKind("folder-passed-over", Severity.INFO, "a folder or file that Kafka is deleting, moving or has given up", "ls {file}"),
+    FindingKind("unreadable", Severity.ERROR, "something could not be read: the answer is incomplete", "ls -l {file}", incomplete=True),
+)
+
+FINDING_KINDS = {kind.code: kind for kind in _TABLE}
+
+
+class _Blanks(dict[str, object]):
+    def __missing__(self, key: str) -> str:
+        return key.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found. `subject` is what it is about, in a form a person can search for; `evidence` is what proves it,
+    in Kafka's names (JSON values only)."""
+
+    code: str
+    subject: str
+    message: str
+    evidence: Mapping[str, object] = field(default_factory=dict)
+    severity_override: Severity | None = None
+
+    @property
+    def kind(self) -> FindingKind:
+        return FINDING_KINDS[self.code]
+
+    @property
+    def severity(self) -> Severity:
+        return self.kind.severity if self.severity_override is None else self.severity_override
+
+    @property
+    def remedy(self) -> str:
+        return self.kind.remedy.format_map(_Blanks(self.evidence))
+
+    def document(self) -> dict[str, object]:
+        """The finding as every output format shows it."""
+        return {
+            "code": self.code,
+            "severity": self.severity.label,
+            "subject": self.subject,
+            "message": self.message,
+            "evidence": dict(self.evidence),
+            "remedy": self.remedy,
+        }
+
+
+def exit_code_of(findings: Iterable[Finding]) -> ExitCode:
+    """What findings mean to the shell: critical is corruption, error and warning need attention, info is clean."""
+    codes = {ExitCode.CLEAN}
+    for finding in findings:
+        if finding.severity is Severity.CRITICAL:
+            codes.add(ExitCode.CORRUPTION)
+        elif finding.severity is not Severity.INFO:
+            codes.add(ExitCode.INCOMPLETE if finding.kind.incomplete else ExitCode.FINDINGS)
+    return worst(*codes)

@@ -1,0 +1,37 @@
+"""Ids as Kafka writes them."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+
+UUID_BYTES = 16
+UUID_CHARACTERS = 22
+ZERO_UUID = "A" * UUID_CHARACTERS
+
+
+def uuid_text(data: bytes) -> str:
+    """16 bytes as Kafka prints a Uuid: 22 characters of URL-safe base64 without padding."""
+    return urlsafe_b64encode(data)[:UUID_CHARACTERS].decode("ascii")
+
+
+def uuid_bytes(text: str) -> bytes:
+    """The 16 bytes of a Uuid's 22-character text. Raises ValueError for any other text."""
+    if len(text) != UUID_CHARACTERS:
+        raise ValueError(f"not a Kafka Uuid: {text!r}")
+    data = urlsafe_b64decode(text.encode("ascii") + b"==")
+    if len(data) != UUID_BYTES or uuid_text(data) != text:
+        raise ValueError(f"not a Kafka Uuid: {text!r}")
+    return data
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicIdPartition:
+    """A partition of one incarnation of a topic: a recreated topic has another id."""
+
+    topic_id: str
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic_id}:{self.topic}-{self.partition}"

@@ -1,0 +1,87 @@
+"""Reads events out of any metadata source, in order, and keeps what was odd on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.metadata_records import decode_event
+from tieredctl.kafka.source import METADATA_TOPIC, NO_VALUE, MetadataRecord, MetadataSource, RecordChunk, chunk_of
+from tieredctl.model.events import EventRecord
+from tieredctl.model.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """A point in the past: the last metadata offset to believe in each metadata partition (inclusive; a partition
+    that is not named has none), or the last record timestamp in ms (inclusive)."""
+
+    offsets: Mapping[int, int] | None = None
+    timestamp_ms: int | None = None
+
+    def covers(self, metadata_partition: int, record: MetadataRecord) -> bool:
+        if self.offsets is not None and record.offset > self.offsets.get(metadata_partition, -1):
+            return False
+        return self.timestamp_ms is None or record.timestamp_ms <= self.timestamp_ms
+
+
+class EventStream:
+    """The events of some or all metadata partitions, by partition, then offset."""
+
+    def __init__(
+        self, source: MetadataSource, *, metadata_partition: int | None = None, as_of: AsOf | None = None
+    ) -> None:
+        self.source = source
+        self.findings: list[Finding] = source.findings()
+        """Grows while the stream is read."""
+        self._as_of = as_of
+        self._metadata_partitions = (
+            source.metadata_partitions() if metadata_partition is None else [metadata_partition]
+        )
+        if metadata_partition is not None:
+            self.findings = [f for f in self.findings if _concerns(f, metadata_partition)]
+
+    def chunks(self) -> Iterator[tuple[int, RecordChunk]]:
+        """Records that are not decoded yet, each chunk with its metadata partition."""
+        for metadata_partition in self._metadata_partitions:
+            for chunk in self.source.chunks(metadata_partition):
+                self.findings += chunk.findings
+                yield metadata_partition, self._cut(metadata_partition, chunk)
+
+    def records(self) -> Iterator[EventRecord]:
+        """Every event that can be decoded."""
+        for metadata_partition, chunk in self.chunks():
+            yield from self.decode(metadata_partition, chunk, range(len(chunk)))
+
+    def decode(self, metadata_partition: int, chunk: RecordChunk, rows: Sequence[int]) -> Iterator[EventRecord]:
+        """The events of some rows of a chunk; a row that cannot be decoded becomes a finding."""
+        for row in rows:
+            offset, start = int(chunk.offsets[row]), chunk.starts[row]
+            try:
+                if start == NO_VALUE:
+                    raise DecodeError("no value", 0)
+                event = decode_event(chunk.buffer[start : chunk.ends[row]])
+            except DecodeError as error:
+                self.findings.append(_undecodable(metadata_partition, offset, error))
+            else:
+                yield EventRecord(metadata_partition, offset, int(chunk.timestamps[row]), event)
+
+    def _cut(self, metadata_partition: int, chunk: RecordChunk) -> RecordChunk:
+        if self._as_of is None:
+            return chunk
+        as_of = self._as_of
+        return chunk_of(record for record in chunk.records() if as_of.covers(metadata_partition, record))
+
+
+def _concerns(finding: Finding, metadata_partition: int) -> bool:
+    return finding.evidence.get("metadataPartition", metadata_partition) == metadata_partition
+
+
+def _undecodable(metadata_partition: int, offset: int, error: DecodeError) -> Finding:
+    return Finding(
+        "event-undecodable",
+        f"{METADATA_TOPIC}-{metadata_partition}@{offset}",
+        f"{error.message}; a broker's reader of this topic stops here",
+        {"metadataPartition": metadata_partition, "metadataOffset": offset, "position": error.position},
+    )

@@ -1,0 +1,53 @@
+"""Which topics, partitions and segments a command is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.ids import TopicIdPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Filters that must all hold; None holds always."""
+
+    topic: str | None = None
+    topic_id: str | None = None
+    partition: int | None = None
+    segment_id: str | None = None
+
+    def has(self, partition: TopicIdPartition) -> bool:
+        return (
+            self.topic in (None, partition.topic)
+            and self.topic_id in (None, partition.topic_id)
+            and self.partition in (None, partition.partition)
+        )
+
+    def has_segment(self, partition: TopicIdPartition, segment_id: str) -> bool:
+        return self.segment_id in (None, segment_id) and self.has(partition)
+
+
+def one_partition(known: Iterable[TopicIdPartition], selection: Selection) -> TopicIdPartition:
+    """The one partition that a selection of topic and partition means.
+
+    Raises TieredctlError where none is known, or where the topic was recreated and its name means several.
+    """
+    candidates = list(known)
+    found = [partition for partition in candidates if selection.has(partition)]
+    if len(found) > 1:
+        ids = ", ".join(sorted(partition.topic_id for partition in found))
+        raise TieredctlError("ambiguous-topic", f"Topic {selection.topic} was recreated: it has the topic ids {ids}.")
+    if not found:
+        raise TieredctlError("unknown-topic", _why_unknown(candidates, selection))
+    return found[0]
+
+
+def _why_unknown(known: list[TopicIdPartition], selection: Selection) -> str:
+    named = f"{selection.topic}:{selection.partition}"
+    partitions = sorted({tip.partition for tip in known if tip.topic == selection.topic})
+    if partitions:
+        listed = ", ".join(map(str, partitions))
+        return f"The metadata has no event of {named}; of topic {selection.topic} it knows partition {listed}."
+    return f"The metadata has no event of topic {selection.topic}."

@@ -1,0 +1,129 @@
+"""What is known of one partition's remote segments (Kafka's RemoteLogMetadataCache, as of 3.6 and later)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
+from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
+from tieredctl.rlmm.states import segment_may_become
+
+
+class Refusal(Enum):
+    """Why Kafka's cache does not take an event."""
+
+    ILLEGAL_TRANSITION = "the state machine does not allow it: Kafka logs an error and drops it"
+    NOT_A_START = "a segment must begin in COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
+    START_AS_UPDATE = "an update may not say COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
+    UNKNOWN_SEGMENT = "no such segment is known: Kafka logs a warning and drops it"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSegment:
+    """A segment's metadata as of its last event, and which event that was."""
+
+    metadata: RemoteLogSegmentMetadata
+    metadata_partition: int
+    metadata_offset: int
+
+
+class RemoteLogMetadataCache:
+    """Takes a partition's events in order; answers what a broker would answer from them."""
+
+    def __init__(self) -> None:
+        self._segments: dict[str, KnownSegment] = {}
+        self._epochs: dict[int, LeaderEpochState] = {}
+
+    def state_of(self, segment_id: str) -> RemoteLogSegmentState | None:
+        known = self._segments.get(segment_id)
+        return known.metadata.state if known else None
+
+    def add(self, segment: KnownSegment) -> Refusal | None:
+        """A copy that starts (addCopyInProgressSegment). Returns why it is refused, if it is."""
+        metadata = segment.metadata
+        if metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_STARTED:
+            return Refusal.NOT_A_START
+        if not segment_may_become(self.state_of(metadata.segment_id), metadata.state):
+            return Refusal.ILLEGAL_TRANSITION
+        self._segments[metadata.segment_id] = segment
+        for epoch, _, _ in metadata.epoch_ranges():
+            self._epochs.setdefault(epoch, LeaderEpochState()).copy_started(metadata.segment_id)
+        return None
+
+    def update(
+        self, update: RemoteLogSegmentMetadataUpdate, metadata_partition: int, metadata_offset: int
+    ) -> KnownSegment | Refusal:
+        """A known segment's next state (updateRemoteLogSegmentMetadata): the segment as it is now, or why not."""
+        known = self._segments.get(update.segment_id)
+        if known is None:
+            return Refusal.UNKNOWN_SEGMENT
+        if not segment_may_become(known.metadata.state, update.state):
+            return Refusal.ILLEGAL_TRANSITION
+        if update.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
+            return Refusal.START_AS_UPDATE
+        metadata = replace(
+            known.metadata,
+            author=update.author,
+            event_timestamp_ms=update.event_timestamp_ms,
+            state=update.state,
+            custom_metadata=update.custom_metadata,
+        )
+        updated = KnownSegment(metadata, metadata_partition, metadata_offset)
+        self._apply(updated)
+        return updated
+
+    def _apply(self, segment: KnownSegment) -> None:
+        metadata = segment.metadata
+        segment_id, state = metadata.segment_id, metadata.state
+        for epoch, start, end in metadata.epoch_ranges():
+            epoch_state = self._epochs.setdefault(epoch, LeaderEpochState())
+            if state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+                epoch_state.copy_finished(segment_id, start, end)
+            elif state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED:
+                epoch_state.delete_started(segment_id, start)
+            else:
+                epoch_state.delete_finished(segment_id)
+        if state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
+            del self._segments[segment_id]
+        else:
+            self._segments[segment_id] = segment
+
+    def remote_log_segment_metadata(self, epoch: int, offset: int) -> KnownSegment | None:
+        """The segment that serves a fetch of `offset` in leader epoch `epoch`, if any does."""
+        epoch_state = self._epochs.get(epoch)
+        segment_id = epoch_state.floor(offset) if epoch_state else None
+        if segment_id is None:
+            return None
+        known = self._segments[segment_id]
+        last = next(last for e, _, last in known.metadata.epoch_ranges() if e == epoch)
+        return known if offset <= last else None
+
+    def highest_offset_for_epoch(self, epoch: int) -> int | None:
+        """The greatest offset (inclusive) ever copied for an epoch; None where nothing was."""
+        epoch_state = self._epochs.get(epoch)
+        return epoch_state.highest_offset if epoch_state else None
+
+    def list_remote_log_segments(self, epoch: int | None = None) -> list[KnownSegment]:
+        """Every known segment, or those of one epoch: by start offset, then by id."""
+        ids: Iterable[str] = self._segments
+        if epoch is not None:
+            epoch_state = self._epochs.get(epoch)
+            ids = [*epoch_state.referenced, *epoch_state.unreferenced] if epoch_state else ()
+        known = (self._segments[segment_id] for segment_id in ids)
+        return sorted(known, key=lambda segment: (segment.metadata.start_offset, segment.metadata.segment_id))
+
+    def next_segment_with_txn_index(self, epoch: int, offset: int) -> KnownSegment | None:
+        """The first segment from `offset` on, along one epoch, that may have a transaction index."""
+        while (known := self.remote_log_segment_metadata(epoch, offset)) and known.metadata.txn_idx_empty:
+            offset = known.metadata.end_offset + 1
+        return known
+
+    def epochs(self) -> list[int]:
+        """Every leader epoch seen, ascending."""
+        return sorted(self._epochs)
+
+    def is_referenced(self, segment: RemoteLogSegmentMetadata) -> bool:
+        """Whether some look-up can still reach a segment: false for one whose copy another displaced."""
+        return any(segment.segment_id in self._epochs[epoch].referenced for epoch, _ in segment.segment_leader_epochs)

@@ -1,0 +1,125 @@
+"""Replays the metadata topic into per-partition caches (Kafka's ConsumerTask and RemotePartitionMetadataStore).
+
+Unlike a broker, one event that cannot be taken never hides the rest: it becomes a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tieredctl.model.events import (
+    EventRecord,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteMetadata,
+    RemotePartitionDeleteState,
+)
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.rlmm.cache import KnownSegment, Refusal, RemoteLogMetadataCache
+from tieredctl.rlmm.states import partition_may_become
+
+
+class RemotePartitionMetadataStore:
+    """The state of every partition after the events applied so far.
+
+    With `keep_deleted`, segments that reached DELETE_SEGMENT_FINISHED and partitions that reached
+    DELETE_PARTITION_FINISHED are remembered too; without it, memory follows what is still in remote storage.
+    """
+
+    def __init__(self, *, keep_deleted: bool = False) -> None:
+        self.caches: dict[TopicIdPartition, RemoteLogMetadataCache] = {}
+        self.partition_deletes: dict[TopicIdPartition, RemotePartitionDeleteState] = {}
+        self.findings: list[Finding] = []
+        self._deleted: dict[TopicIdPartition, dict[str, KnownSegment]] | None = {} if keep_deleted else None
+
+    def replay(self, records: Iterable[EventRecord]) -> None:
+        for record in records:
+            self.apply(record)
+
+    def apply(self, record: EventRecord) -> None:
+        """One event. What Kafka would refuse is refused, and becomes a finding."""
+        event = record.event
+        if isinstance(event, RemoteLogSegmentMetadata):
+            self._start(event, record)
+        elif isinstance(event, RemoteLogSegmentMetadataUpdate):
+            self._update(event, record)
+        elif isinstance(event, RemotePartitionDeleteMetadata):
+            self._delete_partition(event, record)
+        else:
+            self._note_snapshot_record(record)
+
+    def segments(self) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
+        """Every known segment, by topic, topic id, partition, start offset; those deleted too where they are kept."""
+        partitions = {*self.caches, *(self._deleted or ())}
+        for partition in sorted(partitions, key=lambda tip: (tip.topic, tip.topic_id, tip.partition)):
+            cache = self.caches.get(partition)
+            known = cache.list_remote_log_segments() if cache else []
+            known += (self._deleted or {}).get(partition, {}).values()
+            known.sort(key=lambda segment: (segment.metadata.start_offset, segment.metadata_offset))
+            yield from ((partition, segment) for segment in known)
+
+    def _start(self, metadata: RemoteLogSegmentMetadata, record: EventRecord) -> None:
+        partition = metadata.topic_id_partition
+        cache = self.caches.setdefault(partition, RemoteLogMetadataCache())
+        before = cache.state_of(metadata.segment_id)
+        refusal = cache.add(KnownSegment(metadata, record.metadata_partition, record.metadata_offset))
+        if refusal:
+            self._note(record, metadata.segment_id, before, refusal)
+        elif self._deleted is not None:
+            self._deleted.get(partition, {}).pop(metadata.segment_id, None)
+
+    def _update(self, update: RemoteLogSegmentMetadataUpdate, record: EventRecord) -> None:
+        partition = update.topic_id_partition
+        cache = self.caches.setdefault(partition, RemoteLogMetadataCache())
+        before = cache.state_of(update.segment_id)
+        result = cache.update(update, record.metadata_partition, record.metadata_offset)
+        if isinstance(result, Refusal):
+            self._note(record, update.segment_id, before, result)
+        elif update.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED and self._deleted is not None:
+            self._deleted.setdefault(partition, {})[update.segment_id] = result
+
+    def _delete_partition(self, event: RemotePartitionDeleteMetadata, record: EventRecord) -> None:
+        partition = event.topic_id_partition
+        before = self.partition_deletes.get(partition)
+        if not partition_may_become(before, event.state):
+            self._note(record, str(partition), before, Refusal.ILLEGAL_TRANSITION)
+        # Kafka stores the state without checking the transition, so this does.
+        self.partition_deletes[partition] = event.state
+        if event.state is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED:
+            cache = self.caches.pop(partition, None)
+            if cache and self._deleted is not None:
+                kept = self._deleted.setdefault(partition, {})
+                kept.update((known.metadata.segment_id, known) for known in cache.list_remote_log_segments())
+
+    def _note(
+        self,
+        record: EventRecord,
+        subject: str,
+        before: RemoteLogSegmentState | RemotePartitionDeleteState | None,
+        refusal: Refusal,
+    ) -> None:
+        event = record.event
+        after = event.state.name
+        evidence: dict[str, object] = {
+            "metadataPartition": record.metadata_partition,
+            "metadataOffset": record.metadata_offset,
+            "before": before.name if before is not None else None,
+            "after": after,
+        }
+        if not isinstance(event, RemotePartitionDeleteMetadata):
+            evidence["segmentId"] = event.segment_id
+        said = f"{before.name if before is not None else 'nothing'} to {after}"
+        self.findings.append(Finding("event-illegal", subject, f"{said}: {refusal.value}", evidence))
+
+    def _note_snapshot_record(self, record: EventRecord) -> None:
+        where = {"metadataPartition": record.metadata_partition, "metadataOffset": record.metadata_offset}
+        self.findings.append(
+            Finding(
+                "event-undecodable",
+                f"__remote_log_metadata-{record.metadata_partition}@{record.metadata_offset}",
+                "a snapshot record does not belong in the topic: Kafka's reader of this topic stops here",
+                where,
+            )
+        )
