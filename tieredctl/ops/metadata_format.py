@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from tieredctl.formats.kip_405_text import Kip405Style, kip_405_line
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.kip_405_text import Kip405Property, Kip405Style, kip_405_line
 from tieredctl.formats.metadata_text import KafkaText, kafka_line
 from tieredctl.kafka.source import RecordChunk
 from tieredctl.model.events import EventRecord
@@ -12,6 +13,32 @@ from tieredctl.ops.event_stream import EventStream
 
 COLUMNS_FROM = 4_096
 """Records in a chunk from which on lines are made as columns: below, importing Arrow costs more than it saves."""
+
+
+def kafka_text(kafka_version: str) -> KafkaText:
+    """The text of a release, such as 3.7 or 4.3.1. Raises TieredctlError for what is no release with such a text."""
+    parts = kafka_version.split(".")
+    if len(parts) < 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        hint = "Write it as 3.9 or 4.3.1."
+        raise TieredctlError("usage", f"{kafka_version!r} is not a Kafka version.", hint=hint)
+    release = (int(parts[0]), int(parts[1]))
+    if release < (3, 0):
+        raise TieredctlError("usage", f"Kafka {kafka_version} has no tiered storage; 3.0 was the first.")
+    return KafkaText(custom_metadata=release >= (3, 6), txn_idx_empty=release >= (4, 0))
+
+
+def kip_405_style(properties: Sequence[str]) -> Kip405Style:
+    """The style with those properties on that are given as NAME=true. Raises TieredctlError for unknown ones."""
+    named = {kind.value: kind for kind in Kip405Property}
+    on = set()
+    for text in properties:
+        name, _, value = text.partition("=")
+        if name not in named or value not in ("true", "false"):
+            hint = f"Properties are {', '.join(named)}; each is =true or =false."
+            raise TieredctlError("usage", f"{text!r} is no property of the formatter.", hint=hint)
+        if value == "true":
+            on.add(named[name])
+    return Kip405Style(frozenset(on))
 
 
 def kafka_lines(stream: EventStream, text: KafkaText) -> Iterator[bytes | memoryview]:

@@ -1,0 +1,1 @@
+"""The shell: parses, calls one operation, renders. Decides nothing about data."""

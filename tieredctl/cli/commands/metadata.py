@@ -1,0 +1,352 @@
+"""`tieredctl metadata …`: what `__remote_log_metadata` says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tieredctl.cli.arguments import duration_ms, now_ms, topic_partition
+from tieredctl.cli.options import (
+    AsOfPoint,
+    BootstrapServer,
+    CommandConfig,
+    Export,
+    LogDirs,
+    MetadataPartition,
+    MetricsFile,
+    Now,
+    Output,
+    Partition,
+    Quiet,
+    SegmentId,
+    Topic,
+    TopicId,
+)
+from tieredctl.cli.outcome import finding_documents, finish, say_findings
+from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
+from tieredctl.cli.wiring import open_stream
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.findings import exit_code_of
+from tieredctl.ops import metadata_state
+from tieredctl.ops.documents import event_document, segment_document
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.selection import Selection, one_partition
+
+_commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    app.add_typer(_commands, name=noun, help=meaning)
+
+
+class Style(str, Enum):
+    """Whose text `metadata format` prints."""
+
+    KAFKA = "kafka"
+    KIP405 = "kip405"
+
+
+def _author(item: Item) -> object:
+    return item.get("brokerId", item.get("leaderEpoch"))
+
+
+def _epochs(item: Item) -> str | None:
+    epochs = item.get("segmentLeaderEpochs")
+    return None if epochs is None else ",".join(f"{epoch['leaderEpoch']}={epoch['offset']}" for epoch in epochs)
+
+
+_PARTITION_COLUMNS = (
+    TableColumn("TOPIC", "topic"),
+    TableColumn("TOPIC-ID", "topicId", wide=True),
+    TableColumn("PARTITION", "partition"),
+)
+_SEGMENT_COLUMNS = (
+    *_PARTITION_COLUMNS,
+    TableColumn("START", "startOffset"),
+    TableColumn("END", "endOffset"),
+    TableColumn("BYTES", "segmentSizeInBytes"),
+    TableColumn("EPOCHS", _epochs),
+    TableColumn("STATE", "state"),
+    TableColumn("SEGMENT-ID", "segmentId"),
+    TableColumn("BROKER", _author, wide=True),
+    TableColumn("MAX-TIMESTAMP", "maxTimestampMs", wide=True),
+    TableColumn("EVENT-TIMESTAMP", "eventTimestampMs", wide=True),
+    TableColumn("METADATA", lambda item: f"{item['metadataPartition']}@{item['metadataOffset']}", wide=True),
+)
+_EVENT_COLUMNS = (
+    TableColumn("METADATA", lambda item: f"{item['metadataPartition']}@{item['metadataOffset']}"),
+    TableColumn("EVENT-TIMESTAMP", "eventTimestampMs"),
+    TableColumn("STATE", "state"),
+    TableColumn("BROKER", _author),
+    *_PARTITION_COLUMNS,
+    TableColumn("START", "startOffset"),
+    TableColumn("END", "endOffset"),
+    TableColumn("SEGMENT-ID", "segmentId"),
+    TableColumn("TYPE", "type", wide=True),
+    TableColumn("DIALECT", "dialect", wide=True),
+)
+_SEGMENT_FIELDS = (
+    "topic", "topicId", "partition", "segmentId", "startOffset", "endOffset", "maxTimestampMs", "segmentLeaderEpochs",
+    "segmentSizeInBytes", "txnIdxEmpty", "brokerId", "leaderEpoch", "eventTimestampMs", "state", "customMetadata",
+    "metadataPartition", "metadataOffset",
+)  # fmt: skip
+
+
+def _listing(
+    kind: str, stream: EventStream, items: Iterable[Item], columns: tuple[TableColumn, ...], **summary: Any
+) -> Listing:
+    counted = _Counted(items)
+
+    def totals() -> dict[str, Any]:
+        return {"items": counted.count, **summary, "findings": finding_documents(stream.findings)}
+
+    return Listing(kind, stream.source.describe, counted, columns, totals)
+
+
+class _Counted:
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items = items
+        self.count = 0
+
+    def __iter__(self) -> Any:
+        for item in self._items:
+            self.count += 1
+            yield item
+
+
+@_commands.command("format")
+def format_events(
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    as_of: AsOfPoint = None,
+    metadata_partition: MetadataPartition = None,
+    style: Annotated[Style, typer.Option(help="kafka: as RemoteLogMetadataFormatter; kip405: as the KIP.")] = Style.KAFKA,
+    kafka_version: Annotated[str, typer.Option(help="Print as this release does: 3.5, 3.9, 4.0 or later.")] = "4.0",
+    formatter_property: Annotated[
+        list[str] | None, typer.Option("--property", help="NAME=VALUE for the kip405 style.")
+    ] = None,
+    output: Annotated[OutputFormat | None, typer.Option("--output", "-o", help="Events as data instead of text.")] = None,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Every event, one a line: by metadata partition, then offset."""
+    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of, metadata_partition)
+    if output is not None:
+        documents = map(event_document, stream.records())
+        listing = _listing("MetadataEvents", stream, documents, _EVENT_COLUMNS)
+        fields = ("type", "dialect", *_SEGMENT_FIELDS)
+        return finish(Listing(listing.kind, listing.source, listing.items, listing.columns, listing.summary, fields), output, stream.findings, quiet=quiet)
+    pieces = _pieces(stream, style, kafka_version, formatter_property)
+    for piece in pieces:
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+    if not quiet:
+        say_findings(stream.findings)
+    return exit_code_of(stream.findings)
+
+
+def _pieces(
+    stream: EventStream, style: Style, kafka_version: str, properties: list[str] | None
+) -> Iterable[bytes | memoryview]:
+    from tieredctl.ops.metadata_format import kafka_lines, kafka_text, kip_405_lines, kip_405_style
+
+    if style is Style.KIP405:
+        return kip_405_lines(stream, kip_405_style(properties or []))
+    return kafka_lines(stream, kafka_text(kafka_version))
+
+
+@_commands.command("segments")
+def segments(
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    as_of: AsOfPoint = None,
+    topic: Topic = None,
+    topic_id: TopicId = None,
+    partition: Partition = None,
+    segment_id: SegmentId = None,
+    state: Annotated[str | None, typer.Option(help="Only segments in this state.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Those deleted too.")] = False,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """The current state of every segment, after replay."""
+    selection = Selection(topic, topic_id, partition, segment_id)
+    wanted = _state(state)
+    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
+    store = metadata_state.replayed(stream, selection, keep_deleted=everything)
+    items = list(metadata_state.segments(store, selection, wanted))
+    size = sum(item["segmentSizeInBytes"] for item in items)
+    listing = _listing("RemoteLogSegments", stream, items, _SEGMENT_COLUMNS, segments=len(items), bytes=size)
+    return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
+
+
+def _state(text: str | None) -> RemoteLogSegmentState | None:
+    if text is None:
+        return None
+    try:
+        return RemoteLogSegmentState[text.upper()]
+    except KeyError:
+        known = ", ".join(state.name for state in RemoteLogSegmentState)
+        raise TieredctlError("usage", f"{text!r} is no state.", hint=f"States are {known}.") from None
+
+
+@_commands.command("history")
+def history(
+    segment_id: Annotated[str, typer.Argument(help="The segment's id, 22 characters.")],
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """All events of one segment, with offsets, times and brokers."""
+    stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
+    items = list(metadata_state.history(stream, segment_id))
+    if not items:
+        raise TieredctlError("unknown-segment", f"The metadata has no event of segment {segment_id}.")
+    return finish(_listing("SegmentHistory", stream, items, _EVENT_COLUMNS), output, stream.findings, quiet=quiet)
+
+
+@_commands.command("lookup")
+def lookup(
+    where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION")],
+    epoch: Annotated[int, typer.Option(help="The leader epoch that the reader believes in.", min=0)],
+    offset: Annotated[int, typer.Option(help="The offset to be fetched.", min=0)],
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    as_of: AsOfPoint = None,
+    topic_id: TopicId = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """The segment that serves a fetch, or why none does (exit 3)."""
+    topic, partition = topic_partition(where)
+    selection = Selection(topic, topic_id, partition)
+    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
+    store = metadata_state.replayed(stream, selection)
+    answer = metadata_state.lookup(store, selection, epoch, offset)
+    items = [segment_document(answer.segment)] if answer.segment else []
+    listing = _listing("SegmentLookup", stream, items, _SEGMENT_COLUMNS, reason=answer.reason)
+    findings = [finding for finding in stream.findings if finding.kind.incomplete]
+    if answer.reason and output in (OutputFormat.TABLE, OutputFormat.WIDE) and not quiet:
+        print(f"No segment serves it: {answer.reason}.", file=sys.stderr)
+    return finish(
+        listing, output, findings, quiet=quiet, otherwise=ExitCode.CLEAN if answer.segment else ExitCode.FINDINGS
+    )
+
+
+_EPOCH_COLUMNS = (
+    TableColumn("LEADER-EPOCH", "leaderEpoch"),
+    TableColumn("START", "startOffset"),
+    TableColumn("END", "endOffset"),
+    TableColumn("HIGHEST", "highestOffsetForEpoch"),
+    TableColumn("SEGMENTS", "segments"),
+    TableColumn("GAPS", lambda item: _ranges(item["gaps"])),
+    TableColumn("OVERLAPS", lambda item: _ranges(item["overlaps"])),
+)
+
+
+def _ranges(ranges: list[list[int]]) -> str | None:
+    return " ".join(f"{first}..{last}" for first, last in ranges) or None
+
+
+@_commands.command("epochs")
+def epochs(
+    where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION")],
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    as_of: AsOfPoint = None,
+    topic_id: TopicId = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Leader-epoch lineage of a partition: what each epoch holds remotely, gaps and overlaps."""
+    topic, number = topic_partition(where)
+    selection = Selection(topic, topic_id, number)
+    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
+    store = metadata_state.replayed(stream, selection)
+    partition = one_partition(store.caches, selection)
+    items = list(metadata_state.leader_epochs(store, partition))
+    listing = _listing("LeaderEpochs", stream, items, _EPOCH_COLUMNS)
+    return finish(listing, output, stream.findings, quiet=quiet)
+
+
+_STUCK_COLUMNS = (
+    TableColumn("AGE", lambda item: f"{item['evidence']['ageMs'] // 1000}s"),
+    TableColumn("CODE", "code"),
+    TableColumn("TOPIC", lambda item: item["evidence"]["topic"]),
+    TableColumn("PARTITION", lambda item: item["evidence"]["partition"]),
+    TableColumn("BROKER", lambda item: _author(item["evidence"])),
+    TableColumn("START", lambda item: item["evidence"]["startOffset"]),
+    TableColumn("END", lambda item: item["evidence"]["endOffset"]),
+    TableColumn("SEGMENT-ID", lambda item: item["evidence"]["segmentId"]),
+)
+
+
+@_commands.command("stuck")
+def stuck(
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    as_of: AsOfPoint = None,
+    topic: Topic = None,
+    topic_id: TopicId = None,
+    partition: Partition = None,
+    older_than: Annotated[str, typer.Option(help="Younger ones may still be under way: 90s, 15m, 1h, 7d.")] = "1h",
+    now: Now = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Copies and deletions that began and never ended (exit 3 when there are any)."""
+    selection = Selection(topic, topic_id, partition)
+    age_ms, moment = duration_ms(older_than), now_ms(now)
+    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
+    store = metadata_state.replayed(stream, selection)
+    found = metadata_state.stuck(store, selection, moment, age_ms)
+    items = finding_documents(found)
+    listing = _listing("StuckSegments", stream, items, _STUCK_COLUMNS, stuck=len(found))
+    said = [*stream.findings, *found] if metrics_file else stream.findings
+    otherwise = exit_code_of(found)
+    return finish(listing, output, said, quiet=quiet, metrics_file=metrics_file, otherwise=otherwise)
+
+
+@_commands.command("partition-of")
+def partition_of(
+    topic_id: Annotated[str, typer.Argument(metavar="TOPIC-ID")],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0)],
+    metadata_partitions: Annotated[
+        int, typer.Option(help="remote.log.metadata.topic.num.partitions of the cluster.", min=1)
+    ] = 50,
+    output: Output = OutputFormat.TABLE,
+) -> ExitCode:
+    """The metadata partition that holds a user partition's events."""
+    from tieredctl.rlmm.partitioner import metadata_partition
+
+    try:
+        number = metadata_partition(topic_id, partition, metadata_partitions)
+    except ValueError:
+        raise TieredctlError("usage", f"{topic_id!r} is not a topic id.", hint="An id has 22 characters.") from None
+    if output is OutputFormat.TABLE:
+        print(number)
+        return ExitCode.CLEAN
+    item = {"topicId": topic_id, "partition": partition, "metadataPartition": number}
+    source = {"kind": "arguments", "metadataPartitions": metadata_partitions}
+    columns = tuple(TableColumn(name, name) for name in item)
+    return finish(Listing("MetadataPartition", source, [item], columns, {"items": 1}), output, [])

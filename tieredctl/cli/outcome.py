@@ -1,0 +1,54 @@
+"""How every command ends: the result on stdout, what was found on stderr, metrics in a file, an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tieredctl.cli.output import Listing, OutputFormat, render
+from tieredctl.errors import ExitCode
+from tieredctl.model.findings import Finding, Severity, exit_code_of
+
+_MOST_LINES = 20
+_DOCUMENTS = (OutputFormat.JSON, OutputFormat.YAML)
+
+
+def finish(
+    listing: Listing,
+    output: OutputFormat,
+    findings: Sequence[Finding],
+    *,
+    quiet: bool = False,
+    metrics_file: Path | None = None,
+    otherwise: ExitCode = ExitCode.CLEAN,
+) -> ExitCode:
+    """Shows a listing and says the findings that belong to it; gives their exit code, or `otherwise` without any.
+
+    `findings` may grow while the listing's items are read: it is looked at afterwards.
+    """
+    render(listing, output, sys.stdout)
+    sys.stdout.flush()
+    if output not in _DOCUMENTS and not quiet:
+        say_findings(findings)
+    code = exit_code_of(findings) or otherwise
+    if metrics_file is not None:
+        from tieredctl.cli.metrics import metrics_text, write_metrics
+
+        summary = listing.summary() if callable(listing.summary) else listing.summary
+        write_metrics(metrics_file, metrics_text(listing.kind, summary, findings, code))
+    return code
+
+
+def say_findings(findings: Iterable[Finding]) -> None:
+    """A line for each finding above info, on stderr; many of them are counted instead."""
+    grave = [finding for finding in findings if finding.severity is not Severity.INFO]
+    for finding in grave[:_MOST_LINES]:
+        print(f"{finding.severity.label}: {finding.code}: {finding.subject}: {finding.message}", file=sys.stderr)
+    if len(grave) > _MOST_LINES:
+        print(f"… and {len(grave) - _MOST_LINES} more; -o json has them all", file=sys.stderr)
+
+
+def finding_documents(findings: Iterable[Finding]) -> list[dict[str, object]]:
+    """Findings for a summary."""
+    return [finding.document() for finding in findings]
