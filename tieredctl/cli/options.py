@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.output import OutputFormat
+from tieredctl.cli.progress import ProgressMode
 
 LogDirs = Annotated[
     list[Path] | None,
@@ -42,3 +43,4 @@ Engine = Annotated[str, typer.Option(help="Where bulk work runs: local or spark.
 SparkConf = Annotated[
     list[str] | None, typer.Option("--spark-conf", help="NAME=VALUE for Spark.")
 ]
+ProgressStyle = Annotated[ProgressMode, typer.Option("--progress", help="How to show long work.")]

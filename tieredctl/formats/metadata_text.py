@@ -23,10 +23,6 @@ class KafkaText:
     txn_idx_empty: bool = True
 
 
-KAFKA_TEXTS = {"3.5": KafkaText(False, False), "3.9": KafkaText(True, False), "4.0": KafkaText()}
-"""By the last release that printed so; `4.0` and later print everything."""
-
-
 def kafka_line(record: EventRecord, text: KafkaText) -> str:
     """One line as Kafka's console consumer prints it with RemoteLogMetadataFormatter, without the line end."""
     return (

@@ -9,10 +9,10 @@ from heapq import merge
 from itertools import groupby
 from pathlib import Path
 
-from tieredctl.errors import DecodeError, TieredctlError
-from tieredctl.formats.checkpoints import read_offset_checkpoint
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.local_logs import read_log_start_offsets
 from tieredctl.kafka.partition_log import PartitionLog, passed_over
-from tieredctl.kafka.source import METADATA_TOPIC, MetadataRecord, RecordChunk, chunk_of
+from tieredctl.kafka.source import METADATA_TOPIC, MetadataRecord, OffsetRange, RecordChunk, chunk_of, truncated
 from tieredctl.model.findings import Finding
 
 _PARTITION_FOLDER = re.compile(rf"^{METADATA_TOPIC}-(\d+)$")
@@ -22,7 +22,6 @@ _WHY_PASSED_OVER = {
     "stray": "this broker no longer owns the replica",
     "delete": "Kafka is deleting this replica",
 }
-_LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 _MERGED_RECORDS = 10_000
 
 
@@ -57,15 +56,14 @@ class LogDirectories:
         for partition in self.metadata_partitions():
             replicas = self._replicas[partition]
             found += (finding for replica in replicas for finding in replica.findings())
-            start = min(replica.start_offset for replica in replicas)
-            if start > 0:
-                found.append(_truncated(partition, start))
+            if start := self._start_offset(partition):
+                found.append(truncated(partition, start))
         return found
 
     def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
         replicas = self._replicas.get(metadata_partition, [])
         chunks = replicas[0].chunks() if len(replicas) == 1 else _merged(metadata_partition, replicas)
-        end = min((replica.start_offset for replica in replicas), default=0)
+        end = self._start_offset(metadata_partition)
         for chunk in chunks:
             if len(chunk):
                 end = max(end, int(chunk.offsets[-1]) + 1)
@@ -73,13 +71,20 @@ class LogDirectories:
             yield chunk
         self._end_offsets[metadata_partition] = end
 
+    def offset_range(self, metadata_partition: int) -> OffsetRange:
+        start = self._start_offset(metadata_partition)
+        return OffsetRange(start, self._end_offsets.get(metadata_partition, start))
+
+    def _start_offset(self, metadata_partition: int) -> int:
+        return min((replica.start_offset for replica in self._replicas.get(metadata_partition, ())), default=0)
+
     def _add(self, folder: Path) -> None:
-        log_start_offsets = _log_start_offsets(folder)
+        log_start_offsets = read_log_start_offsets(folder)
         for name in _names(folder):
             path = folder / name
             if match := _PARTITION_FOLDER.match(name):
                 partition = int(match[1])
-                start = log_start_offsets.get(partition, 0)
+                start = log_start_offsets.get((METADATA_TOPIC, partition), 0)
                 try:
                     replica = PartitionLog(path, partition, start)
                 except OSError as error:
@@ -104,24 +109,6 @@ def _unreadable(path: Path, error: OSError) -> TieredctlError:
     if isinstance(error, PermissionError):
         return TieredctlError("path-forbidden", f"{path} may not be read.")
     return TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.")
-
-
-def _log_start_offsets(folder: Path) -> dict[int, int]:
-    """What the broker's checkpoint says of the metadata topic. Without a usable one, logs begin at their first file."""
-    try:
-        entries = read_offset_checkpoint((folder / _LOG_START_CHECKPOINT).read_bytes())
-    except (OSError, DecodeError):
-        return {}
-    return {entry.partition: entry.offset for entry in entries if entry.topic == METADATA_TOPIC}
-
-
-def _truncated(partition: int, start: int) -> Finding:
-    return Finding(
-        "metadata-truncated",
-        f"{METADATA_TOPIC}-{partition}",
-        f"the log begins at offset {start}: events below it are lost, and what they said is unknown",
-        {"metadataPartition": partition, "logStartOffset": start},
-    )
 
 
 def _merged(partition: int, replicas: Sequence[PartitionLog]) -> Iterator[RecordChunk]:

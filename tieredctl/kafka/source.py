@@ -20,6 +20,13 @@ class MetadataRecord(NamedTuple):
     value: bytes | None
 
 
+class OffsetRange(NamedTuple):
+    """The offsets that a metadata partition holds: from `start`, up to, not including, `end`."""
+
+    start: int
+    end: int
+
+
 @dataclass(slots=True)
 class RecordChunk:
     """Consecutive records of one metadata partition, as parallel sequences (lists, or numpy arrays on bulk paths).
@@ -62,6 +69,16 @@ def chunk_of(records: Iterable[MetadataRecord], findings: Iterable[Finding] = ()
     return chunk
 
 
+def truncated(metadata_partition: int, start: int) -> Finding:
+    """What is said of a metadata partition whose log begins above offset 0."""
+    return Finding(
+        "metadata-truncated",
+        f"{METADATA_TOPIC}-{metadata_partition}",
+        f"the log begins at offset {start}: events below it are lost, and what they said is unknown",
+        {"metadataPartition": metadata_partition, "logStartOffset": start},
+    )
+
+
 class MetadataSource(Protocol):
     """Somewhere that holds `__remote_log_metadata`: a live topic, brokers' log directories, an export.
 
@@ -83,4 +100,8 @@ class MetadataSource(Protocol):
 
     def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
         """A partition's records by rising offset. Streams."""
+        ...
+
+    def offset_range(self, metadata_partition: int) -> OffsetRange:
+        """From where to where a partition was read; of one that was not read yet, the end may be its start."""
         ...

@@ -130,8 +130,9 @@ def _kraft_snapshot(name: str, chunks: ChunksFromStart, size: int) -> tuple[Docu
 
 
 def _last_contained_log_timestamp(header: KraftSnapshotRecord) -> Any:
-    assert isinstance(header.content, ControlRecord) and header.content.fields  # the reader saw to it
-    return header.content.fields["LastContainedLogTimestamp"]
+    fields = header.content.fields
+    assert fields is not None  # the reader saw to it that this is the header
+    return fields["LastContainedLogTimestamp"]
 
 
 def _snapshot_record(record: KraftSnapshotRecord) -> Document:

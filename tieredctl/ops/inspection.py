@@ -13,7 +13,7 @@ from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.ops.batch_file_documents import BATCH_FILES
 from tieredctl.ops.documents import Document
 from tieredctl.ops.file_kinds import FileKind, identify
-from tieredctl.ops.small_file_documents import SMALL_FILES
+from tieredctl.ops.small_file_documents import small_file
 
 __all__ = ["FileKind", "InspectedFile", "identify", "inspect"]
 
@@ -62,7 +62,7 @@ def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
         if kind in BATCH_FILES:
             fields, entries = BATCH_FILES[kind](path.name, lambda: _chunks(path, size), size)
         else:
-            fields, entries = SMALL_FILES[kind](path.name, _whole(path, size))
+            fields, entries = small_file(kind, path.name, _whole(path, size))
         # What is not of the kind at all is refused here, not when its entries are read.
         begun = list(islice(entries, 1))
     return InspectedFile(path, kind, {**fields, "sizeInBytes": size}, chain(begun, _named(path, kind, entries)))

@@ -136,10 +136,11 @@ def stuck(store: RemotePartitionMetadataStore, selection: Selection, now_ms: int
         and now_ms - known.metadata.event_timestamp_ms > older_than_ms
     ]
     found.sort(key=lambda known: known.metadata.event_timestamp_ms)
-    return [_stuck_finding(known, now_ms) for known in found]
+    return [stuck_finding(known, now_ms) for known in found]
 
 
-def _stuck_finding(known: KnownSegment, now_ms: int) -> Finding:
+def stuck_finding(known: KnownSegment, now_ms: int) -> Finding:
+    """A segment that is neither in COPY_SEGMENT_FINISHED nor gone, as a finding with its age."""
     metadata = known.metadata
     code, what = _STUCK[metadata.state]
     age_ms = now_ms - metadata.event_timestamp_ms

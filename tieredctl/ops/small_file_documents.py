@@ -39,22 +39,25 @@ FileDocuments = tuple[Document, Iterator[Document]]
 """A file's fields and its entries."""
 
 
-def segment_of(name: str) -> SegmentFileName | None:
-    """What a file's name says of its segment, in a log directory, remote storage or the index cache."""
-    return parse_segment_file_name(name) or parse_index_cache_file_name(name)
+def small_file(kind: FileKind, name: str, data: bytes) -> FileDocuments:
+    """The documents of a file of any kind that `BATCH_FILES` does not have. Raises DecodeError where it is damaged."""
+    if kind in _SEGMENT_FILES:
+        return _SEGMENT_FILES[kind](parse_segment_file_name(name) or parse_index_cache_file_name(name), data)
+    return _FILES[kind](data)
 
 
-def _offset_index(name: str, data: bytes) -> FileDocuments:
-    return _relative_index(name, data, OFFSET_INDEX_ENTRY, read_offset_index(data))
+def _offset_index(segment: SegmentFileName | None, data: bytes) -> FileDocuments:
+    return _relative_index(segment, data, OFFSET_INDEX_ENTRY, read_offset_index(data))
 
 
-def _time_index(name: str, data: bytes) -> FileDocuments:
-    return _relative_index(name, data, TIME_INDEX_ENTRY, read_time_index(data))
+def _time_index(segment: SegmentFileName | None, data: bytes) -> FileDocuments:
+    return _relative_index(segment, data, TIME_INDEX_ENTRY, read_time_index(data))
 
 
-def _relative_index(name: str, data: bytes, schema: Struct, entries: Sequence[Sequence[int]]) -> FileDocuments:
+def _relative_index(
+    segment: SegmentFileName | None, data: bytes, schema: Struct, entries: Sequence[Sequence[int]]
+) -> FileDocuments:
     """An index whose offsets count from the base offset in the file's name."""
-    segment = segment_of(name)
     base_offset = segment.offset if segment else None
     fields = {
         "baseOffset": base_offset,
@@ -69,8 +72,7 @@ def _relative_index(name: str, data: bytes, schema: Struct, entries: Sequence[Se
     )
 
 
-def _transaction_index(name: str, data: bytes) -> FileDocuments:
-    segment = segment_of(name)
+def _transaction_index(segment: SegmentFileName | None, data: bytes) -> FileDocuments:
     entries = read_transaction_index(data)
     fields = {
         "baseOffset": segment.offset if segment else None,
@@ -80,8 +82,7 @@ def _transaction_index(name: str, data: bytes) -> FileDocuments:
     return fields, (_document(ABORTED_TRANSACTION, (ABORTED_TRANSACTION_VERSION, *entry)) for entry in entries)
 
 
-def _producer_snapshot(name: str, data: bytes) -> FileDocuments:
-    segment = segment_of(name)
+def _producer_snapshot(segment: SegmentFileName | None, data: bytes) -> FileDocuments:
     entries = read_producer_snapshot(data)
     header, _ = reader(PRODUCER_SNAPSHOT_HEADER)(data, 0, len(data))
     # In remote storage the name has the segment's base offset, not the snapshot's own.
@@ -89,11 +90,11 @@ def _producer_snapshot(name: str, data: bytes) -> FileDocuments:
     return {"offset": offset, **header}, (_document(PRODUCER_ENTRY, entry) for entry in entries)
 
 
-def _leader_epoch_checkpoint(name: str, data: bytes) -> FileDocuments:
+def _leader_epoch_checkpoint(data: bytes) -> FileDocuments:
     return _checkpoint_lines(LEADER_EPOCH_ENTRY, data)
 
 
-def _offset_checkpoint(name: str, data: bytes) -> FileDocuments:
+def _offset_checkpoint(data: bytes) -> FileDocuments:
     return _checkpoint_lines(OFFSET_ENTRY, data)
 
 
@@ -102,13 +103,13 @@ def _checkpoint_lines(schema: Struct, data: bytes) -> FileDocuments:
     return {"version": CHECKPOINT_VERSION, "entryCount": len(entries)}, iter(entries)
 
 
-def _committed_offsets(name: str, data: bytes) -> FileDocuments:
+def _committed_offsets(data: bytes) -> FileDocuments:
     form, offsets = read_committed_offsets(data)
     fields = {"dialect": form.value, "entryCount": len(offsets)}
     return fields, ({"partition": partition, "offset": offset} for partition, offset in offsets.items())
 
 
-def _remote_log_snapshot(name: str, data: bytes) -> FileDocuments:
+def _remote_log_snapshot(data: bytes) -> FileDocuments:
     snapshot = read_remote_log_snapshot(data)
     if snapshot is None:
         nothing = dict.fromkeys(("version", "metadataPartition", "metadataPartitionOffset"))
@@ -122,7 +123,7 @@ def _remote_log_snapshot(name: str, data: bytes) -> FileDocuments:
     return fields, (_stored_segment(segment) for segment in snapshot.segments)
 
 
-def _flat_file(name: str, data: bytes) -> FileDocuments:
+def _flat_file(data: bytes) -> FileDocuments:
     flat_file = read_flat_file(data)
     fields = {
         "magic": FLAT_FILE_MAGIC,
@@ -134,7 +135,7 @@ def _flat_file(name: str, data: bytes) -> FileDocuments:
     return fields, (_stored_entry(entry) for entry in flat_file.entries)
 
 
-def _meta_properties(name: str, data: bytes) -> FileDocuments:
+def _meta_properties(data: bytes) -> FileDocuments:
     meta = read_meta_properties(data)
     fields = {
         "version": meta.version,
@@ -145,25 +146,27 @@ def _meta_properties(name: str, data: bytes) -> FileDocuments:
     return fields, ({"key": key, "value": value} for key, value in read_properties(data).items())
 
 
-def _partition_metadata(name: str, data: bytes) -> FileDocuments:
+def _partition_metadata(data: bytes) -> FileDocuments:
     metadata = read_partition_metadata(data)
     return {"version": metadata.version, "topicId": metadata.topic_id}, iter(())
 
 
-SMALL_FILES: Mapping[FileKind, Callable[[str, bytes], FileDocuments]] = {
-    FileKind.COMMITTED_OFFSETS: _committed_offsets,
-    FileKind.REMOTE_LOG_SNAPSHOT: _remote_log_snapshot,
-    FileKind.FLAT_FILE: _flat_file,
+# These count offsets from what the file's name says.
+_SEGMENT_FILES: Mapping[FileKind, Callable[[SegmentFileName | None, bytes], FileDocuments]] = {
     FileKind.OFFSET_INDEX: _offset_index,
     FileKind.TIME_INDEX: _time_index,
     FileKind.TRANSACTION_INDEX: _transaction_index,
     FileKind.PRODUCER_SNAPSHOT: _producer_snapshot,
+}
+_FILES: Mapping[FileKind, Callable[[bytes], FileDocuments]] = {
+    FileKind.COMMITTED_OFFSETS: _committed_offsets,
+    FileKind.REMOTE_LOG_SNAPSHOT: _remote_log_snapshot,
+    FileKind.FLAT_FILE: _flat_file,
     FileKind.LEADER_EPOCH_CHECKPOINT: _leader_epoch_checkpoint,
     FileKind.CHECKPOINT: _offset_checkpoint,
     FileKind.META_PROPERTIES: _meta_properties,
     FileKind.PARTITION_METADATA: _partition_metadata,
 }
-"""Each takes a file's name and bytes, and raises DecodeError where it is damaged."""
 
 
 def _document(schema: Struct, values: Sequence[Any]) -> Document:

@@ -1,0 +1,80 @@
+"""The names that Kafka's LocalTieredStorage gives (RemoteTopicPartitionDirectory, RemoteLogSegmentFileset):
+`<topic>-<partition>-<topic id>/<start offset, 20 digits>-<segment id><suffix>`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.file_names import SegmentPart
+from tieredctl.layouts.protocol import ExplainedKey, Layout, ObjectStore, Part, SegmentIdentity, SegmentReader
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl_local.segment import FilesetReader
+
+NAME = "local"
+_SUFFIXES = {
+    Part.LOG: SegmentPart.LOG.value,
+    Part.OFFSET_INDEX: SegmentPart.OFFSET_INDEX.value,
+    Part.TIME_INDEX: SegmentPart.TIME_INDEX.value,
+    Part.PRODUCER_SNAPSHOT: SegmentPart.PRODUCER_SNAPSHOT.value,
+    Part.LEADER_EPOCH: SegmentPart.LEADER_EPOCH_CHECKPOINT.value,
+}
+_OPTIONAL_SUFFIXES = {Part.TRANSACTION_INDEX: SegmentPart.TRANSACTION_INDEX.value}
+_PARTS = {suffix: part for part, suffix in (_SUFFIXES | _OPTIONAL_SUFFIXES).items()}
+
+# 22 characters of base64 hold 132 bits, an id 128: the last character of a Uuid's text is one of four.
+_UUID = "[A-Za-z0-9_-]{21}[AQgw]"
+# An id has a known width and a partition no dash, so the whole splits in one way only, whatever dashes a topic has.
+_KEY = re.compile(
+    rf"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>0|[1-9][0-9]{{0,9}})-(?P<topic_id>{_UUID})"
+    rf"/(?P<start_offset>[0-9]{{20}})-(?P<segment_id>{_UUID})(?P<suffix>\.[a-z_]+)"
+)
+_MAX_PARTITION = 2**31 - 1
+_MAX_OFFSET = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLayout:
+    """One file for each part of a segment, bytes unchanged."""
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    def explain(self, key: str) -> ExplainedKey | None:
+        match = _KEY.fullmatch(key)
+        part = _PARTS.get(match["suffix"]) if match else None
+        if match is None or part is None:
+            return None
+        partition, start_offset = int(match["partition"]), int(match["start_offset"])
+        if partition > _MAX_PARTITION or start_offset > _MAX_OFFSET:
+            return None
+        return ExplainedKey(match["topic"], match["topic_id"], partition, start_offset, match["segment_id"], part)
+
+    def partition_prefix(self, partition: TopicIdPartition) -> str:
+        return f"{partition.topic}-{partition.partition}-{partition.topic_id}/"
+
+    def promised_objects(self, segment: SegmentIdentity) -> dict[Part, str]:
+        return self._keys(segment, _SUFFIXES)
+
+    def optional_objects(self, segment: SegmentIdentity) -> dict[Part, str]:
+        return self._keys(segment, _OPTIONAL_SUFFIXES)
+
+    def original_log_size(self, stored: Mapping[Part, int]) -> int | None:
+        return stored.get(Part.LOG)
+
+    def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
+        return FilesetReader(store, self.promised_objects(segment) | self.optional_objects(segment))
+
+    def _keys(self, segment: SegmentIdentity, suffixes: Mapping[Part, str]) -> dict[Part, str]:
+        stem = f"{self.partition_prefix(segment.topic_id_partition)}{segment.start_offset:020}-{segment.segment_id}"
+        return {part: stem + suffix for part, suffix in suffixes.items()}
+
+
+def local_layout(options: Mapping[str, str]) -> Layout:
+    """The layout, which has no options. Raises TieredctlError `usage` when given one."""
+    for option in options:
+        raise TieredctlError("usage", f"Layout {NAME} has no option {option!r}.")
+    return LocalLayout()

@@ -1,0 +1,282 @@
+"""Values of `__remote_log_metadata`, byte for byte: Kafka's form, Kafka's form before 3.6, and KIP-405's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.metadata_records import decode_event, encode_event, is_kip_405
+from tieredctl.model.events import (
+    MetadataEvent,
+    RecordForm,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataSnapshot,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteMetadata,
+    RemotePartitionDeleteState,
+    TaggedField,
+)
+from tieredctl.model.ids import TopicIdPartition
+
+PARTITION = TopicIdPartition("ABEiM0RVZneImaq7zN3u_w", "t", 3)
+SEGMENT_ID = "AQIDBAUGBwgJCgsMDQ4PEA"
+
+SEGMENT = RemoteLogSegmentMetadata(
+    topic_id_partition=PARTITION,
+    segment_id=SEGMENT_ID,
+    start_offset=0,
+    end_offset=99,
+    author=1,
+    max_timestamp_ms=1700000000000,
+    event_timestamp_ms=1700000000500,
+    segment_leader_epochs=((0, 0), (2, 60)),
+    segment_size_in_bytes=1048576,
+)
+UPDATE = RemoteLogSegmentMetadataUpdate(
+    topic_id_partition=PARTITION,
+    segment_id=SEGMENT_ID,
+    author=1,
+    event_timestamp_ms=1700000000900,
+    state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
+)
+PARTITION_DELETE = RemotePartitionDeleteMetadata(
+    topic_id_partition=PARTITION,
+    author=1,
+    event_timestamp_ms=1700000001000,
+    state=RemotePartitionDeleteState.DELETE_PARTITION_MARKED,
+)
+SNAPSHOT = RemoteLogSegmentMetadataSnapshot(
+    segment_id=SEGMENT_ID,
+    start_offset=0,
+    end_offset=99,
+    author=1,
+    max_timestamp_ms=1700000000000,
+    event_timestamp_ms=1700000000500,
+    segment_leader_epochs=((0, 0), (2, 60)),
+    segment_size_in_bytes=1048576,
+    custom_metadata=b"\1\2\3",
+    txn_idx_empty=True,
+)
+
+GOLDEN: dict[str, tuple[MetadataEvent, int, str]] = {
+    "KIP-405 segment, copy started": (
+        replace(SEGMENT, author=7, form=RecordForm.KIP_405),
+        110,
+        (
+            "000000017400112233445566778899aabbccddeeff000000030102030405060708090a0b0c0d0e0f1000000000000000"
+            "000000000000000063000000070000018bcfe568000000018bcfe569f400000002000000000000000000000000000000"
+            "02000000000000003c0010000000"
+        ),
+    ),
+    "KIP-405 update, copy finished": (
+        replace(UPDATE, author=7, form=RecordForm.KIP_405),
+        54,
+        (
+            "010000017400112233445566778899aabbccddeeff000000030102030405060708090a0b0c0d0e0f1000000007000001"
+            "8bcfe56b8401"
+        ),
+    ),
+    "KIP-405 partition delete, marked": (
+        replace(PARTITION_DELETE, author=7, form=RecordForm.KIP_405),
+        38,
+        "020000017400112233445566778899aabbccddeeff00000003000000070000018bcfe56be800",
+    ),
+    "Kafka segment without custom metadata": (
+        SEGMENT,
+        113,
+        (
+            "010000027400112233445566778899aabbccddeeff00000003000102030405060708090a0b0c0d0e0f10000000000000"
+            "0000000000000000000063000000010000018bcfe568000000018bcfe569f40300000000000000000000000000000000"
+            "02000000000000003c0000100000000000"
+        ),
+    ),
+    "Kafka segment with custom metadata and an empty transaction index": (
+        replace(SEGMENT, custom_metadata=b"\1\2\3", txn_idx_empty=True),
+        119,
+        (
+            "010000027400112233445566778899aabbccddeeff00000003000102030405060708090a0b0c0d0e0f10000000000000"
+            "0000000000000000000063000000010000018bcfe568000000018bcfe569f40300000000000000000000000000000000"
+            "02000000000000003c0000100000040102030001000101"
+        ),
+    ),
+    "Kafka 3.0 to 3.5 segment": (
+        replace(SEGMENT, form=RecordForm.KAFKA_BEFORE_3_6),
+        112,
+        (
+            "010000027400112233445566778899aabbccddeeff00000003000102030405060708090a0b0c0d0e0f10000000000000"
+            "0000000000000000000063000000010000018bcfe568000000018bcfe569f40300000000000000000000000000000000"
+            "02000000000000003c00001000000000"
+        ),
+    ),
+    "Kafka update, copy finished": (
+        UPDATE,
+        58,
+        (
+            "010100027400112233445566778899aabbccddeeff00000003000102030405060708090a0b0c0d0e0f10000000000100"
+            "00018bcfe56b84000100"
+        ),
+    ),
+    "Kafka update with custom metadata": (
+        replace(UPDATE, custom_metadata=b"\1\2\3"),
+        61,
+        (
+            "010100027400112233445566778899aabbccddeeff00000003000102030405060708090a0b0c0d0e0f10000000000100"
+            "00018bcfe56b84040102030100"
+        ),
+    ),
+    "Kafka partition delete, marked": (
+        PARTITION_DELETE,
+        40,
+        "010200027400112233445566778899aabbccddeeff0000000300000000010000018bcfe56be80000",
+    ),
+    "Kafka snapshot record": (
+        SNAPSHOT,
+        95,
+        (
+            "0103000102030405060708090a0b0c0d0e0f1000000000000000000000000000000063000000010000018bcfe5680000"
+            "00018bcfe569f4030000000000000000000000000000000002000000000000003c0000100000040102030001000101"
+        ),
+    ),
+}
+
+BOUNDARY_LENGTHS = [1, 2, 126, 127, 128, 248, 249]
+"""Lengths of a topic's name around which the ambiguous prefix `01 00 00` turns."""
+
+
+@pytest.mark.parametrize(("event", "length", "encoded"), GOLDEN.values(), ids=GOLDEN.keys())
+def test_golden_bytes_are_read_and_written(event: MetadataEvent, length: int, encoded: str) -> None:
+    data = bytes.fromhex(encoded)
+
+    assert len(data) == length
+    assert decode_event(data) == event
+    assert encode_event(event) == data
+
+
+@pytest.mark.parametrize(("event", "length", "encoded"), GOLDEN.values(), ids=GOLDEN.keys())
+def test_a_value_that_is_cut_short_never_passes_for_the_form_it_had(
+    event: MetadataEvent, length: int, encoded: str
+) -> None:
+    data = bytes.fromhex(encoded)
+
+    for shorter in range(length):
+        try:
+            # A null CustomMetadata cut off leaves the form before 3.6; a cut at 53 + xx leaves KIP-405's length.
+            assert decode_event(data[:shorter]).form is not event.form
+        except DecodeError:
+            continue
+
+
+@pytest.mark.parametrize("encoded", [encoded for _, _, encoded in GOLDEN.values()], ids=GOLDEN.keys())
+def test_a_value_that_goes_on_behind_its_end_is_refused(encoded: str) -> None:
+    with pytest.raises(DecodeError):
+        decode_event(bytes.fromhex(encoded) + b"\0\0")
+
+
+@pytest.mark.parametrize("form", list(RecordForm))
+@pytest.mark.parametrize("event", [SEGMENT, UPDATE, PARTITION_DELETE], ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("length", BOUNDARY_LENGTHS)
+def test_the_forms_are_told_apart_for_every_length_of_a_topic_name(
+    length: int,
+    event: RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate | RemotePartitionDeleteMetadata,
+    form: RecordForm,
+) -> None:
+    if isinstance(event, RemotePartitionDeleteMetadata) and form is RecordForm.KAFKA_BEFORE_3_6:
+        form = RecordForm.KAFKA  # 3.6 changed nothing in this record
+    written = replace(event, topic_id_partition=replace(PARTITION, topic="-" * length), form=form)
+
+    data = encode_event(written)
+
+    assert is_kip_405(data) is (form is RecordForm.KIP_405)
+    assert decode_event(data) == written
+
+
+@pytest.mark.parametrize("length", BOUNDARY_LENGTHS)
+def test_the_two_records_that_share_a_prefix_never_have_one_length(length: int) -> None:
+    partition = replace(PARTITION, topic="a" * length)
+    shortest = replace(SEGMENT, topic_id_partition=partition, segment_leader_epochs=((0, 0),))
+
+    update = encode_event(replace(UPDATE, topic_id_partition=partition, form=RecordForm.KIP_405))
+    segment = encode_event(replace(shortest, form=RecordForm.KAFKA_BEFORE_3_6))
+
+    assert update[:3] == segment[:3] == b"\1\0\0"
+    assert len(update) == 53 + length
+    assert len(segment) > len(update)
+
+
+@pytest.mark.parametrize("length", BOUNDARY_LENGTHS)
+def test_many_epochs_do_not_confuse_the_forms(length: int) -> None:
+    partition = replace(PARTITION, topic="a" * length)
+
+    for form in RecordForm:
+        for count in range(1, 200):
+            epochs = tuple((epoch, epoch) for epoch in range(count))
+            event = replace(SEGMENT, topic_id_partition=partition, segment_leader_epochs=epochs, form=form)
+            assert decode_event(encode_event(event)) == event
+
+
+def test_custom_metadata_of_no_bytes_is_not_the_absence_of_it() -> None:
+    present = replace(UPDATE, custom_metadata=b"")
+
+    data = encode_event(present)
+
+    assert data == encode_event(UPDATE)[:-3] + b"\1\1\0"
+    assert decode_event(data) == present
+
+
+def test_an_empty_transaction_index_is_a_tagged_field_that_is_absent_while_false() -> None:
+    assert encode_event(SEGMENT)[-1:] == b"\0"
+    assert encode_event(replace(SEGMENT, txn_idx_empty=True))[-4:] == b"\1\0\1\1"
+
+
+def test_tagged_fields_of_later_releases_are_kept_in_every_struct() -> None:
+    tagged = replace(
+        SEGMENT,
+        tagged_fields=(
+            TaggedField("", 9, b"message"),
+            TaggedField("RemoteLogSegmentId", 3, b"id"),
+            TaggedField("RemoteLogSegmentId.TopicIdPartition", 1, b""),
+            TaggedField("SegmentLeaderEpochs[1]", 200, b"epoch"),
+        ),
+    )
+
+    assert decode_event(encode_event(tagged)) == tagged
+
+
+@pytest.mark.parametrize(
+    ("encoded", "reason"),
+    [
+        ("", "without an end"),
+        ("03000000", "frame version 3"),
+        ("01040000", "unknown apiKey 4"),
+        ("01000100", "unknown version 1"),
+        ("0100000000", "claims -1 bytes"),
+    ],
+)
+def test_values_of_neither_form_are_refused(encoded: str, reason: str) -> None:
+    with pytest.raises(DecodeError, match=reason):
+        decode_event(bytes.fromhex(encoded))
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        replace(SEGMENT, start_offset=-1),
+        replace(SEGMENT, end_offset=-1),
+        replace(SEGMENT, segment_leader_epochs=()),
+    ],
+)
+def test_what_no_broker_can_construct_is_refused(impossible: RemoteLogSegmentMetadata) -> None:
+    with pytest.raises(DecodeError):
+        decode_event(encode_event(impossible))
+
+
+@pytest.mark.parametrize("state", [0xFF, 4])
+def test_an_unknown_state_is_refused(state: int) -> None:
+    data = bytearray(encode_event(UPDATE))
+    data[-2] = state
+
+    with pytest.raises(DecodeError, match="RemoteLogSegmentState"):
+        decode_event(bytes(data))

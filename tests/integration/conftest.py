@@ -1,0 +1,46 @@
+"""Real clusters for the integration tests: each is started when the first test asks for it, and shared by all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.rigs.availability import rig_unavailable
+from tests.rigs.broker import KafkaBroker
+from tests.rigs.maven import KafkaJars, RigMissing, kafka_jars
+from tests.rigs.workload import DrivenCluster, drive
+
+
+@dataclass(frozen=True)
+class DrivenBroker:
+    """A running broker at rest, and what was done to it before. Tests share it: what they change, they undo."""
+
+    broker: KafkaBroker
+    cluster: DrivenCluster
+
+
+@pytest.fixture(scope="session")
+def kafka_4() -> Iterator[DrivenBroker]:
+    """A driven cluster of Kafka 4.3.1, with its guarded listeners open."""
+    yield from _driven_broker("4.3.1")
+
+
+@pytest.fixture(scope="session")
+def kafka_3() -> Iterator[DrivenBroker]:
+    """A driven cluster of Kafka 3.9.1, with its guarded listeners open."""
+    yield from _driven_broker("3.9.1")
+
+
+def _jars(version: str) -> KafkaJars:
+    try:
+        return kafka_jars(version)
+    except RigMissing as missing:
+        reason = str(missing)
+    return rig_unavailable(reason)
+
+
+def _driven_broker(version: str) -> Iterator[DrivenBroker]:
+    with KafkaBroker(_jars(version), secure=True) as broker:
+        yield DrivenBroker(broker, drive(broker))

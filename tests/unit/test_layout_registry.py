@@ -1,0 +1,180 @@
+"""Layouts are found by the names that installed packages give them, and are loaded when they are asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tieredctl_local import LocalLayout
+
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.layouts import registry
+from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
+from tieredctl.layouts.registry import DETECTION_KEYS, detect, installed_layouts, layout_named
+from tieredctl.storage.file import FileStore
+from tieredctl.storage.memory import MemoryStore
+
+LOCAL = EntryPoint("local", "tieredctl_local:local_layout", registry.ENTRY_POINT_GROUP)
+OTHER = EntryPoint("other", "other_plugin:other_layout", registry.ENTRY_POINT_GROUP)
+LOCAL_KEY = "t-3-ABEiM0RVZneImaq7zN3u_w/00000000000000000000-AQIDBAUGBwgJCgsMDQ4PEA.log"
+
+Install = Callable[..., None]
+
+
+class OtherLayout(LocalLayout):
+    """Explains any key that holds its mark."""
+
+    __slots__ = ("mark",)
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        object.__setattr__(self, "mark", options.get("mark", "other"))
+
+    @property
+    def name(self) -> str:
+        return "other"
+
+    def explain(self, key: str) -> ExplainedKey | None:
+        return (
+            ExplainedKey("t", "ABEiM0RVZneImaq7zN3u_w", 0, 0, "AQIDBAUGBwgJCgsMDQ4PEA", Part.LOG)
+            if self.mark in key
+            else None
+        )
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Makes these entry points all that is installed."""
+
+    def only(*points: EntryPoint) -> None:
+        monkeypatch.setitem(sys.modules, "other_plugin", SimpleNamespace(other_layout=OtherLayout))
+        monkeypatch.setattr(registry, "entry_points", lambda *, group: [p for p in points if p.group == group])
+
+    return only
+
+
+def store_of(*keys: str) -> MemoryStore:
+    store = MemoryStore()
+    for key in keys:
+        store.put(key, b"")
+    return store
+
+
+def code_of(raised: pytest.ExceptionInfo[TieredctlError]) -> str:
+    return raised.value.kind.code
+
+
+def test_the_local_layout_is_installed_with_its_package() -> None:
+    assert "local" in installed_layouts()
+    assert layout_named("local") == LocalLayout()
+
+
+def test_options_reach_the_layout(install: Install) -> None:
+    install(LOCAL, OTHER)
+
+    layout: Layout = layout_named("other", {"mark": "x"})
+
+    assert layout.explain("a/x")
+
+
+def test_an_unknown_name_is_answered_with_what_there_is_and_what_to_install(install: Install) -> None:
+    install(LOCAL, OTHER)
+
+    with pytest.raises(TieredctlError, match="no layout 'aiven'; installed are: local, other") as raised:
+        layout_named("aiven")
+
+    assert code_of(raised) == "unknown-layout"
+    assert raised.value.exit_code is ExitCode.USAGE
+    assert "pip install tieredctl-aiven" in raised.value.hint
+
+
+def test_where_nothing_is_installed_that_is_said(install: Install) -> None:
+    install()
+
+    with pytest.raises(TieredctlError, match="installed are: none"):
+        layout_named("local")
+
+
+@pytest.mark.parametrize("broken", ["no_such_plugin:layout", "tieredctl_local:no_such_name"])
+def test_a_plugin_that_cannot_be_loaded_is_named(install: Install, broken: str) -> None:
+    install(EntryPoint("broken", broken, registry.ENTRY_POINT_GROUP))
+
+    with pytest.raises(TieredctlError, match="layout 'broken' cannot be loaded: .*no_such") as raised:
+        layout_named("broken")
+
+    assert code_of(raised) == "missing-extra"
+
+
+def test_a_broken_plugin_does_not_hinder_another_layout(install: Install) -> None:
+    install(LOCAL, EntryPoint("broken", "no_such_plugin:layout", registry.ENTRY_POINT_GROUP))
+
+    assert layout_named("local").name == "local"
+    assert installed_layouts() == ["broken", "local"]
+
+
+class TestDetection:
+    def test_the_layout_that_explains_a_key_is_chosen(self, install: Install) -> None:
+        install(LOCAL, OTHER)
+
+        assert detect(store_of(LOCAL_KEY)) == "local"
+        assert detect(store_of("other/1")) == "other"
+
+    def test_stray_objects_do_not_hinder(self, install: Install) -> None:
+        install(LOCAL, OTHER)
+
+        assert detect(store_of(".DS_Store", "lost+found", LOCAL_KEY)) == "local"
+
+    def test_keys_that_fit_two_layouts_are_not_decided(self, install: Install) -> None:
+        install(LOCAL, OTHER)
+
+        with pytest.raises(TieredctlError, match="fit several layouts: local, other") as raised:
+            detect(store_of(LOCAL_KEY, "other/1"))
+
+        assert code_of(raised) == "unknown-layout"
+        assert "--layout" in raised.value.hint
+
+    def test_keys_that_fit_no_layout_are_not_decided(self, install: Install) -> None:
+        install(LOCAL)
+
+        with pytest.raises(TieredctlError, match="such as photos/1.jpg; installed are: local") as raised:
+            detect(store_of("photos/1.jpg"))
+
+        assert code_of(raised) == "unknown-layout"
+
+    def test_an_empty_store_is_not_decided(self, install: Install) -> None:
+        install(LOCAL)
+
+        with pytest.raises(TieredctlError, match="holds no object"):
+            detect(store_of())
+
+    def test_only_the_first_keys_are_looked_at(self, install: Install) -> None:
+        install(LOCAL)
+        before = [f"a/{number:05}" for number in range(DETECTION_KEYS)]
+
+        with pytest.raises(TieredctlError, match="such as a/00000"):
+            detect(store_of(*before, LOCAL_KEY))
+
+    def test_layouts_that_do_not_take_the_options_are_out(self, install: Install) -> None:
+        install(LOCAL, OTHER)
+
+        assert detect(store_of(LOCAL_KEY), {"mark": "t-3"}) == "other"
+
+    def test_options_that_no_layout_takes_are_wrong_usage(self, install: Install) -> None:
+        install(LOCAL)
+
+        with pytest.raises(TieredctlError, match="No layout takes the options mark") as raised:
+            detect(store_of(LOCAL_KEY), {"mark": "x"})
+
+        assert code_of(raised) == "usage"
+
+    @pytest.mark.parametrize("capture", ["kafka-4.3.1", "kafka-3.9.1"])
+    def test_a_real_brokers_store_is_recognised(self, install: Install, captures: Path, capture: str) -> None:
+        install(LOCAL)
+        root = captures / capture / "remote"
+
+        assert detect(FileStore(str(root / "kafka-tiered-storage"))) == "local"
+        with pytest.raises(TieredctlError, match="such as kafka-tiered-storage/"):
+            detect(FileStore(str(root)))

@@ -1,0 +1,68 @@
+"""The house around the code: what is installed is what is declared, and every package is held to its layer."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PROJECT_FILES = sorted(
+    [ROOT / "pyproject.toml", *ROOT.glob("plugins/*/pyproject.toml"), *ROOT.glob("spark/pyproject.toml")]
+)
+LOCKS = sorted(ROOT.glob("requirements*.lock"))
+
+
+def project(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def own_names() -> set[str]:
+    return {canonicalize_name(project(file)["project"]["name"]) for file in PROJECT_FILES}
+
+
+def declared_requirements() -> list[Requirement]:
+    root = project(ROOT / "pyproject.toml")
+    declared = [requirement for group in root["dependency-groups"].values() for requirement in group]
+    for file in PROJECT_FILES:
+        tables = project(file)["project"]
+        declared += tables.get("dependencies", [])
+        declared += [requirement for extra in tables.get("optional-dependencies", {}).values() for requirement in extra]
+    requirements = map(Requirement, declared)
+    return [requirement for requirement in requirements if canonicalize_name(requirement.name) not in own_names()]
+
+
+def locked_versions(lock: Path) -> dict[str, str]:
+    pins = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;]+)", lock.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+@pytest.mark.parametrize("requirement", declared_requirements(), ids=str)
+def test_the_lock_holds_a_version_that_the_requirement_allows(requirement: Requirement) -> None:
+    locked = locked_versions(ROOT / "requirements.lock").get(canonicalize_name(requirement.name))
+
+    assert locked is not None, "run make lock"
+    assert requirement.specifier.contains(locked), "run make lock"
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_the_smaller_locks_agree_with_the_whole_one(lock: Path) -> None:
+    assert locked_versions(lock).items() <= locked_versions(ROOT / "requirements.lock").items()
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_a_lock_names_no_address(lock: Path) -> None:
+    assert "://" not in lock.read_text(encoding="utf-8")
+
+
+def test_every_package_is_held_to_the_import_contracts() -> None:
+    packages = {init.parent.name for file in PROJECT_FILES for init in file.parent.glob("tieredctl*/__init__.py")}
+
+    linted = set(project(ROOT / "pyproject.toml")["tool"]["importlinter"]["root_packages"])
+
+    assert linted == packages

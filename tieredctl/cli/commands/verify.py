@@ -1,0 +1,111 @@
+"""`tieredctl verify`: does the remote store hold what the metadata promises?"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import duration_ms, now_ms, pairs
+from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
+from tieredctl.cli.options import (
+    AsOfPoint,
+    BootstrapServer,
+    CommandConfig,
+    Engine,
+    Export,
+    LayoutName,
+    LayoutOptions,
+    LogDirs,
+    MetricsFile,
+    Now,
+    Output,
+    Partition,
+    ProgressStyle,
+    Quiet,
+    SegmentId,
+    SparkConf,
+    Store,
+    StoreOptions,
+    Topic,
+    TopicId,
+)
+from tieredctl.cli.outcome import finding_documents, finish
+from tieredctl.cli.output import Listing, OutputFormat
+from tieredctl.cli.progress import ProgressMode, segment_progress
+from tieredctl.cli.wiring import open_remote, open_stream
+from tieredctl.errors import ExitCode
+from tieredctl.ops.selection import Selection
+from tieredctl.ops.verification.engine import LOCAL, engine_named
+from tieredctl.ops.verification.partition_check import Clock
+from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
+from tieredctl.ops.verification.verify import Subset, Verification, VerifyOptions
+from tieredctl.ops.verification.verify import verify as run
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    app.command(noun, help=meaning)(verify)
+
+
+def verify(
+    store: Store = None,
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    as_of: AsOfPoint = None,
+    level: Annotated[
+        Level, typer.Option(help="The listing alone, the first and last batches too, or every byte.")
+    ] = Level.HEADERS,
+    topic: Topic = None,
+    topic_id: TopicId = None,
+    partition: Partition = None,
+    segment_id: SegmentId = None,
+    subset: Annotated[str | None, typer.Option(help="A share of the segments: 3/30 or 5%.")] = None,
+    layout: LayoutName = "auto",
+    store_option: StoreOptions = None,
+    layout_option: LayoutOptions = None,
+    older_than: Annotated[str, typer.Option(help="Copies and deletions under way for longer are stuck.")] = "1h",
+    index_interval: Annotated[
+        int, typer.Option(help="index.interval.bytes of the topics.", min=0)
+    ] = DEFAULT_INDEX_INTERVAL_BYTES,
+    now: Now = None,
+    engine: Engine = LOCAL,
+    spark_conf: SparkConf = None,
+    output: Output = OutputFormat.TABLE,
+    progress: ProgressStyle = ProgressMode.AUTO,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Prove that the remote store holds what the metadata promises: exit 4 when something is lost or altered."""
+    options = VerifyOptions(
+        level=level,
+        clock=Clock(now_ms(now), duration_ms(older_than)),
+        selection=Selection(topic, topic_id, partition, segment_id),
+        subset=Subset.parse(subset) if subset else Subset(),
+        index_interval_bytes=index_interval,
+    )
+    opened, chosen = open_remote(store, store_option, layout, layout_option)
+    where = engine_named(engine, pairs("--spark-conf", spark_conf))
+    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
+    if log_dir:
+        from tieredctl.kafka.local_logs import read_local_logs
+
+        options = options.with_local_logs(read_local_logs(log_dir))
+    with segment_progress(progress, quiet) as told:
+        result = run(stream, opened, chosen, where, options, told)
+    source = stream.source.describe() | {"store": opened.url, "layout": chosen.name, "engine": engine}
+    items = finding_documents(result.findings)
+    listing = Listing("Verification", source, items, FINDING_COLUMNS, result.summary, FINDING_FIELDS)
+    if output in (OutputFormat.TABLE, OutputFormat.WIDE) and not quiet:
+        print(_headline(result), file=sys.stderr)
+    return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)
+
+
+def _headline(result: Verification) -> str:
+    what = f"{result.segments} segments, {result.objects} objects"
+    if result.level is not Level.LISTING:
+        what += f", {result.batches} batches, {result.records} records, {result.bytes_read} bytes read"
+    verdict = f"{len(result.findings)} findings" if result.findings else "all sound"
+    return f"Verified {what} ({result.level.value}): {verdict}."

@@ -1,0 +1,72 @@
+"""Long work on stderr: a bar on a terminal, a line every few seconds elsewhere. Never on stdout."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tieredctl.ops.verification.report import SegmentReport
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+Told = Callable[["SegmentReport", int, int], None]
+
+
+class ProgressMode(str, Enum):
+    """`--progress`."""
+
+    AUTO = "auto"
+    BAR = "bar"
+    PLAIN = "plain"
+    NONE = "none"
+
+
+@contextmanager
+def segment_progress(mode: ProgressMode, quiet: bool) -> Iterator[Told | None]:
+    """What to tell of each segment that was read; None where nothing is to be shown."""
+    if mode is ProgressMode.AUTO:
+        mode = ProgressMode.BAR if sys.stderr.isatty() else ProgressMode.PLAIN
+    if quiet or mode is ProgressMode.NONE:
+        yield None
+    elif mode is ProgressMode.PLAIN:
+        yield _lines()
+    else:
+        with _bar() as told:
+            yield told
+
+
+def _lines() -> Told:
+    last = time.monotonic()
+    read = 0
+
+    def tell(report: SegmentReport, done: int, total: int) -> None:
+        nonlocal last, read
+        read += report.bytes_read
+        if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            print(f"{done} of {total} segments, {read / 1e6:.0f} MB read", file=sys.stderr, flush=True)
+
+    return tell
+
+
+@contextmanager
+def _bar() -> Iterator[Told]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("segments"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[read]}"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("segments", total=None, read="")
+        read = 0
+
+        def tell(report: SegmentReport, done: int, total: int) -> None:
+            nonlocal read
+            read += report.bytes_read
+            progress.update(task, completed=done, total=total, read=f"{read / 1e6:.0f} MB")
+
+        yield tell

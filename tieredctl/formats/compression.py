@@ -1,0 +1,82 @@
+"""The five codecs of a batch's records section (Kafka's org.apache.kafka.common.compress)."""
+
+from __future__ import annotations
+
+import zlib
+from enum import IntEnum
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.lz4_frame import compress_lz4, decompress_lz4
+from tieredctl.formats.snappy_stream import compress_snappy, decompress_snappy
+from tieredctl.formats.varints import Buffer
+from tieredctl.formats.zstd_frame import compress_zstd, decompress_zstd
+
+
+class Codec(IntEnum):
+    """Bits 0 to 2 of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+LARGEST_RECORDS_SECTION = 1 << 30
+"""No decompressed records section may pass this many bytes: beyond it, input is taken for hostile."""
+
+_GZIP_FRAMING = zlib.MAX_WBITS + 16
+# zlib unfolds a byte to at most 1,032: a step overshoots the limit by 16 MiB at most. Small steps also keep
+# what follows a member, which zlib copies each time, short.
+_GZIP_STEP = 1 << 14
+
+
+def decompress(codec: Codec, data: Buffer, *, limit: int = LARGEST_RECORDS_SECTION) -> bytes:
+    """A records section without its compression. Raises DecodeError on bytes that the codec refuses or that could
+    pass `limit`; never holds more memory than a small multiple of what it gives back."""
+    data = memoryview(data)
+    if codec is Codec.GZIP:
+        return _decompress_gzip(data, limit)
+    if codec is Codec.SNAPPY:
+        return decompress_snappy(data, limit)
+    if codec is Codec.LZ4:
+        return decompress_lz4(data, limit)
+    if codec is Codec.ZSTD:
+        return decompress_zstd(data, limit)
+    return bytes(data)
+
+
+def compress(codec: Codec, data: bytes) -> bytes:
+    """A records section in the framing that Kafka's own producer uses for the codec."""
+    if codec is Codec.GZIP:
+        member = zlib.compressobj(wbits=_GZIP_FRAMING)
+        return member.compress(data) + member.flush()
+    if codec is Codec.SNAPPY:
+        return compress_snappy(data)
+    if codec is Codec.LZ4:
+        return compress_lz4(data)
+    if codec is Codec.ZSTD:
+        return compress_zstd(data)
+    return data
+
+
+def _decompress_gzip(data: memoryview, limit: int) -> bytes:
+    """One gzip member after another, as java.util.zip.GZIPInputStream reads them."""
+    if not data:
+        raise DecodeError("gzip stream is empty", 0)
+    output = bytearray()
+    position = 0
+    while position < len(data):
+        member = zlib.decompressobj(_GZIP_FRAMING)
+        while not member.eof:
+            step = data[position : position + _GZIP_STEP]
+            if not step:
+                raise DecodeError("gzip stream is cut short", position)
+            try:
+                output += member.decompress(step)
+            except zlib.error as error:
+                raise DecodeError(f"gzip refuses the stream ({error})", position) from None
+            position += len(step) - len(member.unused_data)
+            if len(output) > limit:
+                raise DecodeError(f"gzip stream unfolds beyond {limit} bytes", position)
+    return bytes(output)

@@ -1,0 +1,97 @@
+"""Zstandard frames (RFC 8878): what they can unfold to at most is known from their headers, before a codec works.
+
+Kafka's producer streams, so its frames seldom state their content's size; the lengths of their blocks bound it.
+"""
+
+from __future__ import annotations
+
+from tieredctl.errors import DecodeError
+
+_MAGIC = 0xFD2FB528
+_SKIPPABLE_MAGIC, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
+_WORD = 4
+
+_SINGLE_SEGMENT, _CONTENT_CHECKSUM = 1 << 5, 1 << 2
+_CONTENT_SIZE_SHIFT, _DICTIONARY_MASK = 6, 0b11
+_CONTENT_SIZE_BYTES = (0, 2, 4, 8)
+_DICTIONARY_ID_BYTES = (0, 1, 2, 4)
+_TWO_BYTE_SIZE_BASE = 256
+
+_BLOCK_HEADER_BYTES = 3
+_RAW_BLOCK, _RUN_BLOCK, _COMPRESSED_BLOCK = range(3)
+_LARGEST_BLOCK = 1 << 17
+
+_KAFKA_LEVEL = 3
+
+
+def decompress_zstd(data: memoryview, limit: int) -> bytes:
+    """All frames of the input. Raises DecodeError."""
+    from cramjam import DecompressionError, zstd
+
+    if _most_content(data) > limit:
+        raise DecodeError(f"zstd input may unfold beyond {limit} bytes", 0)
+    try:
+        return bytes(zstd.decompress(data))
+    except DecompressionError as error:
+        raise DecodeError(f"zstd refuses the input ({error})", 0) from None
+
+
+def compress_zstd(data: bytes) -> bytes:
+    """One frame at the level that Kafka uses unless told otherwise."""
+    from cramjam import zstd
+
+    return bytes(zstd.compress(data, level=_KAFKA_LEVEL))
+
+
+def _most_content(data: memoryview) -> int:
+    """The most bytes that the frames can unfold to."""
+    if not data:
+        raise DecodeError("zstd input is empty", 0)
+    position = most = 0
+    while position < len(data):
+        magic, after_magic = _number(data, position, _WORD), position + _WORD
+        if magic & _SKIPPABLE_MASK == _SKIPPABLE_MAGIC:
+            position = after_magic + _WORD + _number(data, after_magic, _WORD)
+            if position > len(data):
+                raise DecodeError("zstd input ends inside a skippable frame", after_magic)
+        elif magic == _MAGIC:
+            content, position = _frame_content(data, after_magic)
+            most += content
+        else:
+            raise DecodeError("not a zstd frame", position)
+    return most
+
+
+def _frame_content(data: memoryview, position: int) -> tuple[int, int]:
+    """The most bytes that one frame can unfold to, and the position behind the frame."""
+    descriptor = _number(data, position, 1)
+    stated, position = _stated_content(data, position + 1, descriptor)
+    most, last = 0, False
+    while not last:
+        header = _number(data, position, _BLOCK_HEADER_BYTES)
+        last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
+        if kind > _COMPRESSED_BLOCK or size > _LARGEST_BLOCK:
+            raise DecodeError(f"zstd block of type {kind} claims {size} bytes", position)
+        most += _LARGEST_BLOCK if kind == _COMPRESSED_BLOCK else size
+        position += _BLOCK_HEADER_BYTES + (1 if kind == _RUN_BLOCK else size)
+    position += _WORD if descriptor & _CONTENT_CHECKSUM else 0
+    if position > len(data):
+        raise DecodeError("zstd input ends inside a frame", len(data))
+    return (most if stated is None else min(most, stated)), position
+
+
+def _stated_content(data: memoryview, position: int, descriptor: int) -> tuple[int | None, int]:
+    """The content's size where a frame header states it, and the position behind that header."""
+    single_segment = descriptor & _SINGLE_SEGMENT
+    position += (0 if single_segment else 1) + _DICTIONARY_ID_BYTES[descriptor & _DICTIONARY_MASK]
+    width = _CONTENT_SIZE_BYTES[descriptor >> _CONTENT_SIZE_SHIFT]
+    if width == 0:
+        return (_number(data, position, 1), position + 1) if single_segment else (None, position)
+    size = _number(data, position, width)
+    return size + (_TWO_BYTE_SIZE_BASE if width == 2 else 0), position + width
+
+
+def _number(data: memoryview, position: int, width: int) -> int:
+    if position + width > len(data):
+        raise DecodeError("zstd input ends inside a frame", min(position, len(data)))
+    return int.from_bytes(data[position : position + width], "little")

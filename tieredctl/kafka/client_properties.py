@@ -1,0 +1,174 @@
+"""Client properties as Kafka's own tools take them (`--command-config`), turned into those that librdkafka knows.
+
+The names that both know, and librdkafka's own, pass through; what only Java has a use for is left to librdkafka to
+refuse, by name, when the client is made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.java_properties import read_properties
+
+Properties = dict[str, str]
+
+_SECRET_NAME = re.compile(r"password|secret|jaas|token|ssl\.key\.pem|ssl\.keystore\.key")
+_HIDDEN = "(hidden)"
+
+_LOGIN = re.compile(r"\s*(?P<module>[\w.$]+)\s+\w+(?P<options>.*?);\s*", re.DOTALL)
+_LOGIN_OPTION = re.compile(r"""([\w.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"']+)""", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_LOGIN_MODULES = ("PlainLoginModule", "ScramLoginModule")
+
+_JKS_MAGIC, _DER_SEQUENCE, _PEM_MARK = b"\xfe\xed\xfe\xed", b"\x30", b"-----BEGIN "
+_PEM_WITHIN = 1 << 20
+_PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_PEM_LINE = 64
+
+
+def read_client_properties(file: Path | None) -> Properties:
+    """librdkafka's properties out of a file of Java's; none without a file.
+
+    Raises TieredctlError for a file that cannot be read, and for a setting that a client cannot be made with. No
+    message holds a secret.
+    """
+    if file is None:
+        return {}
+    try:
+        properties = read_properties(file.read_bytes())
+    except FileNotFoundError:
+        raise TieredctlError("path-missing", f"There is no {file}.") from None
+    except PermissionError:
+        raise TieredctlError("path-forbidden", f"{file} may not be read.") from None
+    except OSError as error:
+        raise TieredctlError("unreadable", f"{file} cannot be read: {error.strerror}.") from None
+    except DecodeError as error:
+        raise _refused(f"{file} is no properties file: {error.message}") from None
+    for translate in _TRANSLATIONS:
+        translate(properties)
+    return properties
+
+
+def without_secrets(text: str, properties: Mapping[str, str]) -> str:
+    """A text that somebody else made, with every secret of the properties taken out."""
+    for name, value in properties.items():
+        if value and _SECRET_NAME.search(name):
+            text = text.replace(value, _HIDDEN)
+    return text
+
+
+def _refuse_providers(properties: Properties) -> None:
+    if "config.providers" in properties:
+        hint = "Write the values themselves, in a file that only its owner may read."
+        raise _refused("config.providers is Java's: tieredctl does not look values up", hint)
+
+
+def _translate_login(properties: Properties) -> None:
+    """sasl.jaas.config holds the user and the password of PLAIN and SCRAM."""
+    login = properties.pop("sasl.jaas.config", None)
+    if login is None:
+        return
+    match = _LOGIN.fullmatch(login)
+    if match is None:
+        hint = 'It is written: org.….ScramLoginModule required username="…" password="…";'
+        raise _refused("sasl.jaas.config is not a login module with its options and a semicolon", hint)
+    module = match["module"].rpartition(".")[2]
+    if module not in _LOGIN_MODULES:
+        hint = "Leave sasl.jaas.config out and give librdkafka's own properties, such as sasl.oauthbearer.*."
+        raise _refused(f"sasl.jaas.config names {module}: tieredctl knows {' and '.join(_LOGIN_MODULES)}", hint)
+    options = {name: _unquoted(value) for name, value in _LOGIN_OPTION.findall(match["options"])}
+    for option in ("username", "password"):
+        if option not in options:
+            raise _refused(f"sasl.jaas.config has no {option}")
+        properties.setdefault(f"sasl.{option}", options[option])
+
+
+def _unquoted(text: str) -> str:
+    if text[0] not in "\"'":
+        return text
+    return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), text[1:-1])
+
+
+def _translate_trust(properties: Properties) -> None:
+    """librdkafka trusts certificates in PEM files."""
+    properties.pop("ssl.truststore.password", None)
+    kind = properties.pop("ssl.truststore.type", None)
+    if certificates := properties.pop("ssl.truststore.certificates", None):
+        properties["ssl.ca.pem"] = _with_lines(certificates)
+    if location := properties.pop("ssl.truststore.location", None):
+        if _store_type(location, kind) != "PEM":
+            hint = (
+                f"Write its certificates as text: keytool -list -rfc -keystore {location} > truststore.pem; then set "
+                "ssl.truststore.type=PEM and ssl.truststore.location to that file."
+            )
+            raise _refused(f"The trust store {location} is no PEM file, and librdkafka reads no other", hint)
+        properties["ssl.ca.location"] = location
+
+
+def _translate_identity(properties: Properties) -> None:
+    """A client's own certificate: librdkafka reads PEM files and PKCS12 stores."""
+    kind = properties.pop("ssl.keystore.type", None)
+    if chain := properties.pop("ssl.keystore.certificate.chain", None):
+        properties["ssl.certificate.pem"] = _with_lines(chain)
+    if key := properties.pop("ssl.keystore.key", None):
+        properties["ssl.key.pem"] = _with_lines(key)
+    location = properties.get("ssl.keystore.location")
+    if location is None:
+        return
+    found = _store_type(location, kind)
+    if found == "PEM":
+        del properties["ssl.keystore.location"]
+        properties |= {"ssl.certificate.location": location, "ssl.key.location": location}
+    elif found == "JKS":
+        hint = (
+            f"Convert it: keytool -importkeystore -srckeystore {location} -destkeystore keystore.p12 "
+            "-deststoretype PKCS12; then set ssl.keystore.location to that file."
+        )
+        raise _refused(f"The key store {location} is a JKS file, which librdkafka does not read", hint)
+
+
+def _with_lines(pem: str) -> str:
+    """PEM with its line ends, which OpenSSL demands, Java does not, and a properties file's continued lines lose."""
+
+    def block(match: re.Match[str]) -> str:
+        body = "".join(match[2].split())
+        lines = (body[start : start + _PEM_LINE] for start in range(0, len(body), _PEM_LINE))
+        return "\n".join((f"-----BEGIN {match[1]}-----", *lines, f"-----END {match[1]}-----"))
+
+    return "\n".join(block(match) for match in _PEM_BLOCK.finditer(pem)) + "\n"
+
+
+def _store_type(location: str, kind: str | None) -> str:
+    """PEM, PKCS12 or JKS: by content, as Java does for the last two, whose names it takes for each other."""
+    try:
+        with Path(location).open("rb") as store:
+            head = store.read(_PEM_WITHIN)
+    except OSError as error:
+        raise _refused(f"The store {location} cannot be read: {error.strerror}") from None
+    if head.startswith(_JKS_MAGIC):
+        return "JKS"
+    if _PEM_MARK in head:
+        return "PEM"
+    return "PKCS12" if head.startswith(_DER_SEQUENCE) else (kind or "JKS").upper()
+
+
+def _translate_endpoint_identification(properties: Properties) -> None:
+    if properties.get("ssl.endpoint.identification.algorithm") == "":
+        properties["ssl.endpoint.identification.algorithm"] = "none"
+
+
+def _refused(message: str, hint: str = "Mend the file that --command-config names.") -> TieredctlError:
+    return TieredctlError("usage", f"{message}.", hint=hint)
+
+
+_TRANSLATIONS: tuple[Callable[[Properties], None], ...] = (
+    _refuse_providers,
+    _translate_login,
+    _translate_trust,
+    _translate_identity,
+    _translate_endpoint_identification,
+)

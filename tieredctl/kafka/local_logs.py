@@ -1,0 +1,71 @@
+"""What brokers' log directories say of user partitions: their lineage, and where the local log begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint, read_offset_checkpoint
+from tieredctl.formats.file_names import (
+    LEADER_EPOCH_CHECKPOINT,
+    SegmentPart,
+    parse_partition_folder_name,
+    parse_segment_file_name,
+)
+from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, read_partition_metadata
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.local_log import LocalLog
+
+LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
+
+
+def read_local_logs(log_dirs: Iterable[Path]) -> dict[TopicIdPartition, LocalLog]:
+    """The partitions of log directories, by id. Of several replicas the one that reaches furthest back is taken.
+
+    A folder that lacks a readable partition.metadata, leader-epoch-checkpoint or segment is left out: it proves
+    nothing.
+    """
+    logs: dict[TopicIdPartition, LocalLog] = {}
+    for log_dir in log_dirs:
+        log_start_offsets = read_log_start_offsets(log_dir)
+        for partition, folder in _partition_folders(log_dir):
+            log = _local_log(folder, log_start_offsets.get((partition.topic, partition.partition)))
+            known = logs.get(partition)
+            if log and (known is None or log.local_start_offset < known.local_start_offset):
+                logs[partition] = log
+    return logs
+
+
+def read_log_start_offsets(log_dir: Path) -> dict[tuple[str, int], int]:
+    """What the broker's checkpoint says, by topic and partition; nothing where there is no usable one."""
+    try:
+        entries = read_offset_checkpoint((log_dir / LOG_START_OFFSET_CHECKPOINT).read_bytes())
+    except (OSError, DecodeError):
+        return {}
+    return {(entry.topic, entry.partition): entry.offset for entry in entries}
+
+
+def _partition_folders(log_dir: Path) -> Iterator[tuple[TopicIdPartition, Path]]:
+    for folder in sorted(log_dir.iterdir()):
+        name = parse_partition_folder_name(folder.name)
+        if name is None or name.fate is not None:
+            continue
+        try:
+            metadata = read_partition_metadata((folder / PARTITION_METADATA_FILE).read_bytes())
+        except (OSError, DecodeError):
+            continue
+        yield TopicIdPartition(metadata.topic_id, name.topic, name.partition), folder
+
+
+def _local_log(folder: Path, log_start_offset: int | None) -> LocalLog | None:
+    try:
+        entries = read_leader_epoch_checkpoint((folder / LEADER_EPOCH_CHECKPOINT).read_bytes())
+        names = [parse_segment_file_name(file.name) for file in folder.iterdir()]
+    except (OSError, DecodeError):
+        return None
+    starts = [name.offset for name in names if name and name.part is SegmentPart.LOG and name.transition is None]
+    if not starts or not entries:
+        return None
+    epochs = tuple((entry.epoch, entry.start_offset) for entry in entries)
+    return LocalLog(epochs, min(starts), log_start_offset)

@@ -1,0 +1,1 @@
+"""How the objects of a store map to segments: the protocol that every storage plugin implements, and its registry."""

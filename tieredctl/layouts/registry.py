@@ -1,0 +1,90 @@
+"""The layouts that are installed: entry points of the group `tieredctl.layouts`, each loaded when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from itertools import islice
+from types import MappingProxyType
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout, LayoutFactory
+from tieredctl.storage.protocol import ObjectStore
+
+ENTRY_POINT_GROUP = "tieredctl.layouts"
+DETECTION_KEYS = 1_000
+"""How many keys `detect` looks at: what one request lists in S3."""
+_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+
+
+def installed_layouts() -> list[str]:
+    """The names that `layout_named` knows."""
+    return sorted(_entry_points())
+
+
+def layout_named(name: str, options: Mapping[str, str] = _NO_OPTIONS) -> Layout:
+    """The layout of that name, told its options.
+
+    Raises TieredctlError: `unknown-layout`, `missing-extra` where its plugin lacks something that it imports, `usage`
+    for an option that it does not take.
+    """
+    found = _entry_points().get(name)
+    if found is None:
+        raise TieredctlError(
+            "unknown-layout",
+            f"There is no layout {name!r}; {_installed()}.",
+            hint=f"Name one of those installed, or install the plugin, as with `pip install tieredctl-{name}`.",
+        )
+    return _load(found)(options)
+
+
+def detect(store: ObjectStore, options: Mapping[str, str] = _NO_OPTIONS) -> str:
+    """The one installed layout that takes these options and explains some of the store's first keys.
+
+    Raises TieredctlError: `usage` where no layout takes the options, `unknown-layout` where none explains a key or
+    several do, `missing-extra` as `layout_named` does.
+    """
+    layouts = _layouts_taking(options)
+    keys = [stored.key for stored in islice(store.list(), DETECTION_KEYS)]
+    fitting = [layout.name for layout in layouts if any(layout.explain(key) for key in keys)]
+    if len(fitting) == 1:
+        return fitting[0]
+    raise TieredctlError("unknown-layout", _why_undecided(store, keys, fitting), hint="Name the layout with --layout.")
+
+
+def _layouts_taking(options: Mapping[str, str]) -> list[Layout]:
+    layouts: list[Layout] = []
+    for name in installed_layouts():
+        try:
+            layouts.append(layout_named(name, options))
+        except TieredctlError as error:
+            if error.kind.code != "usage":
+                raise
+    if options and not layouts:
+        raise TieredctlError("usage", f"No layout takes the options {', '.join(options)}; {_installed()}.")
+    return layouts
+
+
+def _why_undecided(store: ObjectStore, keys: list[str], fitting: list[str]) -> str:
+    if not keys:
+        return f"{store.url} holds no object to tell the layout by."
+    if fitting:
+        return f"The first keys of {store.url} fit several layouts: {', '.join(fitting)}."
+    return f"No layout explains the first keys of {store.url}, such as {keys[0]}; {_installed()}."
+
+
+def _installed() -> str:
+    return f"installed are: {', '.join(installed_layouts()) or 'none'}"
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _load(point: EntryPoint) -> LayoutFactory:
+    try:
+        factory: LayoutFactory = point.load()
+    except (ImportError, AttributeError) as error:
+        message = f"The plugin of layout {point.name!r} cannot be loaded: {error}."
+        raise TieredctlError("missing-extra", message) from None
+    return factory

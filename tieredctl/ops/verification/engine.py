@@ -1,0 +1,70 @@
+"""Where segments are read: in this process, or wherever an engine takes them."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.metadata import entry_points
+from typing import Protocol
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout
+from tieredctl.ops.verification.report import SegmentReport, SegmentTask
+from tieredctl.ops.verification.segment_check import check_segment
+from tieredctl.storage.protocol import ObjectStore
+
+ENTRY_POINT_GROUP = "tieredctl.engines"
+LOCAL = "local"
+
+
+class Engine(Protocol):
+    """Runs `check_segment` on many tasks."""
+
+    def check_segments(
+        self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
+    ) -> Iterator[SegmentReport]:
+        """A report for each task, in the order of the tasks."""
+        ...
+
+
+class LocalEngine:
+    """Threads of this process: reading and checksumming both let go of the interpreter."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads or (os.cpu_count() or 1)
+
+    def check_segments(
+        self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
+    ) -> Iterator[SegmentReport]:
+        waiting: deque[Future[SegmentReport]] = deque()
+        with ThreadPoolExecutor(self._threads) as pool:
+            try:
+                for task in tasks:
+                    waiting.append(pool.submit(check_segment, task, store, layout))
+                    if len(waiting) > 2 * self._threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+
+def engine_named(name: str, settings: dict[str, str]) -> Engine:
+    """The engine of that name. Raises TieredctlError for one that is not installed, or settings it does not take."""
+    if name == LOCAL:
+        if settings:
+            raise TieredctlError("usage", "--spark-conf is for --engine spark.")
+        return LocalEngine()
+    points = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    if name not in points:
+        known = ", ".join([LOCAL, *sorted(points)])
+        hint = f"Engines installed are: {known}. Spark's comes with `pip install tieredctl-spark`."
+        raise TieredctlError("missing-extra", f"There is no engine {name!r} here.", hint=hint)
+    try:
+        engine: Engine = points[name].load()(settings)
+    except ImportError as error:
+        hint = "Install it with `pip install tieredctl-spark`."
+        raise TieredctlError("missing-extra", f"Engine {name!r} cannot be loaded: {error}.", hint=hint) from None
+    return engine

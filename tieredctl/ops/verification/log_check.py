@@ -1,0 +1,161 @@
+"""Is a segment's log sound, and is it what the metadata says?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
+from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
+from tieredctl.formats.record_batches import LOG_OVERHEAD
+from tieredctl.formats.windows import Ints
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.ops.verification.index_check import BatchSpans, Exemptions, OffsetIndexCheck, TimeIndexCheck
+from tieredctl.ops.verification.offset_order import Misplaced, OffsetOrder
+from tieredctl.ops.verification.transactions import AbortedTransactions
+
+NO_TIMESTAMP = -1
+_EXAMPLES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CorruptBatch:
+    """A stretch of the log that cannot be used, and the offsets (inclusive) that are at risk with it."""
+
+    position: int
+    reason: str
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(slots=True)
+class LogFacts:
+    """What reading a whole log told."""
+
+    size: int = 0
+    batches: int = 0
+    records: int = 0
+    last_offset: int = -1
+    """The last offset (inclusive) that a sound batch holds."""
+    last_position: int = 0
+    """Where the last sound batch begins."""
+    max_timestamp: int = NO_TIMESTAMP
+    latest_beyond_claim: int | None = None
+    """Byte position of the first batch later than the metadata claims."""
+    corrupt: list[CorruptBatch] = field(default_factory=list)
+    torn_at: int | None = None
+    """Where a last batch begins that is not all there."""
+    misplaced: list[Misplaced] = field(default_factory=list)
+    wrong_epochs: list[tuple[int, int, int]] = field(default_factory=list)
+    """(byte position, offset, leader epoch) of the first batches of each block whose epoch contradicts the metadata."""
+    exemptions: Exemptions = field(default_factory=Exemptions)
+
+
+class LogCheck:
+    """Reads a log once, from its first byte or from another to the last, and lets the indexes watch."""
+
+    def __init__(
+        self,
+        metadata: RemoteLogSegmentMetadata,
+        offset_index: OffsetIndexCheck | None,
+        time_index: TimeIndexCheck | None,
+        first_position: int = 0,
+    ) -> None:
+        """`first_position` is where in the log the bytes begin that `run` is given."""
+        self._first_position = first_position
+        self.facts = LogFacts()
+        self.transactions = AbortedTransactions()
+        self._metadata = metadata
+        self._offset_index, self._time_index = offset_index, time_index
+        self._order = OffsetOrder(metadata.start_offset, metadata.end_offset)
+        self._epochs = np.array([epoch for epoch, _ in metadata.segment_leader_epochs], np.int64)
+        self._epoch_starts = np.array([offset for _, offset in metadata.segment_leader_epochs], np.int64)
+        self._damages: list[tuple[Damage, int]] = []
+
+    def run(self, chunks: Iterable[bytes], size: int) -> LogFacts:
+        """`size` bytes of a log, in pieces."""
+        self.facts.size = size
+        for part in scan_log(chunks, size, AsColumns()):
+            if isinstance(part, Damage):
+                self._damaged(part)
+            else:
+                self._sound(part)
+        self._misplaced(self._order.finish())
+        self._settle_damages(self._metadata.end_offset)
+        return self.facts
+
+    def _sound(self, block: LogBlock[HeaderColumns]) -> None:
+        headers, facts = block.headers, self.facts
+        positions = np.array(block.positions, np.int64) + block.file_position + self._first_position
+        bases = headers["baseOffset"].astype(np.int64)
+        lasts = bases + headers["lastOffsetDelta"]
+        spans = BatchSpans(positions, bases, lasts, headers["maxTimestamp"].astype(np.int64))
+        self._settle_damages(int(bases[0]) - 1)
+        self._misplaced(self._order.feed(positions, bases, lasts))
+        self._check_epochs(spans, headers["partitionLeaderEpoch"].astype(np.int64))
+        self._check_timestamps(spans)
+        self._count_transactions(block)
+        if self._offset_index:
+            self._offset_index.feed(spans, int(positions[-1]) + int(headers["batchLength"][-1]) + LOG_OVERHEAD)
+        if self._time_index:
+            self._time_index.feed(_by_offset(spans))
+        facts.batches += len(positions)
+        facts.records += int(headers["recordsCount"].sum(dtype=np.int64))
+        facts.last_offset = int(lasts[-1])
+        facts.last_position = int(positions[-1])
+
+    def _damaged(self, damage: Damage) -> None:
+        position = damage.position + self._first_position
+        self.facts.exemptions.positions.append((position, max(damage.end + self._first_position, position + 1)))
+        if damage.torn:
+            self.facts.torn_at = position
+        behind = max(self.facts.last_offset + 1, self._metadata.start_offset)
+        self._damages.append((damage, min(behind, self._metadata.end_offset)))
+
+    def _settle_damages(self, last_at_risk: int) -> None:
+        """Gives the damages met since the last sound batch their offsets, now that what follows is known."""
+        for damage, first in self._damages:
+            last = max(first, min(last_at_risk, self._metadata.end_offset))
+            self.facts.exemptions.offsets.append((first, last))
+            if not damage.torn:
+                self.facts.corrupt.append(CorruptBatch(damage.position + self._first_position, damage.reason, first, last))
+        self._damages.clear()
+
+    def _misplaced(self, found: list[Misplaced]) -> None:
+        for batch in found:
+            self.facts.misplaced.append(batch)
+            last = self._metadata.end_offset if batch.last_expected is None else batch.last_expected
+            self.facts.exemptions.positions.append((batch.position, batch.position + 1))
+            self.facts.exemptions.offsets.append((batch.first_expected, last))
+
+    def _check_epochs(self, spans: BatchSpans, epochs: Ints) -> None:
+        rows = np.searchsorted(self._epoch_starts, spans.bases, side="right") - 1
+        claimed = self._epochs[np.maximum(rows, 0)]
+        inside = (spans.bases >= self._metadata.start_offset) & (spans.lasts <= self._metadata.end_offset)
+        for row in np.flatnonzero(inside & (epochs != claimed))[:_EXAMPLES].tolist():
+            self.facts.wrong_epochs.append((int(spans.positions[row]), int(spans.bases[row]), int(epochs[row])))
+
+    def _check_timestamps(self, spans: BatchSpans) -> None:
+        latest = int(spans.max_timestamps.max())
+        self.facts.max_timestamp = max(self.facts.max_timestamp, latest)
+        if latest > self._metadata.max_timestamp_ms and self.facts.latest_beyond_claim is None:
+            late = np.flatnonzero(spans.max_timestamps > self._metadata.max_timestamp_ms)
+            self.facts.latest_beyond_claim = int(spans.positions[late[0]])
+
+    def _count_transactions(self, block: LogBlock[HeaderColumns]) -> None:
+        try:
+            self.transactions.feed(block)
+        except DecodeError as error:
+            first, last = int(block.headers["baseOffset"][0]), self._metadata.end_offset
+            self.facts.corrupt.append(CorruptBatch(block.file_position, error.reason, first, last))
+
+
+def _by_offset(spans: BatchSpans) -> BatchSpans:
+    """The same batches with offsets rising, which they always do but where one was altered."""
+    if (spans.bases[1:] > spans.lasts[:-1]).all():
+        return spans
+    order = np.argsort(spans.bases, kind="stable")
+    return BatchSpans(spans.positions[order], spans.bases[order], spans.lasts[order], spans.max_timestamps[order])

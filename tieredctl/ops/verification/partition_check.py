@@ -1,0 +1,148 @@
+"""One partition: are the objects that its segments need listed, and do the segments make a log?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
+from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.local_log import LeaderEpochs, LocalLog
+from tieredctl.ops.metadata_state import stuck_finding
+from tieredctl.ops.verification.lineage_check import check_lineage
+from tieredctl.ops.verification.report import SegmentFindings
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.storage.protocol import ObjectStore, StoredObject
+
+OwnedObject = tuple[StoredObject, ExplainedKey]
+"""A listed object, and whose it is by its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """When it is, and how long something may be under way, in milliseconds."""
+
+    now_ms: int
+    older_than_ms: int
+
+
+@dataclass(slots=True)
+class PartitionReport:
+    """What the listing told of one partition."""
+
+    findings: list[Finding] = field(default_factory=list)
+    finished: list[tuple[RemoteLogSegmentMetadata, dict[Part, str]]] = field(default_factory=list)
+    """Segments in COPY_SEGMENT_FINISHED by start offset, with their objects that were listed."""
+    skipped: int = 0
+    """Segments in other states, of which nothing is promised."""
+    objects: int = 0
+
+
+def check_partition(
+    partition: TopicIdPartition,
+    cache: RemoteLogMetadataCache,
+    listed: Sequence[OwnedObject],
+    store: ObjectStore,
+    layout: Layout,
+    clock: Clock,
+    local: LocalLog | None,
+) -> PartitionReport:
+    """Judges a partition by its listing. An object is only called missing after it was asked for by name."""
+    report = PartitionReport()
+    objects = {stored.key: stored for stored, _ in listed}
+    known = cache.list_remote_log_segments()
+    for segment in known:
+        if segment.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+            _check_finished(segment.metadata, objects, store, layout, report)
+        else:
+            report.skipped += 1
+            if clock.now_ms - segment.metadata.event_timestamp_ms > clock.older_than_ms:
+                report.findings.append(stuck_finding(segment, clock.now_ms))
+    ids = {segment.metadata.segment_id for segment in known}
+    report.findings += (unreferenced(stored, explained) for stored, explained in listed if explained.segment_id not in ids)
+    finished = [metadata for metadata, _ in report.finished]
+    lineage = local.leader_epochs if local else _lineage(finished, store, layout)
+    highest = max((cache.highest_offset_for_epoch(epoch) or -1 for epoch in cache.epochs()), default=-1)
+    report.findings += check_lineage(partition, finished, lineage, highest if highest >= 0 else None, local)
+    return report
+
+
+def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Finding:
+    """An object that no segment of the metadata explains."""
+    evidence: dict[str, object] = {"key": stored.key, "size": stored.size, "lastModifiedMs": stored.last_modified_ms}
+    if explained:
+        evidence |= {
+            "topic": explained.topic,
+            "topicId": explained.topic_id,
+            "partition": explained.partition,
+            "segmentId": explained.segment_id,
+        }
+    why = "its segment is not in the metadata" if explained else "no layout explains its key"
+    return Finding("object-unreferenced", stored.key, f"{stored.size} bytes: {why}", evidence)
+
+
+def _check_finished(
+    metadata: RemoteLogSegmentMetadata,
+    objects: Mapping[str, StoredObject],
+    store: ObjectStore,
+    layout: Layout,
+    report: PartitionReport,
+) -> None:
+    promised, optional = layout.promised_objects(metadata), layout.optional_objects(metadata)
+    present = {part: objects[key] for part, key in (promised | optional).items() if key in objects}
+    findings = SegmentFindings(metadata, promised | optional)
+    for part, key in promised.items():
+        if part not in present:
+            found = store.head(key)  # a listing may be older than the object
+            if found:
+                present[part] = found
+            else:
+                offsets = (metadata.start_offset, metadata.end_offset) if part in (Part.LOG, Part.MANIFEST) else None
+                findings.add("object-missing", part, f"{key} is not in the store", offsets=offsets)
+    _check_size(metadata, {part: stored.size for part, stored in present.items()}, layout, findings)
+    report.findings += findings.found
+    report.objects += len(present)
+    report.finished.append((metadata, {part: stored.key for part, stored in present.items()}))
+
+
+def _check_size(
+    metadata: RemoteLogSegmentMetadata, sizes: Mapping[Part, int], layout: Layout, findings: SegmentFindings
+) -> None:
+    size = layout.original_log_size(sizes)
+    if size is not None and size != metadata.segment_size_in_bytes:
+        message = f"the log has {size} bytes where the metadata says {metadata.segment_size_in_bytes}"
+        short = size < metadata.segment_size_in_bytes
+        findings.add(
+            "size-mismatch",
+            Part.LOG,
+            message,
+            position=min(size, metadata.segment_size_in_bytes),
+            offsets=(metadata.start_offset, metadata.end_offset) if short else None,
+        )
+
+
+def _lineage(finished: Sequence[RemoteLogSegmentMetadata], store: ObjectStore, layout: Layout) -> LeaderEpochs:
+    """The line of succession that the segment with the highest leader epoch and end was written in."""
+    if not finished:
+        return ()
+    latest = max(finished, key=lambda metadata: (metadata.segment_leader_epochs[-1][0], metadata.end_offset))
+    try:
+        data = layout.open_segment(store, latest).read(Part.LEADER_EPOCH)
+        epochs = [(entry.epoch, entry.start_offset) for entry in read_leader_epoch_checkpoint(data)]
+    except (DecodeError, TieredctlError):
+        epochs = []  # the checkpoint is damaged or missing, which is a finding of its own
+    return epochs or _joined(finished)
+
+
+def _joined(finished: Sequence[RemoteLogSegmentMetadata]) -> LeaderEpochs:
+    """Each leader epoch from the first offset that any segment has of it."""
+    starts: dict[int, int] = {}
+    for metadata in finished:
+        for epoch, offset in metadata.segment_leader_epochs:
+            starts[epoch] = min(offset, starts.get(epoch, offset))
+    return sorted(starts.items())
+

@@ -1,0 +1,80 @@
+"""What a check of segments is asked and what it answers: values that travel to executors and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tieredctl.layouts.protocol import Part
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.findings import Finding, Severity
+
+DEFAULT_INDEX_INTERVAL_BYTES = 4_096
+
+
+class Level(str, Enum):
+    """How deep to look: at the listing, at the headers of the first and last batches, or at every byte."""
+
+    LISTING = "listing"
+    HEADERS = "headers"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTask:
+    """A segment to be read: one in COPY_SEGMENT_FINISHED, all of whose objects the listing had or not."""
+
+    metadata: RemoteLogSegmentMetadata
+    keys: dict[Part, str]
+    """The segment's objects that the listing had."""
+    level: Level
+    index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReport:
+    """What reading one segment gave. Counts are of what was read, sound or not."""
+
+    segment_id: str
+    bytes_read: int = 0
+    batches: int = 0
+    records: int = 0
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(slots=True)
+class SegmentFindings:
+    """Findings about one segment, each with the segment's identity in its evidence."""
+
+    metadata: RemoteLogSegmentMetadata
+    keys: dict[Part, str]
+    found: list[Finding] = field(default_factory=list)
+
+    def add(
+        self,
+        code: str,
+        part: Part,
+        message: str,
+        *,
+        position: int | None = None,
+        offsets: tuple[int, int] | None = None,
+        severity: Severity | None = None,
+        **evidence: object,
+    ) -> None:
+        """`position` is a byte of the part; `offsets` the first and last (inclusive) at risk."""
+        metadata = self.metadata
+        partition = metadata.topic_id_partition
+        facts: dict[str, object] = {
+            "topic": partition.topic,
+            "topicId": partition.topic_id,
+            "partition": partition.partition,
+            "segmentId": metadata.segment_id,
+            "part": part.value,
+            "key": self.keys.get(part),
+        }
+        if position is not None:
+            facts["position"] = position
+        if offsets is not None:
+            facts["offsets"] = list(offsets)
+        subject = f"{partition.topic}-{partition.partition} {metadata.segment_id} {part.value}"
+        self.found.append(Finding(code, subject, message, facts | evidence, severity))

@@ -1,0 +1,222 @@
+"""`verify`: segments against the remote store, for a whole cluster or a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+from crc32c import crc32c
+
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.layouts.protocol import Layout
+from tieredctl.model.findings import Finding, exit_code_of
+from tieredctl.model.ids import TopicIdPartition, uuid_bytes
+from tieredctl.model.local_log import LocalLog
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.inventory import Inventory
+from tieredctl.ops.metadata_state import replayed
+from tieredctl.ops.selection import Selection
+from tieredctl.ops.verification.engine import Engine
+from tieredctl.ops.verification.partition_check import Clock, OwnedObject, check_partition, unreferenced
+from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level, SegmentReport, SegmentTask
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.storage.protocol import ObjectStore
+
+_HASH_RANGE = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """A share of all segments that a run reads, chosen by their ids: `number` of `count` equal shares, from 1."""
+
+    number: int = 1
+    count: float = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Subset:
+        """`3/30`, or `5%` which is the first twentieth. Raises TieredctlError."""
+        try:
+            if text.endswith("%"):
+                subset = cls(1, 100 / float(text[:-1]))
+            else:
+                number, _, count = text.partition("/")
+                subset = cls(int(number), int(count))
+        except (ValueError, ZeroDivisionError):
+            subset = cls(0)
+        if not 1 <= subset.number <= subset.count:
+            raise TieredctlError("usage", f"{text!r} is no subset.", hint="Write it as 3/30 or 5%.")
+        return subset
+
+    def has(self, segment_id: str) -> bool:
+        share = crc32c(uuid_bytes(segment_id)) * self.count / _HASH_RANGE
+        return self.number - 1 <= share < self.number
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyOptions:
+    """How to verify."""
+
+    level: Level
+    clock: Clock
+    selection: Selection = Selection()
+    subset: Subset = Subset()
+    index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
+    local_logs: Mapping[TopicIdPartition, LocalLog] = field(default_factory=dict)
+
+    def with_local_logs(self, logs: Mapping[TopicIdPartition, LocalLog]) -> VerifyOptions:
+        """The same, with the seam to the local logs judged too."""
+        return replace(self, local_logs=logs)
+
+
+@dataclass(slots=True)
+class Verification:
+    """The result: counts, and findings by partition and offset."""
+
+    level: Level
+    segments: int = 0
+    objects: int = 0
+    bytes_read: int = 0
+    batches: int = 0
+    records: int = 0
+    skipped: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        return exit_code_of(f for f in self.findings if f.kind.incomplete) is not ExitCode.INCOMPLETE
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "level": self.level.value,
+            "segments": self.segments,
+            "objects": self.objects,
+            "bytesRead": self.bytes_read,
+            "batches": self.batches,
+            "records": self.records,
+            "skipped": self.skipped,
+            "findings": len(self.findings),
+            "complete": self.complete,
+        }
+
+
+Progress = Callable[[SegmentReport, int, int], None]
+"""Told of each report: (report, segments done, segments in all)."""
+
+
+def verify(
+    stream: EventStream,
+    store: ObjectStore,
+    layout: Layout,
+    engine: Engine,
+    options: VerifyOptions,
+    progress: Progress | None = None,
+) -> Verification:
+    """Reads the metadata, then lists the store, then reads segments as deep as the level says."""
+    metadata = replayed(stream, options.selection)
+    result = Verification(options.level, findings=list(stream.findings))
+    tasks = _check_partitions(metadata, store, layout, options, result)
+    if options.level is not Level.LISTING:
+        for done, report in enumerate(engine.check_segments(tasks, store, layout), start=1):
+            result.bytes_read += report.bytes_read
+            result.batches += report.batches
+            result.records += report.records
+            result.findings += report.findings
+            if progress:
+                progress(report, done, len(tasks))
+    if options.selection.segment_id:
+        result.findings = [f for f in result.findings if f.evidence.get("segmentId") == options.selection.segment_id]
+    result.findings.sort(key=_place)
+    result.findings = _without_repetition(result.findings)
+    return result
+
+
+def _check_partitions(
+    metadata: RemotePartitionMetadataStore,
+    store: ObjectStore,
+    layout: Layout,
+    options: VerifyOptions,
+    result: Verification,
+) -> list[SegmentTask]:
+    tasks: list[SegmentTask] = []
+    unseen = dict(metadata.caches)
+    for partition, listed in _listed_partitions(store, layout, options.selection, result):
+        cache = unseen.pop(partition, None)
+        if cache is None:
+            result.findings += (unreferenced(stored, explained) for stored, explained in listed)
+        else:
+            tasks += _check_one(partition, cache, listed, store, layout, options, result)
+    for partition, cache in unseen.items():
+        tasks += _check_one(partition, cache, [], store, layout, options, result)
+    tasks.sort(key=_task_place)
+    return tasks
+
+
+def _check_one(
+    partition: TopicIdPartition,
+    cache: RemoteLogMetadataCache,
+    listed: list[OwnedObject],
+    store: ObjectStore,
+    layout: Layout,
+    options: VerifyOptions,
+    result: Verification,
+) -> Iterator[SegmentTask]:
+    local = options.local_logs.get(partition)
+    report = check_partition(partition, cache, listed, store, layout, options.clock, local)
+    result.findings += report.findings
+    result.skipped += report.skipped
+    for metadata, keys in report.finished:
+        if options.selection.segment_id in (None, metadata.segment_id) and options.subset.has(metadata.segment_id):
+            result.segments += 1
+            result.objects += len(keys)
+            yield SegmentTask(metadata, keys, options.level, options.index_interval_bytes)
+
+
+def _listed_partitions(
+    store: ObjectStore, layout: Layout, selection: Selection, result: Verification
+) -> Iterator[tuple[TopicIdPartition, list[OwnedObject]]]:
+    """The store's objects by partition, which are beside each other by their keys. What the layout cannot explain
+    becomes a finding."""
+
+    def owned() -> Iterator[OwnedObject]:
+        for stored, explained in Inventory(store, layout, replace(selection, segment_id=None)).objects():
+            if explained:
+                yield stored, explained
+            else:
+                result.findings.append(unreferenced(stored, None))
+
+    for partition, objects in groupby(owned(), lambda one: one[1].topic_id_partition):
+        yield partition, list(objects)
+
+
+def _task_place(task: SegmentTask) -> tuple[str, str, int, int, str]:
+    partition = task.metadata.topic_id_partition
+    offset = task.metadata.start_offset
+    return (partition.topic, partition.topic_id, partition.partition, offset, task.metadata.segment_id)
+
+
+def _place(finding: Finding) -> tuple[str, str, int, int, str, str]:
+    """Where a finding stands among others: by partition, then offset, then object."""
+    evidence = finding.evidence
+    offsets = evidence.get("offsets")
+    first = offsets[0] if isinstance(offsets, list) else -1
+    partition = evidence.get("partition")
+    return (
+        str(evidence.get("topic", "")),
+        str(evidence.get("topicId", "")),
+        partition if isinstance(partition, int) else -1,
+        first,
+        finding.subject,
+        finding.code,
+    )
+
+
+def _without_repetition(findings: list[Finding]) -> list[Finding]:
+    """One finding for what both the listing and the reading of a segment noticed: the reading knows more of it."""
+    last: dict[tuple[object, ...], Finding] = {}
+    for finding in findings:
+        if finding.code == "size-mismatch":
+            last[(finding.code, finding.subject)] = finding
+    return [f for f in findings if f.code != "size-mismatch" or last[(f.code, f.subject)] is f]

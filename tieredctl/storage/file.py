@@ -1,0 +1,162 @@
+"""A folder as an object store: the path below it is the key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from errno import ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR
+from stat import S_ISREG
+
+from tieredctl.errors import TieredctlError
+from tieredctl.storage.protocol import STREAM_CHUNK_BYTES, StoredObject
+
+_NO_SUCH_FILE = (ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP)
+
+
+@dataclass(frozen=True, slots=True)
+class FileStore:
+    """The regular files below `root`, an absolute path.
+
+    Links are followed, as a broker follows them; one that leads nowhere is no object, and one that leads back to a
+    folder around it is not followed again. Bytes of a name that are not UTF-8 appear in the key as lone surrogates
+    (PEP 383).
+    """
+
+    root: str
+
+    def __post_init__(self) -> None:
+        """Raises TieredctlError where `root` is no folder."""
+        self._demand_root()
+
+    @property
+    def url(self) -> str:
+        return f"file:{self.root}"
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        self._demand_root()
+        folder, slash, _ = prefix.rpartition("/")
+        if slash and _path_of(self.root, folder) is None:
+            return
+        # Keys still to be visited, the next one last. A folder's ends in "/", which is also how it sorts.
+        pending = _keys_in(self.root, folder + slash, prefix, start_after)
+        while pending:
+            key = pending.pop()
+            if key.endswith("/"):
+                pending += _keys_in(self.root, key, prefix, start_after)
+            elif stored := _stored(key, f"{self.root}/{key}"):
+                yield stored
+
+    def head(self, key: str) -> StoredObject | None:
+        path = _path_of(self.root, key)
+        stored = _stored(key, path) if path else None
+        if stored is None:
+            self._demand_root()
+        return stored
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        with self._opened(key) as descriptor:
+            size = os.fstat(descriptor).st_size
+            return b"".join(_pieces(descriptor, start, size if end is None else min(end, size), STREAM_CHUNK_BYTES))
+
+    def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
+        with self._opened(key) as descriptor:
+            yield from _pieces(descriptor, start, os.fstat(descriptor).st_size, chunk_size)
+
+    @contextmanager
+    def _opened(self, key: str) -> Iterator[int]:
+        path = _path_of(self.root, key)
+        if path is None:
+            raise self._missing(key)
+        try:
+            # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise (self._missing(key) if error.errno in _NO_SUCH_FILE else _failure(path, error)) from None
+        try:
+            if not S_ISREG(os.fstat(descriptor).st_mode):
+                raise self._missing(key)
+            yield descriptor
+        except OSError as error:
+            raise _failure(path, error) from None
+        finally:
+            os.close(descriptor)
+
+    def _missing(self, key: str) -> TieredctlError:
+        self._demand_root()
+        return TieredctlError("object-missing", f"There is no object {key} in {self.url}.")
+
+    def _demand_root(self) -> None:
+        """A store that has gone must not look like one whose objects have."""
+        try:
+            os.scandir(self.root).close()
+        except OSError as error:
+            raise _failure(self.root, error) from None
+
+
+def _path_of(root: str, key: str) -> str | None:
+    """Where an object of this key would be; None for a key that no file below the root can have."""
+    if "\0" in key or not {"", ".", ".."}.isdisjoint(key.split("/")):
+        return None
+    try:
+        os.fsencode(key)
+    except UnicodeEncodeError:
+        return None
+    return f"{root}/{key}"
+
+
+def _keys_in(root: str, folder: str, prefix: str, start_after: str) -> list[str]:
+    """The keys in a folder that are to be listed or lead to such, in descending order."""
+    path = f"{root}/{folder}"
+    try:
+        with os.scandir(path) as entries:
+            keys = [folder + (entry.name + "/" if _is_folder(root, folder, entry) else entry.name) for entry in entries]
+    except OSError as error:
+        if error.errno in _NO_SUCH_FILE:
+            return []
+        raise _failure(path, error) from None
+    return sorted((key for key in keys if _leads_to_listed(key, prefix, start_after)), reverse=True)
+
+
+def _is_folder(root: str, folder: str, entry: os.DirEntry[str]) -> bool:
+    if not entry.is_symlink():
+        return entry.is_dir(follow_symlinks=False)
+    target = os.path.realpath(entry.path)
+    parts = folder.split("/")
+    around = {os.path.realpath("/".join((root, *parts[:depth]))) for depth in range(len(parts))}
+    return os.path.isdir(target) and target not in around
+
+
+def _leads_to_listed(key: str, prefix: str, start_after: str) -> bool:
+    if not key.endswith("/"):
+        return key.startswith(prefix) and key > start_after
+    return (key.startswith(prefix) or prefix.startswith(key)) and (key > start_after or start_after.startswith(key))
+
+
+def _stored(key: str, path: str) -> StoredObject | None:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        if error.errno in _NO_SUCH_FILE:
+            return None
+        raise _failure(path, error) from None
+    if not S_ISREG(status.st_mode):
+        return None
+    return StoredObject(key, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _pieces(descriptor: int, start: int, end: int, chunk_size: int) -> Iterator[bytes]:
+    while start < end and (piece := os.pread(descriptor, min(chunk_size, end - start), start)):
+        start += len(piece)
+        yield piece
+
+
+def _failure(path: str, error: OSError) -> TieredctlError:
+    if isinstance(error, FileNotFoundError):
+        return TieredctlError("path-missing", f"There is no {path}.")
+    if isinstance(error, NotADirectoryError):
+        return TieredctlError("path-missing", f"{path} is not a folder.")
+    if isinstance(error, PermissionError):
+        return TieredctlError("path-forbidden", f"{path} may not be read.")
+    return TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.")
