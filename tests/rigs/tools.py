@@ -51,7 +51,7 @@ def tool_output(
 
 def console_consumer_class(jars: KafkaJars) -> str:
     """Where that version keeps its console consumer."""
-    package = "org.apache.kafka.tools.consumer" if jars.release >= (3, 9) else "kafka.tools"
+    package = "org.apache.kafka.tools.consumer" if jars.release >= (3, 8) else "kafka.tools"
     return f"{package}.ConsoleConsumer"
 
 

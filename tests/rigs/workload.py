@@ -79,7 +79,7 @@ def drive(broker: KafkaBroker) -> DrivenCluster:
     remote. At rest every segment is copied or deleted for good, `orders`, `payments` and `clicks.eu-west_1` are in the
     remote store up to their ends, and the end of `ledger` is not.
 
-    Raises DeadlineMissed when the broker does not get there.
+    Raises DeadlineMissed when the broker does not get there. Kafka 3.8.1, 3.9.1 and 4.3.1 do; 3.6.2 does not.
     """
     topic_ids = _create_topics(broker)
     tally = _Tally()

@@ -1,1 +1,3 @@
 """The shell: parses, calls one operation, renders. Decides nothing about data."""
+
+PROGRAM = "tieredctl"

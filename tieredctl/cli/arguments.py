@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, TieredctlError
-from tieredctl.formats.committed_offsets import read_committed_offsets
 from tieredctl.ops.event_stream import AsOf
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -48,6 +47,8 @@ def as_of(text: str | None) -> AsOf | None:
     path = Path(text)
     if not path.is_file():
         return AsOf(timestamp_ms=time_ms(text))
+    from tieredctl.formats.committed_offsets import read_committed_offsets
+
     try:
         offsets = read_committed_offsets(path.read_bytes()).offsets
     except DecodeError as error:

@@ -6,19 +6,25 @@ loaded.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from collections.abc import Sequence
+from errno import EDQUOT, ENOSPC
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tieredctl import __version__
+from tieredctl.cli import PROGRAM
 from tieredctl.errors import ExitCode, TieredctlError
 
 if TYPE_CHECKING:
     import typer
 
-PROGRAM = "tieredctl"
+_NO_COLOR = "--no-color"
 _COMPLETION_VARIABLE = "_TIEREDCTL_COMPLETE"
+_COMPLETED_LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+"""Where Typer's protocol has the line that a shell wants completed: bash in the first, the others in the second."""
 
 NOUNS = {
     "metadata": "What __remote_log_metadata says: events, segments, look-ups.",
@@ -37,13 +43,19 @@ def main(arguments: list[str] | None = None) -> None:
     if words == ["--version"]:
         print(f"{PROGRAM} {__version__}")
         return
-    sys.exit(run(words))
+    try:
+        code = run(words)
+    except KeyboardInterrupt:
+        code = _fail(_interrupted())
+    sys.exit(code)
 
 
 def run(words: list[str]) -> int:
     """Runs the command line: its exit code. Says on stderr, in a sentence, whatever goes wrong."""
     import typer
 
+    _prepare_output(words)
+    words = [word for word in words if word != _NO_COLOR]
     try:
         code = _app(words)(words, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
@@ -53,44 +65,68 @@ def run(words: list[str]) -> int:
         return int(wrong_use.exit_code)
     except TieredctlError as error:
         return _fail(error)
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail(TieredctlError("interrupted", "Interrupted."))
+    except typer.Abort:
+        return _fail(_interrupted())
     except BrokenPipeError:
-        _close_stdout()
+        _discard_stdout()
         return ExitCode.CLEAN
     except OSError as error:
-        return _fail(TieredctlError("unreadable", f"{error.strerror or error}: {error.filename or 'input or output'}."))
+        return _fail(_named(error))
     except MemoryError:
-        return _fail(TieredctlError("unreadable", "There is not enough memory for this."))
+        return _fail(TieredctlError("unreadable", "There is not enough memory for this.", hint=""))
 
 
-def _app(words: list[str]) -> typer.Typer:
-    """The application with the commands of the first noun in `words`; the others are names and a line of help."""
+def _prepare_output(words: Sequence[str]) -> None:
+    if _NO_COLOR in words:
+        os.environ["NO_COLOR"] = "1"
+    # Python has no stream at all where the shell closed it.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names of files need not be UTF-8, nor need the terminal be able to show what is.
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _app(words: Sequence[str]) -> typer.Typer:
+    """The application with the commands of the nouns in `words`; the others are names and a line of help."""
     import typer
 
+    completed = _completed_words()
     app = typer.Typer(
         name=PROGRAM,
         no_args_is_help=True,
-        add_completion=_COMPLETION_VARIABLE in os.environ,
+        add_completion=completed is not None,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback(invoke_without_command=True)(_root)
-    chosen = next((word for word in words if not word.startswith("-")), None)
+
+    @app.callback(invoke_without_command=True)
+    def root(
+        version: bool = typer.Option(False, "--version", help="Show the version and exit."),
+        no_color: bool = typer.Option(False, _NO_COLOR, help="No colours, as with NO_COLOR; anywhere in the line."),
+    ) -> None:
+        """The operator's toolkit for Apache Kafka tiered storage: what is in remote storage and why, whether it agrees
+        with the metadata, and how to change it without losing data."""
+        del no_color  # read before the line is parsed
+        if version:
+            print(f"{PROGRAM} {__version__}")
+            raise typer.Exit
+
+    chosen = next((word for word in completed or words if word in NOUNS), None)
     for noun, meaning in NOUNS.items():
-        if noun == chosen or _COMPLETION_VARIABLE in os.environ or chosen == "completions":
+        if noun == chosen:
             import_module(f"tieredctl.cli.commands.{noun}").add_to(app, noun, meaning)
         else:
             app.command(noun, help=meaning)(_not_loaded)
     return app
 
 
-def _root(version: bool = False) -> None:
-    """The operator's toolkit for Apache Kafka tiered storage: what is in remote storage and why, whether it agrees
-    with the metadata, and how to change it without losing data."""
-    if version:
-        print(f"{PROGRAM} {__version__}")
+def _completed_words() -> list[str] | None:
+    """The words of the line that a shell wants completed, if one does."""
+    if _COMPLETION_VARIABLE not in os.environ:
+        return None
+    return next((os.environ[name].split() for name in _COMPLETED_LINES if name in os.environ), [])
 
 
 def _not_loaded() -> None:
@@ -98,17 +134,34 @@ def _not_loaded() -> None:
 
 
 def _fail(error: TieredctlError) -> int:
-    """What a tired operator reads: a sentence, and what to do next."""
+    """Says what went wrong, behind what was written so far."""
+    from tieredctl.cli.outcome import say_error
+
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        _close_stdout()
-    print(f"{PROGRAM}: {error.message}", file=sys.stderr)
-    if error.hint:
-        print(f"  {error.hint}", file=sys.stderr)
+    except OSError:
+        _discard_stdout()
+    say_error(error)
     return int(error.exit_code)
 
 
-def _close_stdout() -> None:
-    """Keeps Python from complaining, at its end, that the reader of a pipe has gone."""
+def _interrupted() -> TieredctlError:
+    return TieredctlError("interrupted", "Interrupted.")
+
+
+def _named(error: OSError) -> TieredctlError:
+    """An error that the place where it arose could not name better."""
+    where = error.filename or "the input or output"
+    what = f"{where}: {error.strerror or error}"
+    if isinstance(error, FileNotFoundError):
+        return TieredctlError("path-missing", what)
+    if isinstance(error, PermissionError):
+        return TieredctlError("path-forbidden", what)
+    if error.errno in (ENOSPC, EDQUOT):
+        return TieredctlError("unwritable", what)
+    return TieredctlError("unreadable", what, hint="")
+
+
+def _discard_stdout() -> None:
+    """Keeps Python from complaining, at its end, that what it still holds can't be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,35 +12,53 @@ from tieredctl.cli.progress import ProgressMode
 
 LogDirs = Annotated[
     list[Path] | None,
-    typer.Option("--log-dir", help="A broker's log directory; repeat it for several."),
+    typer.Option("--log-dir", metavar="DIR", help="Read metadata from a broker's log directory; repeat it for several."),
 ]
-BootstrapServer = Annotated[str | None, typer.Option(help="A live cluster, as HOST:PORT.")]
-CommandConfig = Annotated[Path | None, typer.Option(help="Client properties, as Kafka's own tools take them.")]
-Export = Annotated[Path | None, typer.Option(help="What `metadata export` wrote.")]
+BootstrapServer = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Read metadata from a live cluster.")]
+CommandConfig = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Client properties, as Kafka's own tools take them.")
+]
+Export = Annotated[Path | None, typer.Option(metavar="FILE", help="Read metadata from what `metadata export` wrote.")]
 AsOfPoint = Annotated[
     str | None,
-    typer.Option("--as-of", help="State at a point: a file of metadata offsets, or a time (ISO 8601, or ms)."),
+    typer.Option(
+        "--as-of",
+        metavar="OFFSET-FILE|TIME",
+        help="The state at a point: a file of metadata offsets, or a time (ISO 8601, or ms since the epoch).",
+    ),
 ]
-Store = Annotated[str | None, typer.Option(help="The remote store, such as file:DIR.")]
+Store = Annotated[str | None, typer.Option(metavar="URL", help="The remote store, such as file:DIR.")]
 StoreOptions = Annotated[
-    list[str] | None, typer.Option("--store-option", help="NAME=VALUE for the store.")
+    list[str] | None,
+    typer.Option("--store-option", metavar="NAME=VALUE", help="A setting of the store; repeat it for several."),
 ]
-LayoutName = Annotated[str, typer.Option("--layout", help="How keys map to segments: local, a plugin's, or auto.")]
+LayoutName = Annotated[
+    str,
+    typer.Option("--layout", metavar="NAME", help="How keys map to segments: local, a plugin's, or auto to look."),
+]
 LayoutOptions = Annotated[
-    list[str] | None, typer.Option("--layout-option", help="NAME=VALUE for the layout.")
+    list[str] | None,
+    typer.Option("--layout-option", metavar="NAME=VALUE", help="A setting of the layout; repeat it for several."),
 ]
-Topic = Annotated[str | None, typer.Option(help="Only this topic.")]
-TopicId = Annotated[str | None, typer.Option(help="Only this topic id.")]
-Partition = Annotated[int | None, typer.Option(help="Only this partition.", min=0)]
-SegmentId = Annotated[str | None, typer.Option(help="Only this segment.")]
-MetadataPartition = Annotated[int | None, typer.Option(help="Only this metadata partition.", min=0)]
-Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to show it.", case_sensitive=False)]
+Topic = Annotated[str | None, typer.Option(metavar="TOPIC", help="Only this topic.")]
+TopicId = Annotated[str | None, typer.Option(metavar="TOPIC-ID", help="Only the topic with this id.")]
+Partition = Annotated[int | None, typer.Option(metavar="NUMBER", help="Only this partition.", min=0)]
+SegmentId = Annotated[str | None, typer.Option(metavar="SEGMENT-ID", help="Only this segment.")]
+MetadataPartition = Annotated[
+    int | None, typer.Option(metavar="NUMBER", help="Only this partition of __remote_log_metadata.", min=0)
+]
+Output = Annotated[
+    OutputFormat,
+    typer.Option("--output", "-o", help="The form of the answer; wide is a table with more columns.", case_sensitive=False),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
-NoColor = Annotated[bool, typer.Option("--no-color", help="No colours, as NO_COLOR does.")]
-MetricsFile = Annotated[Path | None, typer.Option(help="Write Prometheus text here, for a node exporter.")]
-Now = Annotated[str | None, typer.Option(help="Take ages against this time instead of the clock.")]
-Engine = Annotated[str, typer.Option(help="Where bulk work runs: local or spark.")]
+MetricsFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write Prometheus text here, for a node exporter.")
+]
+Now = Annotated[str | None, typer.Option(metavar="TIME", help="Take ages against this time instead of the clock.")]
+Engine = Annotated[str, typer.Option(metavar="local|spark", help="Where bulk work runs.")]
 SparkConf = Annotated[
-    list[str] | None, typer.Option("--spark-conf", help="NAME=VALUE for Spark.")
+    list[str] | None,
+    typer.Option("--spark-conf", metavar="NAME=VALUE", help="A setting of Spark; repeat it for several."),
 ]
 ProgressStyle = Annotated[ProgressMode, typer.Option("--progress", help="How to show long work.")]

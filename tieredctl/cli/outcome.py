@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tieredctl.cli.output import Listing, OutputFormat, render
-from tieredctl.errors import ExitCode
+from tieredctl.cli import PROGRAM
+from tieredctl.cli.output import Listing, OutputFormat, printable, render
+from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 
 _MOST_LINES = 20
@@ -44,9 +45,18 @@ def say_findings(findings: Iterable[Finding]) -> None:
     """A line for each finding above info, on stderr; many of them are counted instead."""
     grave = [finding for finding in findings if finding.severity is not Severity.INFO]
     for finding in grave[:_MOST_LINES]:
-        print(f"{finding.severity.label}: {finding.code}: {finding.subject}: {finding.message}", file=sys.stderr)
+        said = printable(f"{finding.code}: {finding.subject}: {finding.message}")
+        print(f"{finding.severity.label}: {said}", file=sys.stderr)
     if len(grave) > _MOST_LINES:
         print(f"… and {len(grave) - _MOST_LINES} more; -o json has them all", file=sys.stderr)
+
+
+def say_error(error: TieredctlError) -> None:
+    """What a tired operator reads: a sentence on stderr, and what to do next."""
+    sentence = error.message if error.message.endswith((".", "!", "?")) else f"{error.message}."
+    print(f"{PROGRAM}: {printable(sentence)}", file=sys.stderr)
+    if error.hint:
+        print(f"  {printable(error.hint)}", file=sys.stderr)
 
 
 def finding_documents(findings: Iterable[Finding]) -> list[dict[str, object]]:

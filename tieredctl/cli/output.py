@@ -1,18 +1,23 @@
-"""How results look: one document in any of six formats. Renderers write to the stream they are given, and no other."""
+"""How results look: one document in any of six formats. Renderers write to the stream they are given, and no other.
+
+JSON and YAML are pure ASCII, with everything else escaped; tables and CSV escape what a terminal would act upon.
+"""
 
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain, islice
 from typing import Any, TextIO
 
 API_VERSION = "tieredctl/v1"
 
 Item = Mapping[str, Any]
+
+_MEASURED_ROWS = 1_000
 
 
 class OutputFormat(str, Enum):
@@ -36,6 +41,8 @@ class TableColumn:
 
     def text(self, item: Item) -> str:
         value = item.get(self.value) if isinstance(self.value, str) else self.value(item)
+        if isinstance(value, bool):
+            return str(value).lower()
         return "-" if value is None else str(value)
 
 
@@ -53,21 +60,21 @@ class Listing:
 
 
 def render(listing: Listing, output: OutputFormat, out: TextIO) -> None:
-    """Writes a listing. `jsonl` and `csv` stream; the others hold all items."""
+    """Writes a listing. `json` and `yaml` hold all items; the others stream."""
     if output is OutputFormat.JSONL:
         for item in listing.items:
-            out.write(json.dumps(item, ensure_ascii=False) + "\n")
+            out.write(json.dumps(item) + "\n")
     elif output is OutputFormat.CSV:
         _render_csv(listing, out)
     elif output is OutputFormat.JSON:
-        json.dump(_document(listing), out, ensure_ascii=False, indent=2)
+        json.dump(_document(listing), out, indent=2)
         out.write("\n")
     elif output is OutputFormat.YAML:
         import yaml
 
-        yaml.safe_dump(_document(listing), out, sort_keys=False, allow_unicode=True)
+        yaml.safe_dump(_document(listing), out, sort_keys=False)
     else:
-        _render_table(listing, out, wide=output is OutputFormat.WIDE)
+        write_table(listing.columns, listing.items, out, wide=output is OutputFormat.WIDE)
 
 
 def _document(listing: Listing) -> dict[str, Any]:
@@ -99,16 +106,22 @@ def _render_csv(listing: Listing, out: TextIO) -> None:
 def _csv_cell(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    if isinstance(value, str):
+        return printable(value)
+    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
-def _render_table(listing: Listing, out: TextIO, *, wide: bool) -> None:
-    columns = [column for column in listing.columns if wide or not column.wide]
-    rows = [[_printable(column.text(item)) for column in columns] for item in listing.items]
-    headings = [column.heading for column in columns]
-    widths = [max(map(len, cells)) for cells in zip(headings, *rows, strict=True)]
-    numeric = [bool(rows) and all(_is_number(row[index]) for row in rows) for index in range(len(columns))]
-    for row in [headings, *rows] if rows else []:
+def write_table(columns: Sequence[TableColumn], items: Iterable[Item], out: TextIO, *, wide: bool) -> None:
+    """A table of items, or nothing where there are none. Streams: the first rows decide how wide the columns are."""
+    shown = [column for column in columns if wide or not column.wide]
+    rows = ([printable(column.text(item)) for column in shown] for item in items)
+    measured = list(islice(rows, _MEASURED_ROWS))
+    if not measured:
+        return
+    headings = [column.heading for column in shown]
+    widths = [max(map(len, cells)) for cells in zip(headings, *measured, strict=True)]
+    numeric = [all(_is_number(row[index]) for row in measured) for index in range(len(shown))]
+    for row in chain([headings], measured, rows):
         cells = (
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(row, widths, numeric, strict=True)
@@ -116,17 +129,10 @@ def _render_table(listing: Listing, out: TextIO, *, wide: bool) -> None:
         out.write("  ".join(cells).rstrip() + "\n")
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Names come from outside: nothing in them may move the cursor or colour the terminal."""
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
 
 def _is_number(text: str) -> bool:
     return text == "-" or text.removeprefix("-").replace(".", "", 1).isdigit()
-
-
-def render_text(listing: Listing, output: OutputFormat) -> str:
-    """The same as a string."""
-    out = io.StringIO()
-    render(listing, output, out)
-    return out.getvalue()

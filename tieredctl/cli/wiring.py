@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tieredctl.storage.protocol import ObjectStore
 
 
+AUTO = "auto"
+"""`--layout auto`: the layout that explains the store's keys."""
+
+
 def open_source(
     log_dir: Sequence[Path] | None,
     bootstrap_server: str | None = None,
@@ -67,5 +71,6 @@ def open_remote(
     if store is None:
         raise TieredctlError("no-store", "There is no store to look at.")
     opened = open_store(store, pairs("--store-option", store_option))
-    name = detect(opened) if layout == "auto" else layout
-    return opened, layout_named(name, pairs("--layout-option", layout_option))
+    options = pairs("--layout-option", layout_option)
+    name = detect(opened, options) if layout == AUTO else layout
+    return opened, layout_named(name, options)

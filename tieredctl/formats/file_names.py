@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from tieredctl.model.ids import uuid_bytes
 
-CLUSTER_METADATA_TOPIC = "__cluster_metadata"
-REMOTE_LOG_INDEX_CACHE = "remote-log-index-cache"
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 OFFSET_CHECKPOINTS = (

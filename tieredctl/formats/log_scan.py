@@ -102,7 +102,8 @@ def scan_log(
         if sound:
             yield LogBlock(pending.buffer, pending.base, positions[:sound], headers)
         pending.start = stop if whole else positions[sound]
-        if whole and pending.needs_more() and pending.more():
+        missing = pending.missing() if whole else 0
+        if missing and pending.more(missing):
             continue
         if not pending.left:
             return
@@ -110,10 +111,15 @@ def scan_log(
 
 
 class _Pending:
-    """What was read of the log: `buffer[0]` lies at `base` in the file, and `buffer[start:]` is not given out yet."""
+    """What was read of the log: `buffer[0]` lies at `base` in the file, and `buffer[start:]` is not given out yet.
+
+    Pieces are not copied together, but for the one batch that lies in two of them: the rest of the second piece waits
+    in `_ahead` meanwhile.
+    """
 
     def __init__(self, chunks: Iterator[bytes], size: int) -> None:
         self._chunks = chunks
+        self._ahead: tuple[bytes, int] = (b"", 0)
         self.size = size
         self.buffer = b""
         self.base = 0
@@ -129,19 +135,30 @@ class _Pending:
         """Bytes of the buffer that are not given out."""
         return len(self.buffer) - self.start
 
-    def more(self) -> bool:
-        """Reads another chunk; what was given out goes. False at the end of the log."""
-        chunk = next(self._chunks, b"")
-        if chunk:
-            self.buffer = self.buffer[self.start :] + chunk
-            self.base += self.start
-            self.start = 0
-        return bool(chunk)
+    def more(self, missing: int) -> bool:
+        """Reads on, by a whole piece where nothing is left, else by as much as is missing or the piece has. What was
+        given out goes. False at the end of the log."""
+        piece, taken = self._ahead
+        if taken == len(piece):
+            piece, taken = next(self._chunks, b""), 0
+        if taken == len(piece):
+            return False
+        behind = self.base + len(self.buffer)
+        if not self.left:
+            self.buffer, self.base, self.start = piece, behind - taken, taken
+            self._ahead = (b"", 0)
+            return True
+        until = min(taken + missing, len(piece))
+        self.buffer = self.buffer[self.start :] + piece[taken:until]
+        self.base += self.start
+        self.start = 0
+        self._ahead = (piece, until)
+        return True
 
     def ensure(self, end: int) -> bool:
         """Reads on until the buffer reaches file position `end`; false where the file does not."""
         while self.base + len(self.buffer) < end:
-            if not self.more():
+            if not self.more(self.size):
                 return False
         return True
 
@@ -149,12 +166,13 @@ class _Pending:
         """Gives up everything before a file position."""
         self.start = min(position - self.base, len(self.buffer))
 
-    def needs_more(self) -> bool:
-        """Whether the batch at the beginning is possible, and just not here yet."""
+    def missing(self) -> int:
+        """How many bytes are not here yet of the batch at the beginning, if it is possible."""
         if self.left < LOG_OVERHEAD:
-            return True
+            return HEADER_BYTES - self.left
         length = _length_at(self.buffer, self.start + LENGTH_AT)[0]
-        return _possible(length, self.size - self.position) and length + LOG_OVERHEAD > self.left
+        possible = _possible(length, self.size - self.position)
+        return max(length + LOG_OVERHEAD - self.left, 0) if possible else 0
 
 
 def _chain(pending: _Pending) -> tuple[list[int], int]:
@@ -167,7 +185,7 @@ def _chain(pending: _Pending) -> tuple[list[int], int]:
     while position <= last_start:
         length = _length_at(buffer, position + LENGTH_AT)[0]
         following = position + length + LOG_OVERHEAD
-        if following > end or length < SHORTEST_LENGTH or length > LARGEST_BATCH:
+        if following > end or length < SHORTEST_LENGTH:
             break
         append(position)
         position = following
@@ -247,6 +265,6 @@ def _seek_sound(pending: _Pending, position: int) -> None:
         else:
             position = max(position, pending.base + len(pending.buffer) - MAGIC_AT)
             pending.pass_to(position)
-            if not pending.more():
+            if not pending.more(pending.size):
                 pending.pass_to(pending.size)
                 return

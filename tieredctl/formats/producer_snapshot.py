@@ -33,7 +33,6 @@ PRODUCER_ENTRY = Struct(
     ),
 )
 PRODUCER_SNAPSHOT_VERSION = 1
-NO_TRANSACTION = -1
 
 _HEADER = struct.Struct(PRODUCER_SNAPSHOT_HEADER.fixed_format)
 _ENTRY = struct.Struct(PRODUCER_ENTRY.fixed_format)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,10 +42,10 @@ class _Cursor:
         return _Cursor(self.batch[keep], self.position[keep], self.end[keep], self.left[keep])
 
 
-def record_values(buffer: bytes, positions: Ints, headers: HeaderColumns) -> RecordColumns:
+def record_values(buffer: bytes, positions: Sequence[int], headers: HeaderColumns) -> RecordColumns:
     """The records of sound batches. Raises DecodeError, without naming a batch, where any of them is malformed or has
     headers: the reader of single batches tells which, and reads the others."""
-    buffer, cursor = _sections(buffer, positions, headers)
+    buffer, cursor = _sections(buffer, np.array(positions, np.int64), headers)
     data: Bytes = np.frombuffer(buffer, np.uint8)
     bases = headers["baseOffset"].astype(np.int64)
     base_timestamps = headers["baseTimestamp"].astype(np.int64)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tieredctl.formats.indexes import OffsetIndexEntry, TimeIndexEntry
+from tieredctl.formats.index_columns import OffsetIndexColumns, TimeIndexColumns
 from tieredctl.formats.windows import Flags, Ints
 
 OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES = 8, 12
@@ -59,10 +59,10 @@ class OffsetIndexCheck:
     names the first batch and the last offset. Such an entry is marked as harmless, for the caller to weigh.
     """
 
-    def __init__(self, entries: list[OffsetIndexEntry], base_offset: int) -> None:
-        self._positions = np.array([entry.position for entry in entries], np.int64)
-        self._offsets = np.array([entry.relative_offset for entry in entries], np.int64) + base_offset
-        self._seen = np.zeros(len(entries), np.bool_)
+    def __init__(self, entries: OffsetIndexColumns, base_offset: int) -> None:
+        self._positions = entries.positions
+        self._offsets = entries.relative_offsets + base_offset
+        self._seen = np.zeros(len(self._positions), np.bool_)
         self._wrong: list[WrongEntry] = []
 
     @property
@@ -112,19 +112,21 @@ class OffsetIndexCheck:
 class TimeIndexCheck:
     """Each entry names an offset in a batch whose latest timestamp is the entry's."""
 
-    def __init__(self, entries: list[TimeIndexEntry], base_offset: int) -> None:
-        self._timestamps = np.array([entry.timestamp for entry in entries], np.int64)
-        self._offsets = np.array([entry.relative_offset for entry in entries], np.int64) + base_offset
-        self._right = np.zeros(len(entries), np.bool_)
+    def __init__(self, entries: TimeIndexColumns, base_offset: int) -> None:
+        self._timestamps = entries.timestamps
+        self._offsets = entries.relative_offsets + base_offset
+        self._right = np.zeros(len(self._offsets), np.bool_)
 
     @property
     def last_timestamp(self) -> int | None:
         return int(self._timestamps[-1]) if len(self._timestamps) else None
 
     def feed(self, batches: BatchSpans) -> None:
-        rows = np.minimum(np.searchsorted(batches.lasts, self._offsets), len(batches.lasts) - 1)
-        held = (batches.bases[rows] <= self._offsets) & (self._offsets <= batches.lasts[rows])
-        self._right |= held & (batches.max_timestamps[rows] == self._timestamps)
+        near = np.flatnonzero((self._offsets >= batches.bases[0]) & (self._offsets <= batches.lasts[-1]))
+        offsets = self._offsets[near]
+        rows = np.searchsorted(batches.lasts, offsets)
+        held = batches.bases[rows] <= offsets
+        self._right[near] |= held & (batches.max_timestamps[rows] == self._timestamps[near])
 
     def finish(self) -> list[WrongEntry]:
         reason = "no batch there has this as its latest timestamp"

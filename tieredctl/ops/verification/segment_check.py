@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
-from tieredctl.formats.indexes import AbortedTransaction, read_offset_index, read_time_index, read_transaction_index
+from tieredctl.formats.index_columns import TimeIndexColumns, read_offset_index_columns, read_time_index_columns
+from tieredctl.formats.indexes import AbortedTransaction, read_transaction_index
 from tieredctl.formats.producer_snapshot import read_producer_snapshot
+from tieredctl.formats.record_batches import HEADER_BYTES, LENGTH_AT, LOG_OVERHEAD
 from tieredctl.layouts.protocol import Layout, Part, SegmentReader
 from tieredctl.model.findings import Severity
-from tieredctl.ops.verification.index_check import OffsetIndexCheck, TimeIndexCheck, WrongEntry
+from tieredctl.ops.verification.index_check import TIME_ENTRY_BYTES, OffsetIndexCheck, TimeIndexCheck, WrongEntry
 from tieredctl.ops.verification.log_check import NO_TIMESTAMP, LogCheck, LogFacts
 from tieredctl.ops.verification.report import Level, SegmentFindings, SegmentReport, SegmentTask
 from tieredctl.ops.verification.transactions import AbortMarker
@@ -41,15 +43,19 @@ class _SegmentCheck:
         self._metadata = task.metadata
         self._task = task
         self._segment = segment
-        self._parts = dict(segment.parts())
+        self._parts: dict[Part, int] = {}
         self.findings = SegmentFindings(task.metadata, task.keys)
         self.facts = LogFacts()
         self.bytes_read = 0
 
     def run(self) -> None:
-        self._check_small_parts()
-        if Part.LOG in self._parts:
-            self._check_log()
+        self._parts = dict(self._segment.parts())
+        if self._task.level is Level.FULL:
+            self._check_small_parts()
+            if Part.LOG in self._parts:
+                self._check_log()
+        elif Part.LOG in self._parts:
+            self._check_headers()
 
     def _check_small_parts(self) -> None:
         self._decode(Part.PRODUCER_SNAPSHOT, "producer-snapshot-damaged", self._read_producer_snapshot)
@@ -86,8 +92,8 @@ class _SegmentCheck:
 
     def _check_log(self) -> None:
         base = self._metadata.start_offset
-        offset_entries = self._decode(Part.OFFSET_INDEX, "index-damaged", read_offset_index)
-        time_entries = self._decode(Part.TIME_INDEX, "index-damaged", read_time_index)
+        offset_entries = self._decode(Part.OFFSET_INDEX, "index-damaged", read_offset_index_columns)
+        time_entries = self._decode(Part.TIME_INDEX, "index-damaged", read_time_index_columns)
         offset_index = None if offset_entries is None else OffsetIndexCheck(offset_entries, base)
         time_index = None if time_entries is None else TimeIndexCheck(time_entries, base)
         check = LogCheck(self._metadata, offset_index, time_index)
@@ -103,6 +109,51 @@ class _SegmentCheck:
         if time_index:
             self._report_time_index(time_index)
         self._report_transactions(check.transactions.markers)
+
+    def _check_headers(self) -> None:
+        """The first batch, and what lies behind the last entry of the offset index."""
+        size = self._parts[Part.LOG]
+        entries = self._decode(Part.OFFSET_INDEX, "index-damaged", read_offset_index_columns)
+        times = self._decode(Part.TIME_INDEX, "index-damaged", read_time_index_columns)
+        last_entry = OffsetIndexCheck(entries.last(), self._metadata.start_offset) if entries else None
+        tail_from = last_entry.last_position if last_entry and last_entry.last_position < size else 0
+        tail = LogCheck(self._metadata, last_entry, None, first_position=tail_from)
+        read_before = self._check_first_batch(size) if tail_from else 0
+        self.facts = tail.run(self._ranges(tail_from, size), size - tail_from)
+        self.facts.size = size
+        self.facts.batches += 1 if read_before else 0
+        self.bytes_read += read_before + size - tail_from
+        short = self._report_size()
+        self._report_log(short)
+        if not short:
+            if last_entry:
+                self._report_offset_index(last_entry)
+            if times:
+                self._report_last_time(times)
+
+    def _check_first_batch(self, size: int) -> int:
+        """Reports what is wrong with it; the bytes it took."""
+        header = self._segment.read(Part.LOG, 0, HEADER_BYTES)
+        length = min(int.from_bytes(header[LENGTH_AT:LOG_OVERHEAD], signed=True) + LOG_OVERHEAD, size)
+        batch = self._segment.read(Part.LOG, 0, max(length, HEADER_BYTES))
+        self.facts = LogCheck(self._metadata, None, None).run([batch], len(batch))
+        self._report_log(short=False)
+        return len(batch)
+
+    def _ranges(self, start: int, end: int) -> Iterator[bytes]:
+        for position in range(start, end, STREAM_BYTES):
+            yield self._segment.read(Part.LOG, position, min(position + STREAM_BYTES, end))
+
+    def _report_last_time(self, entries: TimeIndexColumns) -> None:
+        """The batch that the last entry names may lie anywhere, so it is held against the metadata alone."""
+        if not len(entries.timestamps):
+            return
+        metadata, timestamp = self._metadata, int(entries.timestamps[-1])
+        offset = metadata.start_offset + int(entries.relative_offsets[-1])
+        if offset > metadata.end_offset or timestamp > metadata.max_timestamp_ms:
+            message = f"its last entry, timestamp {timestamp} at offset {offset}, is beyond the segment"
+            position = (len(entries.timestamps) - 1) * TIME_ENTRY_BYTES
+            self.findings.add("index-damaged", Part.TIME_INDEX, message, position=position, offsets=(offset, offset))
 
     def _report_size(self) -> bool:
         """Whether the log's length is not what the metadata says; then what hangs on the length is not judged."""

@@ -1,0 +1,145 @@
+"""Measures, prints a table, writes build/bench.json. `python -m benchmarks [decode|verify|start|memory …]`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.measure import REPETITIONS, Contender, python, race, tieredctl
+from benchmarks.remote_segment import remote_segment
+from benchmarks.results import Row, compared, table, write_json
+from tests.rigs.maven import KafkaJars, java_command, kafka_jars
+from tests.rigs.metadata_log_generator import generate_metadata_log
+from tests.rigs.segment_generator import generate_segment
+from tests.rigs.tools import dump_log_class
+
+KAFKA_VERSION = "4.3.1"
+EVENTS = 1_100_000
+MANY_EVENTS = 10_000_000
+SEGMENT_BYTES = 1 << 30
+JSON_FILE = Path(__file__).parents[1] / "build" / "bench.json"
+_CAPTURE = Path(__file__).parents[1] / "tests" / "captures" / "kafka-4.3.1.tar.gz"
+
+
+def kafka_tool(jars: KafkaJars, class_name: str, *words: str) -> list[str]:
+    """A tool as Kafka's own scripts start it (kafka-run-class.sh's heap and options)."""
+    options = ("-Xmx256M", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    return [java_command(), *options, quiet, "-cp", jars.class_path, class_name, *words]
+
+
+def decode(folder: Path, jars: KafkaJars) -> list[Row]:
+    """A log of a million events, one a batch, into /dev/null."""
+    generated = generate_metadata_log(folder / "events", EVENTS)
+    log_dir = generated.log_file.parent.parent
+    dump = kafka_tool(jars, dump_log_class(jars), "--remote-log-metadata-decoder", "--files", str(generated.log_file))
+    contenders = [
+        Contender("kafka-dump-log --remote-log-metadata-decoder", dump),
+        Contender("tieredctl metadata format", tieredctl("metadata", "format", "--log-dir", log_dir)),
+        Contender("column decoding, CRCs checked", python("decode_columns", log_dir)),
+    ]
+    race(*contenders)
+    notes = {
+        contender.name: f"{EVENTS / contender.median('cpu') / 1e6:.2f} M events a second of CPU, "
+        f"{contender.median('megabytes'):.0f} MB"
+        for contender in contenders
+    }
+    goals = {contenders[1].name: 5.0}
+    return compared(f"{EVENTS:,} events, one a batch: user and system time", contenders, "cpu", "s", goals, notes)
+
+
+def verify(folder: Path, jars: KafkaJars) -> list[Row]:
+    """One segment, from the page cache."""
+    rows = []
+    for batch_bytes, goal in ((16_384, 0.6), (500, None)):
+        segment = generate_segment(folder / f"segment-{batch_bytes}", SEGMENT_BYTES, batch_bytes=batch_bytes)
+        remote = remote_segment(folder / f"remote-{batch_bytes}", segment)
+        words = ("--level", "full", "--store", f"file:{remote.store}", "--layout", "local")
+        dump = kafka_tool(jars, dump_log_class(jars), "--files", str(segment.log))
+        contenders = [
+            Contender("reading and CRC-32C alone", python("read_and_checksum", remote.log)),
+            Contender("tieredctl verify --level full", tieredctl("verify", "--log-dir", remote.log_dir, *words)),
+        ]
+        dumped = Contender("kafka-dump-log", dump)
+        race(*contenders)
+        race(dumped, repetitions=1)
+        contenders.append(dumped)
+        notes = {
+            contender.name: f"{remote.bytes / contender.median('cpu') / 1e9:.2f} GB a second of CPU, "
+            f"{contender.median('megabytes'):.0f} MB"
+            for contender in contenders
+        }
+        goals = {} if goal is None else {contenders[1].name: goal}
+        title = f"A segment of 1 GiB, batches of {batch_bytes} bytes: user and system time"
+        rows += compared(title, contenders, "cpu", "s", goals, notes)
+        shutil.rmtree(folder / f"segment-{batch_bytes}")
+        shutil.rmtree(folder / f"remote-{batch_bytes}")
+    return rows
+
+
+def start(folder: Path, jars: KafkaJars) -> list[Row]:
+    """Commands that end at once."""
+    shutil.unpack_archive(_CAPTURE, folder)
+    log_dir = folder / "kafka-4.3.1" / "data"
+    topics = "org.apache.kafka.tools.TopicCommand"
+    version = [
+        Contender("kafka-topics --version", kafka_tool(jars, topics, "--version")),
+        Contender("tieredctl --version", tieredctl("--version")),
+        Contender(
+            "tieredctl metadata lookup",
+            tieredctl("metadata", "lookup", "orders7:0", "--epoch", "0", "--offset", "40", "--log-dir", log_dir),
+        ),
+    ]
+    usage = [
+        Contender("kafka-topics --help", kafka_tool(jars, topics, "--help"), exit_code=1),
+        Contender("tieredctl --help", tieredctl("--help")),
+    ]
+    race(*version, *usage, repetitions=2 * REPETITIONS + 1)
+    goals = {version[1].name: 3.0, version[2].name: 1.0, usage[1].name: 1.0}
+    return [
+        *compared("Start-up: wall-clock time against --version", version, "wall", "s", goals, {}),
+        *compared("Start-up: wall-clock time against --help", usage, "wall", "s", goals, {}),
+    ]
+
+
+def memory(folder: Path, jars: KafkaJars) -> list[Row]:
+    """Ten million events, formatted."""
+    generated = generate_metadata_log(folder / "many-events", MANY_EVENTS)
+    contender = Contender(
+        "tieredctl metadata format", tieredctl("metadata", "format", "--log-dir", generated.log_file.parent.parent)
+    )
+    race(contender, repetitions=1)
+    least, most = contender.spread("megabytes")
+    ratio = 300 / contender.median("megabytes")
+    title = f"{MANY_EVENTS:,} events formatted: peak memory, against 300 MB"
+    note = f"{contender.median('wall'):.1f} s"
+    return [Row(title, contender.name, "megabytes", contender.median("megabytes"), least, most, "MB", ratio, 1.0, note)]
+
+
+SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
+    "decode": decode,
+    "verify": verify,
+    "start": start,
+    "memory": memory,
+}
+
+
+def main() -> None:
+    chosen = sys.argv[1:] or list(SUITES)
+    jars = kafka_jars(KAFKA_VERSION)
+    rows: list[Row] = []
+    for name in chosen:
+        print(f"{name}: {SUITES[name].__doc__}", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
+            rows += SUITES[name](Path(folder), jars)
+    machine: dict[str, object] = {"cores": os.cpu_count(), "python": platform.python_version(), "kafka": KAFKA_VERSION}
+    print(table(rows))
+    write_json(JSON_FILE, rows, machine)
+
+
+main()

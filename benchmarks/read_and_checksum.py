@@ -1,0 +1,21 @@
+"""Reads a file and checksums it, nothing else: what verifying can at best cost."""
+
+from __future__ import annotations
+
+import sys
+
+from crc32c import crc32c
+
+_PIECE_BYTES = 1 << 22
+
+
+def main() -> None:
+    crc = 0
+    for name in sys.argv[1:]:
+        with open(name, "rb", buffering=0) as file:
+            while piece := file.read(_PIECE_BYTES):
+                crc = crc32c(piece, crc)
+    print(crc)
+
+
+main()

@@ -1,0 +1,154 @@
+"""What `tieredctl metadata export` writes: the records of `__remote_log_metadata`, unchanged, beside what they say.
+
+Two files of the same content, records by metadata partition, then in the order of the topic:
+
+- Parquet. Row groups hold one metadata partition each; the header is the footer's key-value pair `HEADER_KEY`.
+- JSON lines. The header is the first line; every other line is a record, its value in base64.
+
+The columns in front are what reading back needs. The others are for people and query engines, and null where a value
+cannot be decoded; names are those that `metadata format -o jsonl` has.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tieredctl.errors import DecodeError
+from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
+
+METADATA_PARTITION, METADATA_OFFSET, TIMESTAMP_MS, VALUE = (
+    *("metadataPartition", "metadataOffset", "timestampMs", "value"),
+)
+RECORD_COLUMNS = (METADATA_PARTITION, METADATA_OFFSET, TIMESTAMP_MS, VALUE)
+HEADER_KEY = b"tieredctl.MetadataExport"
+
+_KIND, _API_VERSION = "MetadataExport", "tieredctl/v1"
+
+
+class LinesExtent(NamedTuple):
+    """Where a partition's lines are: bytes counted from behind the first line, and their CRC-32C."""
+
+    position: int
+    length: int
+    crc32c: int
+
+
+class ExportedPartition(NamedTuple):
+    """A metadata partition as it was read: from `start_offset`, up to, not including, `end_offset`."""
+
+    metadata_partition: int
+    start_offset: int
+    end_offset: int
+    records: int
+    lines: LinesExtent | None = None
+    """In JSON lines only."""
+
+
+class ExportHeader(NamedTuple):
+    """What an export says of itself. `findings` are those of reading the source, not of decoding its records."""
+
+    source: Mapping[str, Any]
+    partitions: Sequence[ExportedPartition]
+    findings: Sequence[Finding]
+
+
+class ExportedRecord(NamedTuple):
+    """A record of JSON lines as far as it is needed for reading it back."""
+
+    metadata_partition: int
+    offset: int
+    timestamp_ms: int
+    value: bytes | None
+
+
+def encode_header(header: ExportHeader) -> bytes:
+    """The header as one line of JSON, without its end."""
+    document = {
+        "kind": _KIND,
+        "apiVersion": _API_VERSION,
+        "source": dict(header.source),
+        "partitions": [_partition_document(partition) for partition in header.partitions],
+        "findings": [finding.document() for finding in header.findings],
+    }
+    return json.dumps(document, ensure_ascii=False).encode("utf-8")
+
+
+def read_header(data: bytes) -> ExportHeader:
+    """Raises DecodeError for what is no header of an export, or of a later form of it."""
+    document = _json_object(data)
+    if document.get("kind") != _KIND:
+        raise DecodeError("no header of a metadata export", 0)
+    if document.get("apiVersion") != _API_VERSION:
+        raise DecodeError(f"export of version {document.get('apiVersion')}, not {_API_VERSION}", 0)
+    try:
+        partitions = [_partition(entry) for entry in document["partitions"]]
+        findings = [_finding(entry) for entry in document["findings"]]
+        return ExportHeader(dict(document["source"]), partitions, findings)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DecodeError(f"header of a metadata export with a wrong {error}", 0) from None
+
+
+def encode_record_line(record: ExportedRecord, decoded: Mapping[str, Any]) -> bytes:
+    """A record's line with its end; `decoded` is what the value says, empty where it cannot be decoded."""
+    value = None if record.value is None else b64encode(record.value).decode("ascii")
+    columns = dict(zip(RECORD_COLUMNS, (*record[:-1], value), strict=True))
+    return json.dumps(columns | {"type": None} | dict(decoded), ensure_ascii=False).encode("utf-8") + b"\n"
+
+
+def read_record_line(line: bytes) -> ExportedRecord:
+    """Raises DecodeError for what is no line of a record."""
+    document = _json_object(line)
+    try:
+        metadata_partition, offset, timestamp_ms, text = (document[name] for name in RECORD_COLUMNS)
+        value = None if text is None else b64decode(text, validate=True)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DecodeError(f"record with a wrong {error}", 0) from None
+    if not all(type(number) is int for number in (metadata_partition, offset, timestamp_ms)):
+        raise DecodeError("record with an offset or time that is no number", 0)
+    return ExportedRecord(metadata_partition, offset, timestamp_ms, value)
+
+
+def _json_object(data: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise DecodeError("no JSON", 0) from None
+    if not isinstance(document, dict):
+        raise DecodeError("no JSON object", 0)
+    return document
+
+
+def _partition_document(partition: ExportedPartition) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        METADATA_PARTITION: partition.metadata_partition,
+        "startOffset": partition.start_offset,
+        "endOffset": partition.end_offset,
+        "records": partition.records,
+    }
+    return document if partition.lines is None else document | {"lines": partition.lines._asdict()}
+
+
+def _partition(document: Mapping[str, Any]) -> ExportedPartition:
+    lines = document.get("lines")
+    return ExportedPartition(
+        int(document[METADATA_PARTITION]),
+        int(document["startOffset"]),
+        int(document["endOffset"]),
+        int(document["records"]),
+        None if lines is None else LinesExtent(int(lines["position"]), int(lines["length"]), int(lines["crc32c"])),
+    )
+
+
+def _finding(document: Mapping[str, Any]) -> Finding:
+    kind = FINDING_KINDS[document["code"]]
+    severity = Severity[str(document["severity"]).upper()]
+    return Finding(
+        kind.code,
+        str(document["subject"]),
+        str(document["message"]),
+        dict(document["evidence"]),
+        None if severity is kind.severity else severity,
+    )
