@@ -107,7 +107,7 @@ def start(folder: Path, jars: KafkaJars) -> list[Row]:
     ]
 
 
-def memory(folder: Path, jars: KafkaJars) -> list[Row]:
+def memory(folder: Path, _: KafkaJars) -> list[Row]:
     """Ten million events, formatted."""
     generated = generate_metadata_log(folder / "many-events", MANY_EVENTS)
     contender = Contender(
@@ -130,6 +130,7 @@ SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
 
 
 def main() -> None:
+    """Runs the suites that are named, or all."""
     chosen = sys.argv[1:] or list(SUITES)
     jars = kafka_jars(KAFKA_VERSION)
     rows: list[Row] = []

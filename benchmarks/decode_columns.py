@@ -13,6 +13,7 @@ from tieredctl.ops.event_stream import EventStream
 
 
 def main() -> None:
+    """Prints what it found, so that nothing can be left out."""
     events = 0
     for _, chunk in EventStream(LogDirectories([Path(sys.argv[1])])).chunks():
         starts, ends = np.asarray(chunk.starts, np.int64), np.asarray(chunk.ends, np.int64)

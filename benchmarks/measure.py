@@ -33,9 +33,11 @@ class Contender:
     runs: list[Run] = field(default_factory=list)
 
     def median(self, what: str) -> float:
-        return statistics.median(getattr(run, what) for run in self.runs)
+        """Of all runs; `what` names a field of `Run`."""
+        return float(statistics.median(getattr(run, what) for run in self.runs))
 
     def spread(self, what: str) -> tuple[float, float]:
+        """The least and the most."""
         values = [getattr(run, what) for run in self.runs]
         return min(values), max(values)
 

@@ -69,7 +69,8 @@ def remote_segment(folder: Path, segment: GeneratedSegment) -> RemoteSegment:
     log_dir = folder / "data"
     partition = log_dir / "__remote_log_metadata-0"
     partition.mkdir(parents=True)
-    batches = b"".join(_batch(offset, event) for offset, event in enumerate((started, finished)))
+    events: list[MetadataEvent] = [started, finished]
+    batches = b"".join(_batch(offset, event) for offset, event in enumerate(events))
     (partition / f"{0:020d}.log").write_bytes(batches)
     return RemoteSegment(log_dir, store, objects / (stem + ".log"), size)
 

@@ -26,6 +26,7 @@ class Row:
 
     @property
     def reached(self) -> bool | None:
+        """Whether the goal was; None where there is none."""
         return None if self.goal is None or self.ratio is None else self.ratio >= self.goal
 
 
@@ -44,6 +45,7 @@ def compared(
 
 
 def table(rows: list[Row]) -> str:
+    """Rows by group, with medians, spreads and ratios."""
     lines = []
     group = None
     for row in rows:
@@ -59,6 +61,7 @@ def table(rows: list[Row]) -> str:
 
 
 def write_json(path: Path, rows: list[Row], machine: dict[str, object]) -> None:
+    """The same for programs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {"machine": machine, "rows": [asdict(row) | {"reached": row.reached} for row in rows]}
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -49,7 +49,9 @@ class ErrorKind:
 _TABLE = (
     ErrorKind("usage", ExitCode.USAGE, "Run the command with --help to see its options."),
     ErrorKind("no-source", ExitCode.USAGE, "Give one of --log-dir, --bootstrap-server or --export."),
-    ErrorKind("no-store", ExitCode.USAGE, "Give --store, for example --store file:/var/lib/tiered/kafka-tiered-storage."),
+    ErrorKind(
+        "no-store", ExitCode.USAGE, "Give --store, for example --store file:/var/lib/tiered/kafka-tiered-storage."
+    ),
     ErrorKind("ambiguous-topic", ExitCode.USAGE, "Choose one with --topic-id."),
     ErrorKind("unknown-topic", ExitCode.USAGE, "List what the metadata knows with `tieredctl metadata segments`."),
     ErrorKind("unknown-segment", ExitCode.USAGE, "List segments with `tieredctl metadata segments --all`."),
@@ -61,11 +63,21 @@ _TABLE = (
         "Give a broker's log directory: the folder that holds __remote_log_metadata-0 and its siblings.",
     ),
     ErrorKind("unreadable", ExitCode.FAILURE, "Look at the file with `tieredctl store inspect`."),
-    ErrorKind("undecodable", ExitCode.CORRUPTION, "Look at the file with `tieredctl store inspect`, or restore it from a replica."),
+    ErrorKind(
+        "undecodable",
+        ExitCode.CORRUPTION,
+        "Look at the file with `tieredctl store inspect`, or restore it from a replica.",
+    ),
     ErrorKind("unwritable", ExitCode.FAILURE, "Check that the folder exists, may be written to, and has room."),
-    ErrorKind("broker-unreachable", ExitCode.FAILURE, "Check host, port and firewall; TLS and SASL go in --command-config."),
+    ErrorKind(
+        "broker-unreachable", ExitCode.FAILURE, "Check host, port and firewall; TLS and SASL go in --command-config."
+    ),
     ErrorKind("broker-refused", ExitCode.FAILURE, "Check the user, password and mechanism in --command-config."),
-    ErrorKind("no-metadata-topic", ExitCode.USAGE, "Is tiered storage enabled (remote.log.storage.system.enable=true) on this cluster?"),
+    ErrorKind(
+        "no-metadata-topic",
+        ExitCode.USAGE,
+        "Is tiered storage enabled (remote.log.storage.system.enable=true) on this cluster?",
+    ),
     ErrorKind("missing-extra", ExitCode.FAILURE, "Install the package that is named."),
     ErrorKind("unknown-layout", ExitCode.USAGE, "Install the layout's plugin, or name one of those installed."),
     ErrorKind("store-unreachable", ExitCode.FAILURE, "Check the store's URL, endpoint and credentials."),

@@ -15,7 +15,7 @@ from tieredctl.model.events import (
 )
 from tieredctl.model.ids import TopicIdPartition
 
-_TYPE_NAMES = {RemotePartitionDeleteMetadata: "DeletePartitionState"}
+_TYPE_NAMES: dict[type[MetadataEvent], str] = {RemotePartitionDeleteMetadata: "DeletePartitionState"}
 _VERSION = 0
 
 

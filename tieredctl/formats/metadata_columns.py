@@ -86,9 +86,7 @@ def decode_columns(data: Bytes, starts: Ints, ends: Ints) -> tuple[list[EventGro
     return groups, np.flatnonzero(left)
 
 
-def _group(
-    data: Bytes, api_key: int, form: RecordForm, rows: Ints, columns: Columns, read: Flags
-) -> EventGroup | None:
+def _group(data: Bytes, api_key: int, form: RecordForm, rows: Ints, columns: Columns, read: Flags) -> EventGroup | None:
     """The rows that were read; None where there are none, or where a topic's name is not text."""
     if not read.all():
         rows = rows[read]

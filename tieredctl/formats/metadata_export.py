@@ -16,6 +16,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from crc32c import crc32c
+
 from tieredctl.errors import DecodeError
 from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
 
@@ -26,6 +28,7 @@ RECORD_COLUMNS = (METADATA_PARTITION, METADATA_OFFSET, TIMESTAMP_MS, VALUE)
 HEADER_KEY = b"tieredctl.MetadataExport"
 
 _KIND, _API_VERSION = "MetadataExport", "tieredctl/v1"
+_CHECKSUM = "crc32c"
 
 
 class LinesExtent(NamedTuple):
@@ -73,7 +76,7 @@ def encode_header(header: ExportHeader) -> bytes:
         "partitions": [_partition_document(partition) for partition in header.partitions],
         "findings": [finding.document() for finding in header.findings],
     }
-    return json.dumps(document, ensure_ascii=False).encode("utf-8")
+    return _json(document | {_CHECKSUM: crc32c(_json(document))})
 
 
 def read_header(data: bytes) -> ExportHeader:
@@ -83,6 +86,8 @@ def read_header(data: bytes) -> ExportHeader:
         raise DecodeError("no header of a metadata export", 0)
     if document.get("apiVersion") != _API_VERSION:
         raise DecodeError(f"export of version {document.get('apiVersion')}, not {_API_VERSION}", 0)
+    if document.pop(_CHECKSUM, None) != crc32c(_json(document)):
+        raise DecodeError("header of a metadata export that was altered", 0)
     try:
         partitions = [_partition(entry) for entry in document["partitions"]]
         findings = [_finding(entry) for entry in document["findings"]]
@@ -95,7 +100,7 @@ def encode_record_line(record: ExportedRecord, decoded: Mapping[str, Any]) -> by
     """A record's line with its end; `decoded` is what the value says, empty where it cannot be decoded."""
     value = None if record.value is None else b64encode(record.value).decode("ascii")
     columns = dict(zip(RECORD_COLUMNS, (*record[:-1], value), strict=True))
-    return json.dumps(columns | {"type": None} | dict(decoded), ensure_ascii=False).encode("utf-8") + b"\n"
+    return _json(columns | {"type": None} | dict(decoded)) + b"\n"
 
 
 def read_record_line(line: bytes) -> ExportedRecord:
@@ -109,6 +114,10 @@ def read_record_line(line: bytes) -> ExportedRecord:
     if not all(type(number) is int for number in (metadata_partition, offset, timestamp_ms)):
         raise DecodeError("record with an offset or time that is no number", 0)
     return ExportedRecord(metadata_partition, offset, timestamp_ms, value)
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document).encode("ascii")
 
 
 def _json_object(data: bytes) -> dict[str, Any]:

@@ -29,9 +29,9 @@ from tieredctl.model.events import (
     RemoteLogSegmentMetadata,
     RemoteLogSegmentMetadataSnapshot,
     RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
-    RemoteLogSegmentState,
     TaggedField,
 )
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes, uuid_text

@@ -78,7 +78,7 @@ def _update(event: RemoteLogSegmentMetadataUpdate, text: KafkaText) -> str:
     )
 
 
-def _partition_delete(event: RemotePartitionDeleteMetadata, text: KafkaText) -> str:
+def _partition_delete(event: RemotePartitionDeleteMetadata, _: KafkaText) -> str:
     return (
         f"RemotePartitionDeleteMetadata{{topicPartition={event.topic_id_partition}, state={event.state.name}, "
         f"eventTimestampMs={event.event_timestamp_ms}, brokerId={event.author}}}"

@@ -6,7 +6,7 @@ Lines are put together from columns of text by Arrow's kernels, so that no event
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,8 @@ from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.model.ids import UUID_CHARACTERS
 
-Text = pa.StringArray | pa.StringScalar | str
+Text: TypeAlias = Any
+"""A column of text, or one text for all rows (str): Arrow comes without types."""
 
 _ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
 _PAIRS = np.stack([np.repeat(_ALPHABET, 64), np.tile(_ALPHABET, 64)], axis=1).copy().view(np.uint16)[:, 0]

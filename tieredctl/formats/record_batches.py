@@ -112,6 +112,8 @@ class BatchHeader(NamedTuple):
 
 
 class RecordHeader(NamedTuple):
+    """A record's header; one key may come several times."""
+
     key: str
     value: bytes | None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -25,7 +25,7 @@ _NULLABLE = (Length.NULLABLE_STRING, Length.NULLABLE_BYTES)
 _TEXT = (Length.STRING, Length.NULLABLE_STRING)
 
 
-@lru_cache(maxsize=None)
+@cache
 def reader(schema: Struct) -> Reader:
     """The reader of a struct. What it returns raises DecodeError on any bytes that the schema does not allow."""
     steps = list(_steps(schema))
@@ -39,7 +39,7 @@ def reader(schema: Struct) -> Reader:
     return read
 
 
-@lru_cache(maxsize=None)
+@cache
 def writer(schema: Struct) -> Writer:
     """The writer of a struct: takes what the reader returns, gives its bytes in the shortest encoding."""
 

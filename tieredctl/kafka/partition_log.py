@@ -60,7 +60,11 @@ class PartitionLog:
     def _file_chunks(self, path: Path, size: int, appended_to: bool) -> Iterator[RecordChunk]:
         with path.open("rb") as file:
             pieces = _pieces(file.fileno(), size)
-            parts = self._column_chunks(pieces, size, path) if size >= COLUMNS_FROM else self._row_chunks(pieces, size, path)
+            parts = (
+                self._column_chunks(pieces, size, path)
+                if size >= COLUMNS_FROM
+                else self._row_chunks(pieces, size, path)
+            )
             for part in parts:
                 if isinstance(part, RecordChunk):
                     yield part
@@ -87,8 +91,13 @@ class PartitionLog:
                 yield self._row_chunk(part, headers, path)
                 continue
             visible = slice(int(records.offsets.searchsorted(self._log_start_offset)), None)
-            columns = (records.offsets, records.timestamps, records.starts, records.ends)
-            yield RecordChunk(records.buffer, *(column[visible] for column in columns))
+            yield RecordChunk(
+                records.buffer,
+                records.offsets[visible],
+                records.timestamps[visible],
+                records.starts[visible],
+                records.ends[visible],
+            )
 
     def _row_chunk(self, block: LogBlock[Any], headers: list[BatchHeader], path: Path) -> RecordChunk:
         records: list[MetadataRecord] = []
@@ -129,7 +138,11 @@ def passed_over(path: Path, why: str) -> Finding:
 
 
 def _rises(offsets: Sequence[int]) -> bool:
-    return all(before < after for before, after in pairwise(offsets)) if isinstance(offsets, list) else _column_rises(offsets)
+    return (
+        all(before < after for before, after in pairwise(offsets))
+        if isinstance(offsets, list)
+        else _column_rises(offsets)
+    )
 
 
 def _column_rises(offsets: Any) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tieredctl.model.findings import Finding
 
@@ -27,6 +27,10 @@ class OffsetRange(NamedTuple):
     end: int
 
 
+Column = Any
+"""A sequence of int: a list, or a numpy array, which is none to the type checker."""
+
+
 @dataclass(slots=True)
 class RecordChunk:
     """Consecutive records of one metadata partition, as parallel sequences (lists, or numpy arrays on bulk paths).
@@ -36,10 +40,10 @@ class RecordChunk:
     """
 
     buffer: bytes
-    offsets: Sequence[int]
-    timestamps: Sequence[int]
-    starts: Sequence[int]
-    ends: Sequence[int]
+    offsets: Column
+    timestamps: Column
+    starts: Column
+    ends: Column
     findings: list[Finding] = field(default_factory=list)
 
     def __len__(self) -> int:

@@ -40,32 +40,117 @@ _READ = "tieredctl store inspect {file}"
 _EPOCHS = "tieredctl metadata epochs {topic}:{partition} …"
 
 _TABLE = (
-    FindingKind("object-missing", Severity.CRITICAL, "an object that the metadata promises is not in the store", _HISTORY),
+    FindingKind(
+        "object-missing", Severity.CRITICAL, "an object that the metadata promises is not in the store", _HISTORY
+    ),
     FindingKind("size-mismatch", Severity.CRITICAL, "a segment's log is not as long as the metadata says", _HISTORY),
-    FindingKind("batch-corrupt", Severity.CRITICAL, "a record batch's length, magic or CRC-32C is wrong", "kafka-dump-log --deep-iteration --files {file}"),
-    FindingKind("offsets-out-of-order", Severity.CRITICAL, "a batch's base offset does not rise", "kafka-dump-log --files {file}"),
-    FindingKind("records-outside-segment", Severity.CRITICAL, "a batch holds offsets outside the segment's claim, or the log ends before an index proves", _HISTORY),
-    FindingKind("epoch-mismatch", Severity.ERROR, "a batch's leader epoch contradicts the segment's leader epochs", _EPOCHS),
-    FindingKind("timestamp-beyond-claim", Severity.WARNING, "a batch's timestamp lies beyond maxTimestampMs: retention by time may act too early", _HISTORY),
+    FindingKind(
+        "batch-corrupt",
+        Severity.CRITICAL,
+        "a record batch's length, magic or CRC-32C is wrong",
+        "kafka-dump-log --deep-iteration --files {file}",
+    ),
+    FindingKind(
+        "offsets-out-of-order",
+        Severity.CRITICAL,
+        "a batch's base offset does not rise",
+        "kafka-dump-log --files {file}",
+    ),
+    FindingKind(
+        "records-outside-segment",
+        Severity.CRITICAL,
+        "a batch holds offsets outside the segment's claim, or the log ends before an index proves",
+        _HISTORY,
+    ),
+    FindingKind(
+        "epoch-mismatch", Severity.ERROR, "a batch's leader epoch contradicts the segment's leader epochs", _EPOCHS
+    ),
+    FindingKind(
+        "timestamp-beyond-claim",
+        Severity.WARNING,
+        "a batch's timestamp lies beyond maxTimestampMs: retention by time may act too early",
+        _HISTORY,
+    ),
     FindingKind("index-damaged", Severity.CRITICAL, "an index does not describe its log", _READ),
     FindingKind("producer-snapshot-damaged", Severity.ERROR, "a producer snapshot cannot be used", _READ),
-    FindingKind("leader-epoch-checkpoint-damaged", Severity.ERROR, "a leader-epoch checkpoint cannot be used, or contradicts the metadata", _READ),
-    FindingKind("transaction-index-missing", Severity.ERROR, "aborted transactions have no entry: read_committed consumers would see their records", _HISTORY),
+    FindingKind(
+        "leader-epoch-checkpoint-damaged",
+        Severity.ERROR,
+        "a leader-epoch checkpoint cannot be used, or contradicts the metadata",
+        _READ,
+    ),
+    FindingKind(
+        "transaction-index-missing",
+        Severity.ERROR,
+        "aborted transactions have no entry: read_committed consumers would see their records",
+        _HISTORY,
+    ),
     FindingKind("offset-gap", Severity.CRITICAL, "offsets that no remote segment holds", _EPOCHS),
     FindingKind("offset-overlap", Severity.INFO, "offsets that more than one segment holds", _EPOCHS),
-    FindingKind("offset-shortfall", Severity.INFO, "a segment ends, or has a hole, before its claimed end: normal after compaction and aborted tails", _HISTORY),
-    FindingKind("local-remote-gap", Severity.CRITICAL, "offsets between the remote end and the local log start are in neither", _EPOCHS),
-    FindingKind("object-unreferenced", Severity.WARNING, "an object that no segment of the metadata explains", "tieredctl orphans scan …"),
-    FindingKind("multipart-debris", Severity.WARNING, "an upload that was never completed", "tieredctl remote multipart …"),
-    FindingKind("event-undecodable", Severity.ERROR, "an event that cannot be decoded: a broker's reader stops there", "tieredctl metadata format --metadata-partition {metadataPartition} …"),
-    FindingKind("event-illegal", Severity.WARNING, "an event that the state machine does not allow, and Kafka drops", _HISTORY),
+    FindingKind(
+        "offset-shortfall",
+        Severity.INFO,
+        "a segment ends, or has a hole, before its claimed end: normal after compaction and aborted tails",
+        _HISTORY,
+    ),
+    FindingKind(
+        "local-remote-gap",
+        Severity.CRITICAL,
+        "offsets between the remote end and the local log start are in neither",
+        _EPOCHS,
+    ),
+    FindingKind(
+        "object-unreferenced",
+        Severity.WARNING,
+        "an object that no segment of the metadata explains",
+        "tieredctl orphans scan …",
+    ),
+    FindingKind(
+        "multipart-debris", Severity.WARNING, "an upload that was never completed", "tieredctl remote multipart …"
+    ),
+    FindingKind(
+        "event-undecodable",
+        Severity.ERROR,
+        "an event that cannot be decoded: a broker's reader stops there",
+        "tieredctl metadata format --metadata-partition {metadataPartition} …",
+    ),
+    FindingKind(
+        "event-illegal", Severity.WARNING, "an event that the state machine does not allow, and Kafka drops", _HISTORY
+    ),
     FindingKind("copy-stuck", Severity.WARNING, "a copy that began and never ended", _HISTORY),
     FindingKind("delete-stuck", Severity.WARNING, "a deletion that began and never ended", _HISTORY),
-    FindingKind("metadata-truncated", Severity.ERROR, "the metadata log starts above offset 0: history is lost", "kafka-configs --alter --add-config retention.ms=-1 --topic __remote_log_metadata", incomplete=True),
-    FindingKind("metadata-conflict", Severity.CRITICAL, "replicas hold different bytes at one metadata offset", "kafka-dump-log --files {file}"),
-    FindingKind("store-disagrees", Severity.ERROR, "a local file of the remote-log store contradicts the metadata", "tieredctl store inspect {file}"),
-    FindingKind("folder-passed-over", Severity.INFO, "a folder or file that Kafka is deleting, moving or has given up", "ls {file}"),
-    FindingKind("unreadable", Severity.ERROR, "something could not be read: the answer is incomplete", "ls -l {file}", incomplete=True),
+    FindingKind(
+        "metadata-truncated",
+        Severity.ERROR,
+        "the metadata log starts above offset 0: history is lost",
+        "kafka-configs --alter --add-config retention.ms=-1 --topic __remote_log_metadata",
+        incomplete=True,
+    ),
+    FindingKind(
+        "metadata-conflict",
+        Severity.CRITICAL,
+        "replicas hold different bytes at one metadata offset",
+        "kafka-dump-log --files {file}",
+    ),
+    FindingKind(
+        "store-disagrees",
+        Severity.ERROR,
+        "a local file of the remote-log store contradicts the metadata",
+        "tieredctl store inspect {file}",
+    ),
+    FindingKind(
+        "folder-passed-over",
+        Severity.INFO,
+        "a folder or file that Kafka is deleting, moving or has given up",
+        "ls {file}",
+    ),
+    FindingKind(
+        "unreadable",
+        Severity.ERROR,
+        "something could not be read: the answer is incomplete",
+        "ls -l {file}",
+        incomplete=True,
+    ),
 )
 
 FINDING_KINDS = {kind.code: kind for kind in _TABLE}

@@ -19,10 +19,12 @@ Document = dict[str, Any]
 
 
 def partition_document(partition: TopicIdPartition) -> Document:
+    """The fields that name a partition."""
     return {"topic": partition.topic, "topicId": partition.topic_id, "partition": partition.partition}
 
 
 def epochs_document(epochs: tuple[tuple[int, int], ...]) -> list[Document]:
+    """Leader epochs with their first offsets (inclusive)."""
     return [{"leaderEpoch": epoch, "offset": offset} for epoch, offset in epochs]
 
 

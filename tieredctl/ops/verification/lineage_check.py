@@ -13,6 +13,7 @@ from tieredctl.model.local_log import LeaderEpochs, LocalLog
 
 _WITHOUT_END = 1 << 63
 
+
 @dataclass(frozen=True, slots=True, order=True)
 class _Piece:
     """A part of a segment that lies on the lineage."""
@@ -42,8 +43,7 @@ def check_lineage(
 
 def _pieces(finished: Iterable[RemoteLogSegmentMetadata], lineage: LeaderEpochs) -> Iterable[_Piece]:
     bounds = {
-        epoch: (start, following - 1)
-        for (epoch, start), (_, following) in pairwise([*lineage, (-1, _WITHOUT_END)])
+        epoch: (start, following - 1) for (epoch, start), (_, following) in pairwise([*lineage, (-1, _WITHOUT_END)])
     }
     for metadata in finished:
         for epoch, first, last in metadata.epoch_ranges():

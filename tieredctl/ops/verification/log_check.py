@@ -121,7 +121,9 @@ class LogCheck:
             last = max(first, min(last_at_risk, self._metadata.end_offset))
             self.facts.exemptions.offsets.append((first, last))
             if not damage.torn:
-                self.facts.corrupt.append(CorruptBatch(damage.position + self._first_position, damage.reason, first, last))
+                self.facts.corrupt.append(
+                    CorruptBatch(damage.position + self._first_position, damage.reason, first, last)
+                )
         self._damages.clear()
 
     def _misplaced(self, found: list[Misplaced]) -> None:

@@ -48,6 +48,7 @@ def check_partition(
     listed: Sequence[OwnedObject],
     store: ObjectStore,
     layout: Layout,
+    *,
     clock: Clock,
     local: LocalLog | None,
 ) -> PartitionReport:
@@ -63,7 +64,9 @@ def check_partition(
             if clock.now_ms - segment.metadata.event_timestamp_ms > clock.older_than_ms:
                 report.findings.append(stuck_finding(segment, clock.now_ms))
     ids = {segment.metadata.segment_id for segment in known}
-    report.findings += (unreferenced(stored, explained) for stored, explained in listed if explained.segment_id not in ids)
+    report.findings += (
+        unreferenced(stored, explained) for stored, explained in listed if explained.segment_id not in ids
+    )
     finished = [metadata for metadata, _ in report.finished]
     lineage = local.leader_epochs if local else _lineage(finished, store, layout)
     highest = max((cache.highest_offset_for_epoch(epoch) or -1 for epoch in cache.epochs()), default=-1)
@@ -145,4 +148,3 @@ def _joined(finished: Sequence[RemoteLogSegmentMetadata]) -> LeaderEpochs:
         for epoch, offset in metadata.segment_leader_epochs:
             starts[epoch] = min(offset, starts.get(epoch, offset))
     return sorted(starts.items())
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
@@ -12,7 +12,7 @@ from tieredctl.model.findings import Finding, Severity
 DEFAULT_INDEX_INTERVAL_BYTES = 4_096
 
 
-class Level(str, Enum):
+class Level(StrEnum):
     """How deep to look: at the listing, at the headers of the first and last batches, or at every byte."""
 
     LISTING = "listing"

@@ -189,7 +189,11 @@ class _SegmentCheck:
                 expected = f"the segment {self._metadata.start_offset} to {self._metadata.end_offset}"
             last = self._metadata.end_offset if misplaced.last_expected is None else misplaced.last_expected
             self.findings.add(
-                code, Part.LOG, f"{said}; {expected}", position=misplaced.position, offsets=(misplaced.first_expected, last)
+                code,
+                Part.LOG,
+                f"{said}; {expected}",
+                position=misplaced.position,
+                offsets=(misplaced.first_expected, last),
             )
         self._report_epochs()
         if facts.latest_beyond_claim is not None:
@@ -233,7 +237,7 @@ class _SegmentCheck:
         for entry in wrong:
             self._add_wrong_entry(Part.TIME_INDEX, entry)
         latest = self.facts.max_timestamp
-        if wrong or exempt.positions or latest == NO_TIMESTAMP or index.last_timestamp == latest:
+        if wrong or exempt.positions or latest in (NO_TIMESTAMP, index.last_timestamp):
             return
         message = f"it ends with timestamp {index.last_timestamp}, the log with {latest}: its end is missing"
         self.findings.add("index-damaged", Part.TIME_INDEX, message, position=self._parts[Part.TIME_INDEX])

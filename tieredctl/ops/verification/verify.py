@@ -147,9 +147,9 @@ def _check_partitions(
         if cache is None:
             result.findings += (unreferenced(stored, explained) for stored, explained in listed)
         else:
-            tasks += _check_one(partition, cache, listed, store, layout, options, result)
+            tasks += _check_one(partition, cache, listed, store, layout, options=options, result=result)
     for partition, cache in unseen.items():
-        tasks += _check_one(partition, cache, [], store, layout, options, result)
+        tasks += _check_one(partition, cache, [], store, layout, options=options, result=result)
     tasks.sort(key=_task_place)
     return tasks
 
@@ -160,11 +160,12 @@ def _check_one(
     listed: list[OwnedObject],
     store: ObjectStore,
     layout: Layout,
+    *,
     options: VerifyOptions,
     result: Verification,
 ) -> Iterator[SegmentTask]:
     local = options.local_logs.get(partition)
-    report = check_partition(partition, cache, listed, store, layout, options.clock, local)
+    report = check_partition(partition, cache, listed, store, layout, clock=options.clock, local=local)
     result.findings += report.findings
     result.skipped += report.skipped
     for metadata, keys in report.finished:

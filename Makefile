@@ -1,0 +1,106 @@
+# `make demo` shows tieredctl at work, `make test` checks all of it. Each first sets up what it needs in .venv, from
+# the locks: once, so that the second run starts at once.
+
+MAKEFLAGS += --no-print-directory
+.NOTPARALLEL:
+VENV := .venv
+BIN := $(VENV)/bin
+
+# The first Python on the PATH that is new enough.
+IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c '$(IS_NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
+
+# Spark 4 needs Java 17.
+JAVA_FOR_SPARK = $(shell version=$$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
+	[ "$${version:-0}" -ge 17 ] && echo "Java $$version")
+
+# What is installed beside tieredctl: a package for each storage layout, and the Spark jobs.
+PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+SPARK := $(patsubst %/pyproject.toml,%,$(wildcard spark/pyproject.toml))
+PACKAGES := $(PLUGINS) $(SPARK)
+CODE := tieredctl tests $(PACKAGES) $(patsubst %/,%,$(dir $(wildcard benchmarks/__main__.py)))
+
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+INSTALL_LOCKED := $(PIP) install --require-hashes --no-build-isolation
+UV ?= uv
+
+.PHONY: help demo test lint bench fuzz completions lock clean
+
+help: ## Say what there is to make
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
+		printf '%-18s %s\n' "$$target" "$$meaning"; done
+
+demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a real captured cluster
+	@$(if $(JAVA_FOR_SPARK),$(MAKE) --silent $(VENV)/spark.installed)
+	@$(BIN)/tieredctl demo
+
+test: lint ## Lint, then run all tests; those with a real broker need Java 17 and Maven 3.8
+	@for tool in java mvn; do command -v $$tool >/dev/null || \
+		echo "There is no $$tool on the PATH: the tests that need it $(if $(CI),fail,are skipped)"; done
+	@echo "Running the tests"
+	@$(BIN)/python -m pytest $(if $(CI),-p tests.no_skips)
+
+lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types and the direction of imports
+	@echo "Checking style, types and the direction of imports"
+	@$(BIN)/ruff check --quiet --output-format concise .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy --no-error-summary $(CODE)
+	@$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/development.installed $(VENV)/packages.installed ## Measure speed and memory
+	@$(BIN)/python -m benchmarks
+
+fuzz: $(VENV)/development.installed $(VENV)/packages.installed ## Give the readers five million damaged inputs: a quarter of an hour
+	@TIEREDCTL_FUZZ_INPUTS=5000000 $(BIN)/python -m pytest --timeout 0 tests/property/test_fuzz.py
+
+completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Write the shells' completion scripts anew
+	@for shell in bash zsh fish; do $(BIN)/tieredctl completions $$shell > completions/tieredctl.$$shell || exit; done
+
+# Versions in the locks stay unless pyproject.toml no longer allows them; remove a lock to bring all up to date.
+comma := ,
+LOCAL_NAMES = $(shell sed -n 's/^name = "\([a-z_-]*\)"$$/\1/p' pyproject.toml $(PACKAGES:%=%/pyproject.toml))
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-header
+RESOLVE = printf '%s\n' $(1) | $(COMPILE) - $(LOCAL_NAMES:%=--no-emit-package %) $(2)
+
+lock: ## Write the locks anew (needs uv)
+	@command -v $(UV) >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
+	@$(call RESOLVE,.[kafka$(comma)spark] $(PACKAGES:%=./%), \
+		--group pyproject.toml:build --group pyproject.toml:dev -o requirements.lock)
+	@$(call RESOLVE,. $(PLUGINS:%=./%),-c requirements.lock -o requirements-runtime.lock)
+	@$(call RESOLVE,.[spark] $(PACKAGES:%=./%),-c requirements.lock -o requirements-spark.lock)
+	@$(COMPILE) --group pyproject.toml:build -c requirements.lock -o requirements-build.lock
+
+clean: ## Remove everything that was made
+	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+
+$(BIN)/python:
+	@"$(PYTHON)" -c '$(IS_NEW_ENOUGH)' 2>/dev/null || \
+		{ echo "tieredctl needs Python 3.11 or newer; name one with make PYTHON=..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip' 2>/dev/null || \
+		{ echo "$(PYTHON) lacks ensurepip; on Debian, install python3-venv" >&2; exit 1; }
+	@echo "Making $(VENV) with $(PYTHON)"
+	@"$(PYTHON)" -m venv --clear $(VENV)
+
+$(VENV)/build.installed: requirements-build.lock | $(BIN)/python
+	@$(INSTALL_LOCKED) -r $<
+	@touch $@
+
+$(VENV)/runtime.installed: requirements-runtime.lock $(VENV)/build.installed
+	@echo "Installing what tieredctl needs (80 MB, once)"
+	@$(INSTALL_LOCKED) -r $<
+	@touch $@
+
+$(VENV)/spark.installed: requirements-spark.lock $(VENV)/build.installed
+	@echo "Installing Spark, as there is $(JAVA_FOR_SPARK) (470 MB, once)"
+	@$(INSTALL_LOCKED) -r $<
+	@touch $@
+
+$(VENV)/development.installed: requirements.lock $(VENV)/build.installed
+	@echo "Installing what tieredctl, its tests and Spark need (580 MB, once)"
+	@$(INSTALL_LOCKED) -r $<
+	@touch $(VENV)/runtime.installed $(VENV)/spark.installed $@
+
+$(VENV)/packages.installed: pyproject.toml $(PACKAGES:%=%/pyproject.toml) $(VENV)/build.installed
+	@$(PIP) install --no-deps --no-index --no-build-isolation $(patsubst %,-e ./%,. $(PACKAGES))
+	@touch $@
