@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tieredctl.ops.metadata_state import replayed
 from tieredctl.ops.selection import Selection
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import StoredObject
 
 LAYOUT = layout_named("local")
 TOPIC_ID, SEGMENT_ID = "ABEiM0RVZneImaq7zN3u_w", "AQIDBAUGBwgJCgsMDQ4PEA"
@@ -129,30 +131,41 @@ def test_a_segment_reads_as_its_files_are(cluster: Path) -> None:
             assert len(data) == size
 
 
-def test_a_selection_keeps_what_it_names(cluster: Path) -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ["topic"],
+        ["topic_id"],
+        ["partition"],
+        ["segment_id"],
+        ["topic", "topic_id", "partition"],
+        ["topic", "topic_id", "partition", "segment_id"],
+    ],
+    ids=" ".join,
+)
+def test_a_selection_keeps_what_it_names(cluster: Path, fields: list[str]) -> None:
     everything = list(inventory_of(cluster).objects())
     some = next(listed.explained for listed in everything if listed.explained and listed.explained.start_offset > 0)
-    selections = {
-        Selection(topic=some.topic): lambda key: key.topic == some.topic,
-        Selection(topic_id=some.topic_id): lambda key: key.topic_id == some.topic_id,
-        Selection(partition=some.partition): lambda key: key.partition == some.partition,
-        Selection(segment_id=some.segment_id): lambda key: key.segment_id == some.segment_id,
-        Selection(some.topic, some.topic_id, some.partition): lambda key: key[:3] == some[:3],
-        Selection(some.topic, some.topic_id, some.partition, some.segment_id): lambda key: key[:5] == some[:5],
-        Selection(topic="no such topic"): lambda key: False,
-        Selection("no-such-topic", some.topic_id, some.partition): lambda key: False,
-    }
+    named = {field: getattr(some, field) for field in fields}
 
-    for selection, wanted in selections.items():
-        expected = [listed for listed in everything if listed.explained and wanted(listed.explained)]
-        assert list(inventory_of(cluster, selection).objects()) == expected
+    selected = list(inventory_of(cluster, Selection(**named)).objects())
+
+    assert 0 < len(selected) < len(everything)
+    assert selected == [
+        listed for listed in everything if all(getattr(listed.explained, name) == named[name] for name in named)
+    ]
+
+
+@pytest.mark.parametrize("selection", [Selection(topic="nothing"), Selection("nothing", TOPIC_ID, 0)])
+def test_a_selection_of_nothing_is_an_answer(cluster: Path, selection: Selection) -> None:
+    assert list(inventory_of(cluster, selection).rows()) == []
 
 
 def test_a_whole_partition_is_listed_by_its_prefix_alone() -> None:
     asked: list[str] = []
 
     class Watched(MemoryStore):
-        def list(self, prefix: str = "", start_after: str = ""):  # type: ignore[no-untyped-def]
+        def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
             asked.append(prefix)
             return super().list(prefix, start_after)
 

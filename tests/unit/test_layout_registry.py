@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from tieredctl_local import LocalLayout
 
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.layouts import registry
-from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
+from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.layouts.registry import DETECTION_KEYS, detect, installed_layouts, layout_named
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
@@ -25,24 +26,22 @@ LOCAL_KEY = "t-3-ABEiM0RVZneImaq7zN3u_w/00000000000000000000-AQIDBAUGBwgJCgsMDQ4
 Install = Callable[..., None]
 
 
+@dataclass(frozen=True)
 class OtherLayout(LocalLayout):
     """Explains any key that holds its mark."""
 
-    __slots__ = ("mark",)
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        object.__setattr__(self, "mark", options.get("mark", "other"))
+    mark: str
 
     @property
     def name(self) -> str:
         return "other"
 
     def explain(self, key: str) -> ExplainedKey | None:
-        return (
-            ExplainedKey("t", "ABEiM0RVZneImaq7zN3u_w", 0, 0, "AQIDBAUGBwgJCgsMDQ4PEA", Part.LOG)
-            if self.mark in key
-            else None
-        )
+        return LocalLayout().explain(LOCAL_KEY) if self.mark in key else None
+
+
+def other_layout(options: Mapping[str, str]) -> Layout:
+    return OtherLayout(options.get("mark", "other"))
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     """Makes these entry points all that is installed."""
 
     def only(*points: EntryPoint) -> None:
-        monkeypatch.setitem(sys.modules, "other_plugin", SimpleNamespace(other_layout=OtherLayout))
+        monkeypatch.setitem(sys.modules, "other_plugin", SimpleNamespace(other_layout=other_layout))
         monkeypatch.setattr(registry, "entry_points", lambda *, group: [p for p in points if p.group == group])
 
     return only
@@ -102,7 +101,7 @@ def test_where_nothing_is_installed_that_is_said(install: Install) -> None:
 def test_a_plugin_that_cannot_be_loaded_is_named(install: Install, broken: str) -> None:
     install(EntryPoint("broken", broken, registry.ENTRY_POINT_GROUP))
 
-    with pytest.raises(TieredctlError, match="layout 'broken' cannot be loaded: .*no_such") as raised:
+    with pytest.raises(TieredctlError, match=r"layout 'broken' cannot be loaded: .*no_such") as raised:
         layout_named("broken")
 
     assert code_of(raised) == "missing-extra"
@@ -139,7 +138,7 @@ class TestDetection:
     def test_keys_that_fit_no_layout_are_not_decided(self, install: Install) -> None:
         install(LOCAL)
 
-        with pytest.raises(TieredctlError, match="such as photos/1.jpg; installed are: local") as raised:
+        with pytest.raises(TieredctlError, match=r"such as photos/1\.jpg; installed are: local") as raised:
             detect(store_of("photos/1.jpg"))
 
         assert code_of(raised) == "unknown-layout"

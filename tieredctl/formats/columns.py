@@ -18,6 +18,7 @@ from tieredctl.formats.schema import Array, Field, Length, Primitive, Struct
 from tieredctl.formats.windows import Bytes, Flags, Ints, rows_at, structs_at, unsigned_varints_at
 
 NULL = -1
+_LENGTH_BYTES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def _spans_step(field: Field) -> _Step:
     nullable = field.type in (Length.NULLABLE_BYTES, Length.NULLABLE_STRING)
 
     def step(progress: _Progress) -> None:
-        raw, position, ended = unsigned_varints_at(progress.data, progress.position)
+        raw, position, ended = unsigned_varints_at(progress.data, progress.position, _LENGTH_BYTES)
         null = raw == 0
         progress.read &= ended & (raw <= progress.end - position + 1)
         if not nullable:
@@ -139,7 +140,7 @@ def _lists_step(field: Field) -> _Step:
     dtype = fixed_dtype(with_tags)
 
     def step(progress: _Progress) -> None:
-        raw, position, ended = unsigned_varints_at(progress.data, progress.position)
+        raw, position, ended = unsigned_varints_at(progress.data, progress.position, _LENGTH_BYTES)
         progress.read &= ended & (raw >= 1) & ((raw - 1) * dtype.itemsize <= progress.end - position)
         counts = np.where(progress.read, raw - 1, 0)
         bounds = np.concatenate([[0], np.cumsum(counts)])

@@ -133,7 +133,8 @@ def _sensible(api_key: int, columns: Columns) -> Flags:
     name, highest = _HIGHEST_STATE[api_key]
     sensible: Flags = (columns[name] >= 0) & (columns[name] <= highest)
     if api_key == SEGMENT_METADATA:
-        epochs = columns["SegmentLeaderEpochs"]
+        epochs, topic = columns["SegmentLeaderEpochs"], columns[_TOPIC_PATH[api_key] + ".Name"]
+        sensible &= topic.ends > topic.starts  # what looks like an empty name is the KIP's form
         sensible &= (columns["StartOffset"] >= 0) & (columns["EndOffset"] >= columns["StartOffset"])
         sensible &= np.diff(epochs.bounds) > 0
         values = epochs.elements["LeaderEpoch"].astype(np.int64)

@@ -5,6 +5,7 @@ Sources: RemoteLogMetadataSerde, RemoteLogSegmentMetadataTransform and their sib
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,6 +40,7 @@ from tieredctl.model.ids import TopicIdPartition, uuid_bytes, uuid_text
 _KIP_UPDATE_LENGTH_BESIDE_NAME = 53
 _KIP_HEADER_LENGTH = 2
 _LOWEST_TOPIC_CHARACTER = 0x2D
+_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 _KAFKA_READERS = {key: reader(schema) for key, schema in KAFKA_SCHEMAS.items()}
 _KAFKA_READERS_BEFORE_3_6 = {key: reader(schema) for key, schema in KAFKA_SCHEMAS_BEFORE_3_6.items()}
@@ -98,6 +100,8 @@ def encode_event(event: MetadataEvent) -> bytes:
 def _read_kip_405(value: Buffer) -> tuple[Values, RecordForm]:
     values, position = _KIP_405_READERS[value[0]](value, _KIP_HEADER_LENGTH, len(value))
     _demand_end(value, position)
+    if not _TOPIC_NAME.fullmatch(values["Name"]):
+        raise DecodeError("impossible topic name", _KIP_HEADER_LENGTH)  # such as Kafka's own form cut short may give
     return values, RecordForm.KIP_405
 
 

@@ -75,7 +75,7 @@ def _event(group: EventGroup, text: KafkaText) -> list[Text]:
     ):
         numbers += [label, _numbers(columns[name])]
     size = ["}, segmentSizeInBytes=", _numbers(columns["SegmentSizeInBytes"]), ", "]
-    empty = [", txnIdxEmpty=", _choice(columns["TxnIndexEmpty"], ["false", "true"])] if text.txn_idx_empty else []
+    empty = [", txnIdxEmpty=", _txn_idx_empty(columns)] if text.txn_idx_empty else []
     epochs = [", segmentLeaderEpochs={", _epochs(columns["SegmentLeaderEpochs"])]
     return [*identity, *numbers, *epochs, *size, *custom, "state=", states, *empty]
 
@@ -99,8 +99,15 @@ def _custom_metadata(columns: Columns) -> Text:
     return pc.if_else(pa.array(spans.starts == NULL), none, lengths)
 
 
+def _txn_idx_empty(columns: Columns) -> Text:
+    names = ["false", "true"]
+    return _choice(columns["TxnIndexEmpty"], names) if "TxnIndexEmpty" in columns else names[False]
+
+
 def _epochs(epochs: Lists) -> pa.StringArray:
     pairs = _joined([_numbers(epochs.elements["LeaderEpoch"]), "=", _numbers(epochs.elements["Offset"])])
+    if isinstance(pairs, pa.StringScalar):
+        pairs = pa.repeat(pairs, int(epochs.bounds[-1]))  # one text for all
     if len(pairs) == len(epochs.bounds) - 1:
         return pairs  # one epoch in each segment
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(epochs.bounds.astype(np.int32)), pairs), ", ")

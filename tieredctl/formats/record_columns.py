@@ -15,6 +15,7 @@ from tieredctl.formats.windows import Bytes, Flags, Ints, unsigned_varints_at, z
 
 NO_VALUE = -1
 _CODEC_BITS = 7
+_INT_BYTES, _LONG_BYTES = 5, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class _Cursor:
 def record_values(buffer: bytes, positions: Sequence[int], headers: HeaderColumns) -> RecordColumns:
     """The records of sound batches. Raises DecodeError, without naming a batch, where any of them is malformed or has
     headers: the reader of single batches tells which, and reads the others."""
-    buffer, cursor = _sections(buffer, np.array(positions, np.int64), headers)
+    buffer, cursor = _sections(buffer, np.asarray(positions, np.int64), headers)
     data: Bytes = np.frombuffer(buffer, np.uint8)
     bases = headers["baseOffset"].astype(np.int64)
     base_timestamps = headers["baseTimestamp"].astype(np.int64)
@@ -98,7 +99,7 @@ def _read_record(data: Bytes, cursor: _Cursor) -> tuple[Ints, Ints, Ints, Ints]:
     """The next record of every batch: deltas of timestamp and offset, start and end of the value."""
     length, position = _varint(data, cursor.position)
     record_end = position + length
-    timestamp_delta, position = _varint(data, position + 1)
+    timestamp_delta, position = _varint(data, position + 1, _LONG_BYTES)
     offset_delta, position = _varint(data, position)
     key_length, position = _varint(data, position)
     value_length, start = _varint(data, position + np.maximum(key_length, 0))
@@ -112,8 +113,8 @@ def _read_record(data: Bytes, cursor: _Cursor) -> tuple[Ints, Ints, Ints, Ints]:
     return timestamp_delta, offset_delta, np.where(value_length < 0, NO_VALUE, start), end
 
 
-def _varint(data: Bytes, positions: Ints) -> tuple[Ints, Ints]:
-    values, behind, ended = unsigned_varints_at(data, positions)
+def _varint(data: Bytes, positions: Ints, longest: int = _INT_BYTES) -> tuple[Ints, Ints]:
+    values, behind, ended = unsigned_varints_at(data, positions, longest)
     if not ended.all():
         raise DecodeError("varint without an end", int(positions[~ended][0]))
     return zigzag(values), behind

@@ -32,8 +32,9 @@ def structs_at(data: Bytes, positions: Ints, dtype: np.dtype[Any]) -> NDArray[An
     return rows_at(data, positions, dtype.itemsize).view(dtype)[:, 0]
 
 
-def unsigned_varints_at(data: Bytes, positions: Ints) -> tuple[Ints, Ints, Flags]:
-    """Unsigned varints: their values, the positions behind them, and which ended within ten bytes."""
+def unsigned_varints_at(data: Bytes, positions: Ints, longest: int) -> tuple[Ints, Ints, Flags]:
+    """Unsigned varints: their values, the positions behind them, and which ended within `longest` bytes: five for 32
+    bits, ten for 64."""
     if not len(data):
         return np.zeros_like(positions), positions, np.zeros(len(positions), np.bool_)
     last = len(data) - 1
@@ -42,7 +43,7 @@ def unsigned_varints_at(data: Bytes, positions: Ints) -> tuple[Ints, Ints, Flags
     behind = positions + 1
     going_on = np.flatnonzero(first >= 0x80)
     shift = 7
-    while len(going_on) and shift < 64:
+    while len(going_on) and shift < 7 * longest:
         byte = data[np.clip(behind[going_on], 0, last)]
         values[going_on] |= (byte & 0x7F).astype(np.int64) << shift
         behind[going_on] += 1

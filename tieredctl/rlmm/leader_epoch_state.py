@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 
 
 class LeaderEpochState:
@@ -42,7 +42,7 @@ class LeaderEpochState:
     def delete_started(self, segment_id: str, start: int) -> None:
         if self._id_by_start.get(start) == segment_id:
             del self._id_by_start[start]
-            self._starts.remove(start)
+            del self._starts[bisect_left(self._starts, start)]
         self.unreferenced.add(segment_id)
 
     def delete_finished(self, segment_id: str) -> None:

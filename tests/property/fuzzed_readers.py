@@ -1,0 +1,305 @@
+"""The readers that are given damaged input, each with sound input to damage."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from crc32c import crc32c
+
+from tieredctl.formats.batch_columns import AsColumns
+from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint, read_offset_checkpoint
+from tieredctl.formats.committed_offsets import read_committed_offsets
+from tieredctl.formats.compression import Codec, compress, decompress
+from tieredctl.formats.control_records import decode_control_record, encode_control_record
+from tieredctl.formats.file_names import (
+    parse_index_cache_file_name,
+    parse_kraft_snapshot_name,
+    parse_partition_folder_name,
+    parse_segment_file_name,
+)
+from tieredctl.formats.flat_file import FlatFile, StoredDeleteState, StoredEntry, encode_flat_file, read_flat_file
+from tieredctl.formats.index_columns import read_offset_index_columns, read_time_index_columns
+from tieredctl.formats.indexes import (
+    AbortedTransaction,
+    OffsetIndexEntry,
+    TimeIndexEntry,
+    encode_offset_index,
+    encode_time_index,
+    encode_transaction_index,
+    read_offset_index,
+    read_time_index,
+    read_transaction_index,
+)
+from tieredctl.formats.java_properties import read_properties
+from tieredctl.formats.kraft_records import decode_kraft_record, encode_kraft_record
+from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
+from tieredctl.formats.log_scan import LogBlock, OneByOne, scan_log
+from tieredctl.formats.meta_properties import read_meta_properties
+from tieredctl.formats.metadata_columns import decode_columns
+from tieredctl.formats.metadata_records import decode_event, encode_event
+from tieredctl.formats.partition_metadata import read_partition_metadata
+from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_snapshot, read_producer_snapshot
+from tieredctl.formats.record_batches import (
+    HEADER_BYTES,
+    Attributes,
+    ControlType,
+    Record,
+    RecordHeader,
+    encode_batch,
+    read_batch_header,
+    read_records,
+)
+from tieredctl.formats.record_columns import record_values
+from tieredctl.formats.remote_log_snapshot import (
+    RemoteLogSnapshot,
+    encode_remote_log_snapshot,
+    read_remote_log_snapshot,
+)
+from tieredctl.model.events import (
+    RecordForm,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataSnapshot,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteMetadata,
+    RemotePartitionDeleteState,
+    TaggedField,
+)
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.file_kinds import identify
+
+LARGEST_SECTION = 1 << 16
+"""The limit that decompression is given."""
+
+
+class Reader(NamedTuple):
+    """What is fuzzed: `seal` puts a mutated input's checksums right, so that damage gets behind them."""
+
+    name: str
+    seeds: Sequence[bytes]
+    read: Callable[[bytes], object]
+    seal: Callable[[bytes], bytes] = bytes
+
+
+PARTITION = TopicIdPartition("ABEiM0RVZneImaq7zN3u_w", "a-topic", 3)
+SEGMENT_ID, UUID = "AQIDBAUGBwgJCgsMDQ4PEA", bytes(range(16))
+STORED_SEGMENT = RemoteLogSegmentMetadataSnapshot(
+    segment_id=SEGMENT_ID,
+    start_offset=0,
+    end_offset=99,
+    author=1,
+    max_timestamp_ms=1700000000000,
+    event_timestamp_ms=1700000000500,
+    segment_leader_epochs=((0, 0), (2, 60)),
+    segment_size_in_bytes=1048576,
+    custom_metadata=b"\1\2\3",
+    txn_idx_empty=True,
+)
+SEGMENT = RemoteLogSegmentMetadata(
+    topic_id_partition=PARTITION,
+    segment_id=SEGMENT_ID,
+    start_offset=0,
+    end_offset=99,
+    author=1,
+    max_timestamp_ms=1700000000000,
+    event_timestamp_ms=1700000000500,
+    segment_leader_epochs=((0, 0), (2, 60)),
+    segment_size_in_bytes=1048576,
+    tagged_fields=(TaggedField("RemoteLogSegmentId", 3, b"x"), TaggedField("SegmentLeaderEpochs[1]", 200, b"y")),
+)
+UPDATE = RemoteLogSegmentMetadataUpdate(
+    topic_id_partition=replace(PARTITION, topic="t" * 200),
+    segment_id=SEGMENT_ID,
+    author=1,
+    event_timestamp_ms=1700000000900,
+    state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
+)
+REMOVAL = RemotePartitionDeleteMetadata(
+    topic_id_partition=PARTITION,
+    author=1,
+    event_timestamp_ms=1700000001000,
+    state=RemotePartitionDeleteState.DELETE_PARTITION_MARKED,
+)
+EVENTS = [
+    encode_event(replace(event, form=form, tagged_fields=() if form is RecordForm.KIP_405 else event.tagged_fields))
+    for event in (SEGMENT, UPDATE, REMOVAL)
+    for form in RecordForm
+]
+KAFKA_BEFORE_3_6 = replace(STORED_SEGMENT, form=RecordForm.KAFKA_BEFORE_3_6)
+KIP_405_ENTRIES: list[StoredEntry] = [
+    replace(STORED_SEGMENT, form=RecordForm.KIP_405),
+    StoredDeleteState(7, 1700000001000, RemotePartitionDeleteState.DELETE_PARTITION_STARTED),
+]
+
+RECORDS = [
+    Record(100, 1700000000000, b"k", b"v1", (RecordHeader("h", b"x"), RecordHeader("n", None))),
+    Record(101, 1700000000005, None, b"v2" * 40),
+    Record(105, 1700000000001, b"", None),
+]
+SECTIONS = [b"", b"hi", b"a" * 3000, bytes(range(256)) * 3]
+BATCHES = {codec: encode_batch(RECORDS, codec=codec, producer_id=5) for codec in Codec}
+VOTER = {"VoterId": 1, "VoterDirectoryId": UUID}
+VOTER_SET = {
+    **VOTER,
+    "Endpoints": [{"Name": "C", "Host": "h", "Port": 9093}],
+    "KRaftVersionFeature": {"MinSupportedVersion": 0, "MaxSupportedVersion": 1},
+}
+CONTROL_VALUES: list[tuple[ControlType, dict[str, Any]]] = [
+    (ControlType.SNAPSHOT_HEADER, {"Version": 0, "LastContainedLogTimestamp": 5}),
+    (ControlType.ABORT, {"Version": 0, "CoordinatorEpoch": 9}),
+    (ControlType.LEADER_CHANGE, {"Version": 0, "LeaderId": 1, "Voters": [{"VoterId": 1}], "GrantingVoters": []}),
+    (ControlType.LEADER_CHANGE, {"Version": 1, "LeaderId": 1, "Voters": [VOTER], "GrantingVoters": [VOTER]}),
+    (ControlType.KRAFT_VERSION, {"Version": 0, "KRaftVersion": 1}),
+    (ControlType.KRAFT_VOTERS, {"Version": 0, "Voters": [VOTER_SET]}),
+    (ControlType.SNAPSHOT_FOOTER, {"Version": 0}),
+]
+CONTROLS = [encode_control_record(kind, fields, offset=0, timestamp=0) for kind, fields in CONTROL_VALUES]
+UUID_LIST, BROKER_LIST = [{"item": UUID}], [{"item": 1}, {"item": 2}]
+PARTITION_RECORD = {
+    "PartitionId": 0,
+    "TopicId": UUID,
+    **dict.fromkeys(("Replicas", "Isr", "RemovingReplicas", "AddingReplicas", "LastKnownElr"), BROKER_LIST),
+    **dict.fromkeys(("Leader", "LeaderRecoveryState", "LeaderEpoch", "PartitionEpoch"), 1),
+    "Directories": UUID_LIST,
+    "EligibleLeaderReplicas": BROKER_LIST,
+}
+KRAFT_RECORDS = [
+    encode_kraft_record(2, 0, {"Name": "a-topic", "TopicId": UUID}),
+    encode_kraft_record(3, 2, PARTITION_RECORD),
+    encode_kraft_record(4, 0, {"ResourceType": 2, "ResourceName": "a-topic", "Name": "n", "Value": None}),
+]
+
+
+def control_batch(offset: int, *controls: Record) -> bytes:
+    records = [control._replace(offset=offset + index) for index, control in enumerate(controls)]
+    return encode_batch(records, attributes=Attributes.CONTROL)
+
+
+KRAFT_SNAPSHOT = (
+    control_batch(0, CONTROLS[0], CONTROLS[4], CONTROLS[5])
+    + encode_batch([Record(3 + index, 1, None, value) for index, value in enumerate(KRAFT_RECORDS)])
+    + control_batch(6, CONTROLS[-1])
+)
+
+
+def sealed_batches(data: bytes) -> bytes:
+    """Record batches with the CRCs that they now have."""
+    sealed = bytearray(data)
+    position = 0
+    while position + HEADER_BYTES <= len(data):
+        end = position + 12 + max(struct.unpack_from(">i", data, position + 8)[0], 49)
+        if end > len(data):
+            break
+        struct.pack_into(">I", sealed, position + 17, crc32c(memoryview(sealed)[position + 21 : end]))
+        position = end
+    return bytes(sealed)
+
+
+def sealed_producer_snapshot(data: bytes) -> bytes:
+    return data[:2] + crc32c(data[6:]).to_bytes(4) + data[6:]
+
+
+EVENT_LOGS = [
+    b"".join(encode_batch([Record(offset, 0, None, event)], codec=codec) for offset, event in enumerate(EVENTS))
+    for codec in Codec
+]
+
+
+def read_batch(data: bytes) -> object:
+    header = read_batch_header(data, 0, len(data))
+    return list(read_records(data, 0, header)) if header.size <= len(data) else header
+
+
+def read_log(data: bytes) -> object:
+    return list(scan_log([data], len(data), OneByOne()))
+
+
+def read_log_columns(data: bytes) -> object:
+    parts = list(scan_log([data], len(data), AsColumns()))
+    return [record_values(part.buffer, part.positions, part.headers) for part in parts if isinstance(part, LogBlock)]
+
+
+def read_event_columns(data: bytes) -> object:
+    return decode_columns(np.frombuffer(data, np.uint8), np.array([0]), np.array([len(data)]))
+
+
+def read_snapshot(data: bytes) -> object:
+    return list(read_kraft_snapshot([data], len(data)))
+
+
+def read_control_record(data: bytes) -> object:
+    return decode_control_record(Record(0, 0, data[:4], data[4:]))
+
+
+def read_names(data: bytes) -> object:
+    name = data.decode("utf-8", "replace")
+    parsers = (
+        parse_segment_file_name,
+        parse_index_cache_file_name,
+        parse_kraft_snapshot_name,
+        parse_partition_folder_name,
+    )
+    return [parse(name) for parse in parsers]
+
+
+PRODUCERS = [ProducerEntry(5, 0, 8, 101, 1, 1700000000005, 9, -1), ProducerEntry(6, 1, 9, 200, 1, 1700000000006, 9, 7)]
+PROPERTIES = b"#Sat Nov 21 09:13:48 UTC 2026\nnode.id=1\nversion=1\ncluster.id=a\\:b\\u00e4 \\\n  c\n"
+NAMES = [
+    f"00000000000000000042-{SEGMENT_ID}.log",
+    f"0_{SEGMENT_ID}.index.deleted",
+    "00000000000000000100-0000000002.checkpoint",
+    f"a-topic-0.{'0a' * 16}-delete",
+]
+
+OFFSETS = [OffsetIndexEntry(5, 4096), OffsetIndexEntry(9, 8200)]
+TIMES = [TimeIndexEntry(1700000000005, 1), TimeIndexEntry(1700000000006, 7)]
+ABORTED = [AbortedTransaction(5, 1, 2, 3), AbortedTransaction(5, 4, 5, 6)]
+OFFSET_INDEX, TIME_INDEX = encode_offset_index(OFFSETS) + bytes(16), encode_time_index(TIMES) + bytes(24)
+REMOTE_LOG_SNAPSHOT = encode_remote_log_snapshot(RemoteLogSnapshot(49, 41, [STORED_SEGMENT, KAFKA_BEFORE_3_6]))
+FLAT_FILE = encode_flat_file(FlatFile("a-topic", SEGMENT_ID, 41, KIP_405_ENTRIES))
+CONTROL_RECORDS = [(each.key or b"") + (each.value or b"") for each in CONTROLS]
+COMMITTED_OFFSETS = [b"0\n3\n0 2022\n4 104\n2 498\n", b"0 2022\n4 104\n2 498\n"]
+PARTITION_METADATA = b"version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w"
+OF_ANY_KIND = [*BATCHES.values(), KRAFT_SNAPSHOT, REMOTE_LOG_SNAPSHOT, FLAT_FILE, PROPERTIES, PARTITION_METADATA]
+
+
+def section_reader(codec: Codec) -> Reader:
+    seeds = [compress(codec, section) for section in SECTIONS]
+    return Reader(f"{codec.name} section", seeds, partial(decompress, codec, limit=LARGEST_SECTION))
+
+
+READERS = [
+    Reader("metadata event", EVENTS, decode_event),
+    *(section_reader(codec) for codec in Codec if codec is not Codec.NONE),
+    Reader("record batch", list(BATCHES.values()), read_batch),
+    Reader("log", [BATCHES[Codec.NONE] * 3, KRAFT_SNAPSHOT], read_log),
+    Reader("log as columns", EVENT_LOGS, read_log_columns),
+    Reader("metadata event as columns", EVENTS, read_event_columns),
+    Reader("offset index as columns", [OFFSET_INDEX], read_offset_index_columns),
+    Reader("time index as columns", [TIME_INDEX], read_time_index_columns),
+    Reader("control record", CONTROL_RECORDS, read_control_record),
+    Reader("cluster metadata record", KRAFT_RECORDS, decode_kraft_record),
+    Reader("KRaft snapshot", [KRAFT_SNAPSHOT], read_snapshot, sealed_batches),
+    Reader("offset index", [OFFSET_INDEX], read_offset_index),
+    Reader("time index", [TIME_INDEX], read_time_index),
+    Reader("transaction index", [encode_transaction_index(ABORTED)], read_transaction_index),
+    Reader(
+        "producer snapshot", [encode_producer_snapshot(PRODUCERS)], read_producer_snapshot, sealed_producer_snapshot
+    ),
+    Reader("remote log snapshot", [REMOTE_LOG_SNAPSHOT], read_remote_log_snapshot),
+    Reader("flat file", [FLAT_FILE], read_flat_file),
+    Reader("leader-epoch checkpoint", [b"0\n2\n0 0\n2 60\n"], read_leader_epoch_checkpoint),
+    Reader("offset checkpoint", [b"0\n2\na-topic 0 42\nb 1 7\n"], read_offset_checkpoint),
+    Reader("committed offsets", COMMITTED_OFFSETS, read_committed_offsets),
+    Reader("Java properties", [PROPERTIES], read_properties),
+    Reader("meta.properties", [PROPERTIES], read_meta_properties),
+    Reader("partition.metadata", [PARTITION_METADATA], read_partition_metadata),
+    Reader("file names", [name.encode() for name in NAMES], read_names),
+    Reader("file kind", OF_ANY_KIND, partial(identify, "a file")),
+]
+"""All that is fuzzed, a line a reader."""

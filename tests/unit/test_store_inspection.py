@@ -1,0 +1,298 @@
+"""`store inspect`: what any file of a broker or its remote log metadata manager holds, as documents."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from tieredctl.errors import DecodeError, ExitCode, TieredctlError
+from tieredctl.formats.compression import Codec
+from tieredctl.formats.flat_file import FlatFile, StoredDeleteState, encode_flat_file
+from tieredctl.formats.record_batches import Attributes, Record, encode_batch
+from tieredctl.model.events import RemotePartitionDeleteState
+from tieredctl.ops.inspection import FileKind, identify, inspect
+
+SEGMENT_ID = "AQIDBAUGBwgJCgsMDQ4PEA"
+BATCH = encode_batch([Record(40, 1700000000000, b"k", b"v"), Record(42, 1700000000005, None, b"w")], producer_id=5)
+CONTROL_WITHOUT_TYPE = encode_batch([Record(0, 0, None, None)], attributes=Attributes.CONTROL)
+NEXT_BATCH = encode_batch([Record(43, 1700000000006, None, b"x")], codec=Codec.GZIP)
+FLAT_FILE = encode_flat_file(
+    FlatFile("t", SEGMENT_ID, 41, [StoredDeleteState(7, 5, RemotePartitionDeleteState.DELETE_PARTITION_MARKED)])
+)
+
+NAMES = {
+    "00000000000000000042.log": FileKind.LOG,
+    "00000000000000000042.log.deleted": FileKind.LOG,
+    "00000000000000000042.index.swap": FileKind.OFFSET_INDEX,
+    "00000000000000000042.timeindex": FileKind.TIME_INDEX,
+    "00000000000000000042.txnindex": FileKind.TRANSACTION_INDEX,
+    "00000000000000000042.snapshot": FileKind.PRODUCER_SNAPSHOT,
+    f"00000000000000000000-{SEGMENT_ID}.log": FileKind.LOG,
+    f"00000000000000000000-{SEGMENT_ID}.leader_epoch_checkpoint": FileKind.LEADER_EPOCH_CHECKPOINT,
+    f"0_{SEGMENT_ID}.index": FileKind.OFFSET_INDEX,
+    f"0_{SEGMENT_ID}.txnindex.tmp": FileKind.TRANSACTION_INDEX,
+    "leader-epoch-checkpoint": FileKind.LEADER_EPOCH_CHECKPOINT,
+    "recovery-point-offset-checkpoint": FileKind.CHECKPOINT,
+    "log-start-offset-checkpoint": FileKind.CHECKPOINT,
+    "replication-offset-checkpoint.tmp": FileKind.CHECKPOINT,
+    "cleaner-offset-checkpoint": FileKind.CHECKPOINT,
+    "00000000000000000100-0000000002.checkpoint": FileKind.KRAFT_SNAPSHOT,
+    "00000000000000000100-0000000002-77.checkpoint.part": FileKind.KRAFT_SNAPSHOT,
+    "bootstrap.checkpoint": FileKind.KRAFT_SNAPSHOT,
+    "meta.properties": FileKind.META_PROPERTIES,
+    "partition.metadata": FileKind.PARTITION_METADATA,
+    "_rlmm_committed_offsets": FileKind.COMMITTED_OFFSETS,
+    "remote_log_snapshot": FileKind.REMOTE_LOG_SNAPSHOT,
+    f"00000000000000000000-{SEGMENT_ID}.rsm-manifest": None,
+    "server.properties": None,
+}
+CONTENTS = {
+    "a log": (BATCH, FileKind.LOG),
+    "partition.metadata": (b"version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w", FileKind.PARTITION_METADATA),
+    "meta.properties": (b"#\nversion=1\ncluster.id=x\nnode.id=1\n", FileKind.META_PROPERTIES),
+    "an offset checkpoint": (b"0\n1\norders 0 5\n", FileKind.CHECKPOINT),
+    "committed offsets as KIP-405 has them": (b"0 2022\n4 104\n", FileKind.COMMITTED_OFFSETS),
+    "a producer snapshot": (bytes.fromhex("000148674bc700000000"), FileKind.PRODUCER_SNAPSHOT),
+    "a flat file": (FLAT_FILE, FileKind.FLAT_FILE),
+    "two columns, which may be either checkpoint": (b"0\n1\n0 5\n", None),
+    "an index": (bytes.fromhex("0000000500001000"), None),
+    "nothing": (b"", None),
+    "settings of a broker": (b"node.id=1\nprocess.roles=broker\n", None),
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), NAMES.items())
+def test_the_kind_is_found_from_the_name(name: str, kind: FileKind | None) -> None:
+    assert identify(name, b"") is kind
+
+
+@pytest.mark.parametrize(("head", "kind"), CONTENTS.values(), ids=CONTENTS.keys())
+def test_the_kind_is_found_from_the_content_where_the_name_says_nothing(head: bytes, kind: FileKind | None) -> None:
+    assert identify("copy-of-a-file", head) is kind
+
+
+def test_snapshots_are_found_from_their_content(captures: Path) -> None:
+    kraft = captures / "kafka-4.3.1/data/bootstrap.checkpoint"
+    remote = captures / "rlmm-3.4.1/store/clicks-0/remote_log_snapshot"
+
+    assert identify("copy", kraft.read_bytes()) is FileKind.KRAFT_SNAPSHOT
+    assert identify("copy", remote.read_bytes()) is FileKind.REMOTE_LOG_SNAPSHOT
+
+
+CAPTURES = ["kafka-4.3.1", "kafka-3.9.1", "rlmm-3.4.1", "aiven-plain-4.3.1", "aiven-crash-4.3.1"]
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_every_captured_file_whose_name_tells_its_kind_is_shown(captures: Path, capture: str) -> None:
+    shown = set()
+    for path in (captures / capture).rglob("*"):
+        kind = identify(path.name, b"")
+        if not path.is_file() or kind is None:
+            continue
+        document = inspect(path).document()
+        assert list(document) == ["path", "fileKind", "fields", "entries"]
+        assert document["fileKind"] == kind.value
+        assert document["fields"]["sizeInBytes"] == path.stat().st_size
+        assert all(entry["isValid"] for entry in document["entries"] if kind is FileKind.LOG)
+        assert json.loads(json.dumps(document)) == document
+        shown.add(kind)
+
+    assert len(shown) >= 6
+
+
+def test_a_log_is_shown_batch_by_batch(captures: Path) -> None:
+    folder = captures / "kafka-4.3.1/remote/kafka-tiered-storage"
+    controls: list[object] = []
+    for path in folder.glob("payments7-*/*.log"):
+        file = inspect(path)
+        batches = list(file.entries)
+        assert file.fields["baseOffset"] == int(path.name[:20])
+        assert file.fields["segmentId"] == path.stem[21:]
+        position = 0
+        for batch in batches:
+            assert batch["position"] == position
+            position += batch["size"]
+            controls += batch.get("controlRecords", [])
+        assert position == path.stat().st_size
+
+    types = {record["controlType"] for record in controls if isinstance(record, dict)}
+    assert types == {"ABORT", "COMMIT"}
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def test_a_damaged_batch_is_an_entry_and_the_log_goes_on_behind_it(tmp_path: Path) -> None:
+    damaged = bytearray(BATCH + NEXT_BATCH)
+    damaged[70] ^= 1
+
+    first, second = inspect(write(tmp_path / "00000000000000000040.log", bytes(damaged))).entries
+
+    assert (first["isValid"], first["baseOffset"], first["reason"]) == (False, 40, "CRC-32C does not match")
+    assert (second["isValid"], second["baseOffset"], second["compressionType"]) == (True, 43, "gzip")
+
+
+def test_a_batch_that_was_being_written_is_an_entry_too(tmp_path: Path) -> None:
+    first, second = inspect(write(tmp_path / "0.log", BATCH + NEXT_BATCH[:-3])).entries
+
+    assert first["isValid"]
+    assert (second["isValid"], second["position"]) == (False, len(BATCH))
+
+
+def test_a_preallocated_log_ends_where_its_zeros_begin(tmp_path: Path) -> None:
+    entries = list(inspect(write(tmp_path / "0.log", BATCH + bytes(5000))).entries)
+
+    assert [entry["position"] for entry in entries] == [0]
+    assert list(inspect(write(tmp_path / "1.log", bytes(5000))).entries) == []
+
+
+def test_a_log_is_not_held_in_memory(tmp_path: Path) -> None:
+    batch = encode_batch([Record(0, 1700000000000, None, bytes(1 << 20))])
+    path = tmp_path / "00000000000000000000.log"
+    with path.open("wb") as log:
+        for _ in range(100):
+            log.write(batch)
+
+    tracemalloc.start()
+    count = sum(1 for _ in inspect(path).entries)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert count == 100
+    assert peak < path.stat().st_size / 4
+
+
+def test_indexes_count_from_the_base_offset_in_the_name(tmp_path: Path) -> None:
+    data = bytes.fromhex("0000000500001000")
+
+    in_cache = inspect(write(tmp_path / f"42_{SEGMENT_ID}.index", data + bytes(24)))
+    renamed = inspect(write(tmp_path / "copy.index", data))
+
+    assert in_cache.fields == {
+        "baseOffset": 42,
+        "segmentId": SEGMENT_ID,
+        "entryCount": 1,
+        "preallocatedBytes": 24,
+        "sizeInBytes": 32,
+    }
+    assert list(in_cache.entries) == [{"relativeOffset": 5, "position": 4096, "offset": 47}]
+    assert list(renamed.entries) == [{"relativeOffset": 5, "position": 4096, "offset": None}]
+
+
+def test_an_empty_remote_log_snapshot_is_sound(tmp_path: Path) -> None:
+    file = inspect(write(tmp_path / "remote_log_snapshot", b""))
+
+    assert (file.fields["entryCount"], list(file.entries)) == (0, [])
+
+
+def test_remote_log_snapshot_of_3_4(captures: Path) -> None:
+    file = inspect(captures / "rlmm-3.4.1/store/clicks-0/remote_log_snapshot")
+    segment = next(file.entries)
+
+    assert file.fields["metadataPartition"] == 0
+    assert segment["dialect"] == "kafka"
+    assert segment["customMetadata"] is None
+    assert segment["segmentLeaderEpochs"][0].keys() == {"leaderEpoch", "offset"}
+
+
+def test_a_flat_file_has_no_name_and_is_found_by_its_content(tmp_path: Path) -> None:
+    file = inspect(write(tmp_path / "t-0", FLAT_FILE))
+
+    assert (file.kind, file.fields["topic"], file.fields["topicId"]) == (FileKind.FLAT_FILE, "t", SEGMENT_ID)
+    assert list(file.entries) == [
+        {
+            "type": "DeletePartitionState",
+            "leaderEpoch": 7,
+            "eventTimestampMs": 5,
+            "state": "DELETE_PARTITION_MARKED",
+        }
+    ]
+
+
+def test_a_kraft_snapshot_shows_records_by_name_and_others_raw(captures: Path) -> None:
+    folder = captures / "kafka-4.3.1/data/__cluster_metadata-0"
+    file = inspect(folder / "00000000000000000107-0000000002.checkpoint")
+    entries = list(file.entries)
+
+    assert (file.fields["endOffset"], file.fields["epoch"]) == (107, 2)
+    assert file.fields["lastContainedLogTimestamp"] == 1795252456244
+    assert entries[0]["controlType"] == "SNAPSHOT_HEADER"
+    assert entries[1]["fields"] == {"name": "metadata.version", "featureLevel": 30}
+    assert entries[-1]["controlType"] == "SNAPSHOT_FOOTER"
+    topics = {entry["fields"]["name"] for entry in entries if entry.get("type") == "TopicRecord"}
+    assert {"payments7", "__remote_log_metadata"} <= topics
+
+
+def test_a_kind_that_is_said_wins_over_the_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "saved-checkpoint", b"0\n1\n0 5\n")
+
+    with pytest.raises(TieredctlError, match="does not show what kind") as refused:
+        inspect(path)
+    assert refused.value.exit_code is ExitCode.USAGE
+    assert "leader-epoch-checkpoint" in refused.value.hint
+    assert list(inspect(path, FileKind.LEADER_EPOCH_CHECKPOINT).entries) == [{"epoch": 0, "startOffset": 5}]
+    assert list(inspect(path, FileKind.COMMITTED_OFFSETS).entries) == [{"partition": 0, "offset": 5}]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("0.log", b"[2026-11-21] INFO started (kafka.server.KafkaServer)" * 9, "no record batch in it"),
+        ("0.log", b"short", "no record batch in it"),
+        ("0.log", CONTROL_WITHOUT_TYPE, "without a type, in a control record of the batch at byte 0"),
+        ("0.index", b"short", "ends inside an entry of 8 bytes at byte 0"),
+        ("0.snapshot", b"short", "5 bytes are too few"),
+        ("leader-epoch-checkpoint", b"\xff", "not UTF-8 at byte 0"),
+        ("meta.properties", b"version=9", "has version 9"),
+        ("bootstrap.checkpoint", b"", "does not end with a footer"),
+        ("bootstrap.checkpoint", BATCH, "begins with offset 40"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_a_sentence_that_names_it(
+    tmp_path: Path, name: str, data: bytes, sentence: str
+) -> None:
+    path = write(tmp_path / name, data)
+
+    with pytest.raises(DecodeError, match=sentence) as refused:
+        inspect(path)
+    assert str(refused.value).startswith(f"{path} is not a sound ")
+    assert refused.value.exit_code is ExitCode.CORRUPTION
+
+
+def test_damage_further_on_is_refused_when_the_entries_are_read(captures: Path, tmp_path: Path) -> None:
+    data = (captures / "kafka-4.3.1/data/bootstrap.checkpoint").read_bytes()
+    path = write(tmp_path / "bootstrap.checkpoint", data[:-1])
+
+    entries = inspect(path).entries
+
+    with pytest.raises(DecodeError, match=r"bootstrap\.checkpoint is not a sound kraft-snapshot file"):
+        list(entries)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TieredctlError, match="does not exist") as refused:
+        inspect(tmp_path / "0.log")
+    assert refused.value.kind.code == "path-missing"
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(TieredctlError, match="is a folder") as refused:
+        inspect(tmp_path)
+    assert refused.value.exit_code is ExitCode.USAGE
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    path = write(tmp_path / "0.log", BATCH)
+    monkeypatch.setattr(Path, "open", refuse)
+
+    with pytest.raises(TieredctlError, match="may not be read") as refused:
+        inspect(path)
+    assert refused.value.kind.code == "path-forbidden"
