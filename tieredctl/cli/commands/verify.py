@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -45,6 +46,7 @@ from tieredctl.ops.verification.verify import verify as run
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Makes `verify` known."""
     app.command(noun, help=meaning)(verify)
 
 
@@ -88,13 +90,15 @@ def verify(
     )
     opened, chosen = open_remote(store, store_option, layout, layout_option)
     where = engine_named(engine, pairs("--spark-conf", spark_conf))
-    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
     if log_dir:
         from tieredctl.kafka.local_logs import read_local_logs
 
+        # Before the metadata: a running broker trims its local log only behind what it has written there.
         options = options.with_local_logs(read_local_logs(log_dir))
+    read = partial(open_stream, log_dir, bootstrap_server, command_config, export, as_of)
+    stream = read()
     with segment_progress(progress, quiet) as told:
-        result = run(stream, opened, chosen, where, options, told)
+        result = run(stream, opened, chosen, where, options, progress=told, read_again=None if export else read)
     source = stream.source.describe() | {"store": opened.url, "layout": chosen.name, "engine": engine}
     items = finding_documents(result.findings)
     listing = Listing("Verification", source, items, FINDING_COLUMNS, result.summary, FINDING_FIELDS)

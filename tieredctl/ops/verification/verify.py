@@ -18,6 +18,7 @@ from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.inventory import Inventory
 from tieredctl.ops.metadata_state import replayed
 from tieredctl.ops.selection import Selection
+from tieredctl.ops.verification.confirmation import confirmed
 from tieredctl.ops.verification.engine import Engine
 from tieredctl.ops.verification.partition_check import Clock, OwnedObject, check_partition, unreferenced
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level, SegmentReport, SegmentTask
@@ -112,9 +113,14 @@ def verify(
     layout: Layout,
     engine: Engine,
     options: VerifyOptions,
+    *,
     progress: Progress | None = None,
+    read_again: Callable[[], EventStream] | None = None,
 ) -> Verification:
-    """Reads the metadata, then lists the store, then reads segments as deep as the level says."""
+    """Reads the metadata, then lists the store, then reads segments as deep as the level says.
+
+    With `read_again`, what was found is held against metadata read once more: the cluster may have gone on.
+    """
     metadata = replayed(stream, options.selection)
     result = Verification(options.level, findings=list(stream.findings))
     tasks = _check_partitions(metadata, store, layout, options, result)
@@ -126,6 +132,8 @@ def verify(
             result.findings += report.findings
             if progress:
                 progress(report, done, len(tasks))
+    if result.findings and read_again:
+        result.findings = confirmed(result.findings, metadata, replayed(read_again(), options.selection))
     if options.selection.segment_id:
         result.findings = [f for f in result.findings if f.evidence.get("segmentId") == options.selection.segment_id]
     result.findings.sort(key=_place)
