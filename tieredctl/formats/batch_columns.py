@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from tieredctl.formats.record_batches import BATCH_HEADER, CRC_AT, CRC_FROM, MAGIC
+from tieredctl.formats.log_scan import length_fields
+from tieredctl.formats.record_batches import BATCH_HEADER, CRC_AT, CRC_FROM, LENGTH_AT, MAGIC
 from tieredctl.formats.schema import Primitive, Struct
 from tieredctl.formats.windows import Ints, structs_at, windows
 
@@ -46,11 +47,15 @@ HEADER_DTYPE = fixed_dtype(BATCH_HEADER)
 
 
 class AsColumns:
-    """Checks batches by whole columns (a `BatchChecker`)."""
+    """Finds and checks batches by whole columns (a `BatchChecker`)."""
+
+    def chain(self, buffer: bytes, start: int) -> tuple[Sequence[int], int]:
+        fields, stop = length_fields(buffer, start)
+        return cast("Sequence[int]", np.array(fields, np.int64) - LENGTH_AT), stop
 
     def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[HeaderColumns, int]:
         data = np.frombuffer(buffer, np.uint8)
-        starts = np.array(positions, np.int64)
+        starts = np.asarray(positions, np.int64)
         headers = structs_at(data, starts, HEADER_DTYPE) if len(starts) else np.zeros(0, HEADER_DTYPE)
         wrong_magic = np.flatnonzero(headers["magic"] != MAGIC)
         sound = int(wrong_magic[0]) if len(wrong_magic) else len(starts)

@@ -35,6 +35,7 @@ _header_layout = struct.Struct(BATCH_HEADER.fixed_format)
 _length_at = struct.Struct(">i").unpack_from
 _MAGIC_BYTE = bytes((MAGIC,))
 _KNOWN_ATTRIBUTES = 0x7F
+_OFFSETS_OF_A_SEGMENT = 1 << 31
 
 Headers = TypeVar("Headers")
 SomeHeaders = TypeVar("SomeHeaders", covariant=True)
@@ -66,7 +67,12 @@ class Damage:
 
 
 class BatchChecker(Protocol[SomeHeaders]):
-    """Checks magic and CRC of batches that lie wholly in a buffer."""
+    """Finds batches that lie wholly in a buffer, and checks their magic and CRC."""
+
+    def chain(self, buffer: bytes, start: int) -> tuple[Sequence[int], int]:
+        """Where batches begin from `start` on by their lengths alone, and where the first begins that is impossible
+        or not all here."""
+        ...
 
     def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[SomeHeaders, int]:
         """Headers of the batches at `positions` up to the first that is not sound, and how many those are.
@@ -76,6 +82,10 @@ class BatchChecker(Protocol[SomeHeaders]):
 
 class OneByOne:
     """Checks batches one at a time: for small logs, where importing numpy would take longer than the reading."""
+
+    def chain(self, buffer: bytes, start: int) -> tuple[list[int], int]:
+        fields, stop = length_fields(buffer, start)
+        return [field - LENGTH_AT for field in fields], stop
 
     def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[list[BatchHeader], int]:
         headers: list[BatchHeader] = []
@@ -88,15 +98,16 @@ class OneByOne:
 
 
 def scan_log(
-    chunks: Iterable[bytes], size: int, checker: BatchChecker[Headers]
+    chunks: Iterable[bytes], size: int, checker: BatchChecker[Headers], base_offset: int | None = None
 ) -> Iterator[LogBlock[Headers] | Damage]:
     """Sound batches and damage of a log of `size` bytes, in the order of the file.
 
-    Memory follows the length of the chunks and the largest batch, not the log.
+    Memory follows the length of the chunks and the largest batch, not the log. The segment's `base_offset`, where it
+    is known, keeps records from being taken for batches where the scan goes on behind damage.
     """
-    pending = _Pending(iter(chunks), size)
+    pending = _Pending(iter(chunks), size, base_offset)
     while True:
-        positions, stop = _chain(pending)
+        positions, stop = checker.chain(pending.buffer, pending.start)
         headers, sound = checker.check(pending.buffer, positions, stop)
         whole = sound == len(positions)
         if sound:
@@ -117,8 +128,9 @@ class _Pending:
     in `_ahead` meanwhile.
     """
 
-    def __init__(self, chunks: Iterator[bytes], size: int) -> None:
+    def __init__(self, chunks: Iterator[bytes], size: int, base_offset: int | None) -> None:
         self._chunks = chunks
+        self._base_offset = base_offset
         self._ahead: tuple[bytes, int] = (b"", 0)
         self.size = size
         self.buffer = b""
@@ -162,6 +174,10 @@ class _Pending:
                 return False
         return True
 
+    def belongs(self, offset: int) -> bool:
+        """Whether a segment with this base offset can hold an offset."""
+        return self._base_offset is None or 0 <= offset - self._base_offset < _OFFSETS_OF_A_SEGMENT
+
     def pass_to(self, position: int) -> None:
         """Gives up everything before a file position."""
         self.start = min(position - self.base, len(self.buffer))
@@ -175,21 +191,22 @@ class _Pending:
         return max(length + LOG_OVERHEAD - self.left, 0) if possible else 0
 
 
-def _chain(pending: _Pending) -> tuple[list[int], int]:
-    """Where batches begin in the buffer by their lengths alone, and where the first begins that is impossible or not
-    all here."""
-    positions: list[int] = []
-    append, buffer = positions.append, pending.buffer
-    position, end = pending.start, len(buffer)
-    last_start = end - HEADER_BYTES
-    while position <= last_start:
-        length = _length_at(buffer, position + LENGTH_AT)[0]
-        following = position + length + LOG_OVERHEAD
-        if following > end or length < SHORTEST_LENGTH:
+def length_fields(buffer: bytes, start: int) -> tuple[list[int], int]:
+    """Where the batch lengths stand of the batches from `start` on that lie wholly in the buffer, going by lengths
+    alone; and where the first batch begins that is impossible or not all here."""
+    fields: list[int] = []
+    append, length_at = fields.append, _length_at  # the loop is what large logs spend their time in
+    field = start + LENGTH_AT
+    last_field = len(buffer) - HEADER_BYTES + LENGTH_AT
+    while field <= last_field:
+        append(field)
+        (length,) = length_at(buffer, field)
+        if length < SHORTEST_LENGTH:
             break
-        append(position)
-        position = following
-    return positions, position
+        field += length + LOG_OVERHEAD
+    if fields and not SHORTEST_LENGTH <= length <= len(buffer) - fields[-1] - (LOG_OVERHEAD - LENGTH_AT):
+        field = fields.pop()
+    return fields, field - LENGTH_AT
 
 
 def _possible(length: int, left: int) -> bool:
@@ -244,7 +261,9 @@ def _is_sound(pending: _Pending, position: int) -> bool:
     header = _any_header(pending.buffer[at : at + HEADER_BYTES])
     if header is None or not _possible(header.batch_length, pending.size - position):
         return False
-    if header.attributes & ~_KNOWN_ATTRIBUTES or header.last_offset_delta < 0 or header.records_count < 0:
+    if header.attributes & ~_KNOWN_ATTRIBUTES or not 0 <= header.records_count <= header.last_offset_delta + 1:
+        return False
+    if not pending.belongs(header.base_offset):
         return False
     if not pending.ensure(position + header.size):
         return False

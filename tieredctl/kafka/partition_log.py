@@ -106,9 +106,9 @@ class PartitionLog:
             if header.is_control:
                 continue
             try:
-                found = [(r.offset, r.timestamp, r.value) for r in read_records(block.buffer, position, header)]
+                found = [(r.offset, r.timestamp, r.value) for r in read_records(block.buffer, int(position), header)]
             except DecodeError as error:
-                findings.append(self._corrupt(path, block.file_position + position, header, error.reason))
+                findings.append(self._corrupt(path, block.file_position + int(position), header, error.reason))
                 continue
             records += (MetadataRecord(*row) for row in found if row[0] >= self._log_start_offset)
         return chunk_of(records, findings)
