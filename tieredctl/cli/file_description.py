@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 from typing import Any, TextIO
 
@@ -18,8 +18,7 @@ def describe(file: InspectedFile, out: TextIO, *, wide: bool) -> None:
     """Writes what a file holds. Streams its entries, and raises what reading them raises."""
     facts = {"path": file.path, "fileKind": file.kind.value, **file.fields}
     width = max(map(len, facts))
-    for name, value in facts.items():
-        out.write(printable(f"{name}:".ljust(width + 2) + str(_cell(value))) + "\n")
+    out.writelines(printable(f"{name}:".ljust(width + 2) + str(_cell(value))) + "\n" for name, value in facts.items())
     entries = iter(file.entries)
     first = list(islice(entries, 1))
     if first:
@@ -27,14 +26,11 @@ def describe(file: InspectedFile, out: TextIO, *, wide: bool) -> None:
         write_table(_columns(file.kind, first[0]), chain(first, entries), out, wide=wide)
 
 
-def _columns(kind: FileKind, first: Item) -> Iterator[TableColumn]:
+def _columns(kind: FileKind, first: Item) -> list[TableColumn]:
     """The columns that people look for, and in a wide table whatever else the entries have."""
-    chosen = _CHOSEN.get(kind)
-    if chosen is None:
-        chosen = tuple(map(_column, first))
-    yield from chosen
+    chosen = list(_CHOSEN.get(kind, ())) or list(map(_column, first))
     headings = {column.heading for column in chosen}
-    yield from (_column(name, wide=True) for name in first if _heading(name) not in headings)
+    return chosen + [_column(name, wide=True) for name in first if _heading(name) not in headings]
 
 
 def _column(name: str, *, wide: bool = False) -> TableColumn:

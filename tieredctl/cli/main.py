@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from errno import EDQUOT, ENOSPC
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tieredctl import __version__
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         code = run(words)
     except KeyboardInterrupt:
-        code = _fail(_interrupted())
+        code = _interrupted()
     sys.exit(code)
 
 
@@ -57,16 +58,15 @@ def run(words: list[str]) -> int:
     _prepare_output(words)
     words = [word for word in words if word != _NO_COLOR]
     try:
-        code = _app(words)(words, prog_name=PROGRAM, standalone_mode=False)
+        code = _invoke(_app(words), words)
         sys.stdout.flush()
-        return int(code or 0)
+        return code
     except typer.TyperException as wrong_use:
-        wrong_use.show()
-        return int(wrong_use.exit_code)
+        return _refuse(wrong_use)
     except TieredctlError as error:
         return _fail(error)
-    except typer.Abort:
-        return _fail(_interrupted())
+    except (KeyboardInterrupt, typer.Abort):
+        return _interrupted()
     except BrokenPipeError:
         _discard_stdout()
         return ExitCode.CLEAN
@@ -76,12 +76,26 @@ def run(words: list[str]) -> int:
         return _fail(TieredctlError("unreadable", "There is not enough memory for this.", hint=""))
 
 
+def _invoke(app: typer.Typer, words: Sequence[str]) -> int:
+    """Runs the command that the words name. Raises whatever it raises, a reader that has gone included."""
+    import typer.main
+
+    if _COMPLETION_VARIABLE in os.environ:
+        app(prog_name=PROGRAM)  # answers the shell, and ends the process
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context(PROGRAM, list(words)) as context:
+            return int(command.invoke(context) or 0)
+    except typer.Exit as end:
+        return end.exit_code
+
+
 def _prepare_output(words: Sequence[str]) -> None:
     if _NO_COLOR in words:
         os.environ["NO_COLOR"] = "1"
     # Python has no stream at all where the shell closed it.
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files need not be UTF-8, nor need the terminal be able to show what is.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -92,10 +106,15 @@ def _app(words: Sequence[str]) -> typer.Typer:
     import typer
 
     completed = _completed_words()
+    if completed is not None:
+        from typer.completion import get_completion_inspect_parameters
+
+        # Tells Typer of the shells. With `add_completion` it would offer two options of its own besides.
+        get_completion_inspect_parameters()
     app = typer.Typer(
         name=PROGRAM,
         no_args_is_help=True,
-        add_completion=completed is not None,
+        add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -133,6 +152,17 @@ def _not_loaded() -> None:
     """Stands for the commands of a noun that was not typed."""
 
 
+def _refuse(wrong_use: typer.TyperException) -> int:
+    """Says why a command line was not understood."""
+    message = wrong_use.format_message().replace("Value error, ", "")
+    if message.startswith("Usage:"):
+        # Where a command is lacking, Typer's message is all of the help.
+        print(message, file=sys.stderr)
+        return ExitCode.USAGE
+    command = getattr(getattr(wrong_use, "ctx", None), "command_path", PROGRAM)
+    return _fail(TieredctlError("usage", message, hint=f"Run `{command} --help` to see what it takes."))
+
+
 def _fail(error: TieredctlError) -> int:
     """Says what went wrong, behind what was written so far."""
     from tieredctl.cli.outcome import say_error
@@ -145,8 +175,10 @@ def _fail(error: TieredctlError) -> int:
     return int(error.exit_code)
 
 
-def _interrupted() -> TieredctlError:
-    return TieredctlError("interrupted", "Interrupted.")
+def _interrupted() -> int:
+    # Whoever read the output may be the reason for the interruption: nothing more is written to it.
+    _discard_stdout()
+    return _fail(TieredctlError("interrupted", "Interrupted."))
 
 
 def _named(error: OSError) -> TieredctlError:

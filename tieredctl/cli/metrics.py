@@ -23,7 +23,10 @@ def metrics_text(kind: str, summary: Mapping[str, Any], findings: Iterable[Findi
     for name, value in summary.items():
         if isinstance(value, int | float):
             metric = "tieredctl_" + _CAPITAL.sub("_", name).lower()
-            lines += [f"# TYPE {metric} gauge", f"{metric}{label} {float(value):g}" if isinstance(value, float) else f"{metric}{label} {int(value)}"]
+            lines += [
+                f"# TYPE {metric} gauge",
+                f"{metric}{label} {float(value):g}" if isinstance(value, float) else f"{metric}{label} {int(value)}",
+            ]
     lines.append("# TYPE tieredctl_findings gauge")
     counts = Counter((finding.code, finding.severity.label) for finding in findings)
     for (code, severity), count in sorted(counts.items()):

@@ -12,7 +12,9 @@ from tieredctl.cli.progress import ProgressMode
 
 LogDirs = Annotated[
     list[Path] | None,
-    typer.Option("--log-dir", metavar="DIR", help="Read metadata from a broker's log directory; repeat it for several."),
+    typer.Option(
+        "--log-dir", metavar="DIR", help="Read metadata from a broker's log directory; repeat it for several."
+    ),
 ]
 BootstrapServer = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Read metadata from a live cluster.")]
 CommandConfig = Annotated[
@@ -49,7 +51,9 @@ MetadataPartition = Annotated[
 ]
 Output = Annotated[
     OutputFormat,
-    typer.Option("--output", "-o", help="The form of the answer; wide is a table with more columns.", case_sensitive=False),
+    typer.Option(
+        "--output", "-o", help="The form of the answer; wide is a table with more columns.", case_sensitive=False
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
 MetricsFile = Annotated[

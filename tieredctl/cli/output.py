@@ -9,7 +9,7 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from itertools import chain, islice
 from typing import Any, TextIO
 
@@ -20,7 +20,7 @@ Item = Mapping[str, Any]
 _MEASURED_ROWS = 1_000
 
 
-class OutputFormat(str, Enum):
+class OutputFormat(StrEnum):
     """`-o`."""
 
     TABLE = "table"
@@ -62,8 +62,7 @@ class Listing:
 def render(listing: Listing, output: OutputFormat, out: TextIO) -> None:
     """Writes a listing. `json` and `yaml` hold all items; the others stream."""
     if output is OutputFormat.JSONL:
-        for item in listing.items:
-            out.write(json.dumps(item) + "\n")
+        out.writelines(json.dumps(item) + "\n" for item in listing.items)
     elif output is OutputFormat.CSV:
         _render_csv(listing, out)
     elif output is OutputFormat.JSON:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 Told = Callable[["SegmentReport", int, int], None]
 
 
-class ProgressMode(str, Enum):
+class ProgressMode(StrEnum):
     """`--progress`."""
 
     AUTO = "auto"

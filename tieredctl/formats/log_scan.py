@@ -112,7 +112,7 @@ def scan_log(
         whole = sound == len(positions)
         if sound:
             yield LogBlock(pending.buffer, pending.base, positions[:sound], headers)
-        pending.start = stop if whole else positions[sound]
+        pending.start = stop if whole else int(positions[sound])
         missing = pending.missing() if whole else 0
         if missing and pending.more(missing):
             continue

@@ -44,10 +44,9 @@ def _log_entries(chunks: ChunksFromStart, size: int) -> Iterator[Document]:
             yield from _damage(part, chunks, size)
             continue
         for position, header in zip(part.positions, part.headers, strict=True):
-            document = _batch(part.file_position + position, header, is_valid=True)
-            if header.is_control:
-                document |= _control_records(part.buffer, position, header)
-            yield document
+            file_position = part.file_position + position
+            controls = _control_records(part.buffer, position, header, file_position) if header.is_control else {}
+            yield _batch(file_position, header, is_valid=True) | controls
 
 
 def _damage(damage: Damage, chunks: ChunksFromStart, size: int) -> Iterator[Document]:
@@ -91,12 +90,15 @@ def _compression_type(header: BatchHeader) -> str | None:
         return None
 
 
-def _control_records(buffer: bytes, position: int, header: BatchHeader) -> Document:
+def _control_records(buffer: bytes, position: int, header: BatchHeader, file_position: int) -> Document:
     """The control records of a batch, and the type of the first, which is that of all but KRaft's first batches."""
-    records = [
-        {"offset": record.offset, **_control_record(decode_control_record(record))}
-        for record in read_records(buffer, position, header)
-    ]
+    try:
+        records = [
+            {"offset": record.offset, **_control_record(decode_control_record(record))}
+            for record in read_records(buffer, position, header)
+        ]
+    except DecodeError as error:
+        raise DecodeError(f"{error.reason}, in a control record of the batch", file_position) from None
     return {"controlType": records[0]["controlType"] if records else None, "controlRecords": records}
 
 

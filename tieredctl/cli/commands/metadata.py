@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from enum import Enum
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tieredctl.cli.arguments import duration_ms, now_ms, topic_partition
+from tieredctl.cli.metadata_tables import (
+    EPOCH_COLUMNS,
+    EVENT_COLUMNS,
+    EVENT_FIELDS,
+    EXPORT_COLUMNS,
+    SEGMENT_COLUMNS,
+    STATISTICS_COLUMNS,
+    STUCK_COLUMNS,
+)
 from tieredctl.cli.options import (
     AsOfPoint,
     BootstrapServer,
@@ -38,64 +48,24 @@ from tieredctl.ops.documents import event_document, segment_document
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.selection import Selection, one_partition
 
+_STATISTICS_SENTENCE = (
+    "{events} events, {deadEvents} of them dead, {liveSegments} live segments; "
+    "replay takes {replaySeconds} s at {assumedEventsPerSecond} events a second"
+)
+_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds the noun's commands to the application."""
     app.add_typer(_commands, name=noun, help=meaning)
 
 
-class Style(str, Enum):
+class Style(StrEnum):
     """Whose text `metadata format` prints."""
 
     KAFKA = "kafka"
     KIP405 = "kip405"
-
-
-def _author(item: Item) -> object:
-    return item.get("brokerId", item.get("leaderEpoch"))
-
-
-def _epochs(item: Item) -> str | None:
-    epochs = item.get("segmentLeaderEpochs")
-    return None if epochs is None else ",".join(f"{epoch['leaderEpoch']}={epoch['offset']}" for epoch in epochs)
-
-
-_PARTITION_COLUMNS = (
-    TableColumn("TOPIC", "topic"),
-    TableColumn("TOPIC-ID", "topicId", wide=True),
-    TableColumn("PARTITION", "partition"),
-)
-_SEGMENT_COLUMNS = (
-    *_PARTITION_COLUMNS,
-    TableColumn("START", "startOffset"),
-    TableColumn("END", "endOffset"),
-    TableColumn("BYTES", "segmentSizeInBytes"),
-    TableColumn("EPOCHS", _epochs),
-    TableColumn("STATE", "state"),
-    TableColumn("SEGMENT-ID", "segmentId"),
-    TableColumn("BROKER", _author, wide=True),
-    TableColumn("MAX-TIMESTAMP", "maxTimestampMs", wide=True),
-    TableColumn("EVENT-TIMESTAMP", "eventTimestampMs", wide=True),
-    TableColumn("METADATA", lambda item: f"{item['metadataPartition']}@{item['metadataOffset']}", wide=True),
-)
-_EVENT_COLUMNS = (
-    TableColumn("METADATA", lambda item: f"{item['metadataPartition']}@{item['metadataOffset']}"),
-    TableColumn("EVENT-TIMESTAMP", "eventTimestampMs"),
-    TableColumn("STATE", "state"),
-    TableColumn("BROKER", _author),
-    *_PARTITION_COLUMNS,
-    TableColumn("START", "startOffset"),
-    TableColumn("END", "endOffset"),
-    TableColumn("SEGMENT-ID", "segmentId"),
-    TableColumn("TYPE", "type", wide=True),
-    TableColumn("DIALECT", "dialect", wide=True),
-)
-_SEGMENT_FIELDS = (
-    "topic", "topicId", "partition", "segmentId", "startOffset", "endOffset", "maxTimestampMs", "segmentLeaderEpochs",
-    "segmentSizeInBytes", "txnIdxEmpty", "brokerId", "leaderEpoch", "eventTimestampMs", "state", "customMetadata",
-    "metadataPartition", "metadataOffset",
-)  # fmt: skip
 
 
 def _listing(
@@ -114,7 +84,7 @@ class _Counted:
         self._items = items
         self.count = 0
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Item]:
         for item in self._items:
             self.count += 1
             yield item
@@ -128,21 +98,24 @@ def format_events(
     export: Export = None,
     as_of: AsOfPoint = None,
     metadata_partition: MetadataPartition = None,
-    style: Annotated[Style, typer.Option(help="kafka: as RemoteLogMetadataFormatter; kip405: as the KIP.")] = Style.KAFKA,
+    style: Annotated[
+        Style, typer.Option(help="kafka: as RemoteLogMetadataFormatter; kip405: as the KIP.")
+    ] = Style.KAFKA,
     kafka_version: Annotated[str, typer.Option(help="Print as this release does: 3.5, 3.9, 4.0 or later.")] = "4.0",
     formatter_property: Annotated[
         list[str] | None, typer.Option("--property", help="NAME=VALUE for the kip405 style.")
     ] = None,
-    output: Annotated[OutputFormat | None, typer.Option("--output", "-o", help="Events as data instead of text.")] = None,
+    output: Annotated[
+        OutputFormat | None, typer.Option("--output", "-o", help="Events as data instead of text.")
+    ] = None,
     quiet: Quiet = False,
 ) -> ExitCode:
     """Every event, one a line: by metadata partition, then offset."""
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of, metadata_partition)
     if output is not None:
         documents = map(event_document, stream.records())
-        listing = _listing("MetadataEvents", stream, documents, _EVENT_COLUMNS)
-        fields = ("type", "dialect", *_SEGMENT_FIELDS)
-        return finish(Listing(listing.kind, listing.source, listing.items, listing.columns, listing.summary, fields), output, stream.findings, quiet=quiet)
+        listing = replace(_listing("MetadataEvents", stream, documents, EVENT_COLUMNS), fields=EVENT_FIELDS)
+        return finish(listing, output, stream.findings, quiet=quiet)
     pieces = _pieces(stream, style, kafka_version, formatter_property)
     for piece in pieces:
         sys.stdout.buffer.write(piece)
@@ -186,7 +159,7 @@ def segments(
     store = metadata_state.replayed(stream, selection, keep_deleted=everything)
     items = list(metadata_state.segments(store, selection, wanted))
     size = sum(item["segmentSizeInBytes"] for item in items)
-    listing = _listing("RemoteLogSegments", stream, items, _SEGMENT_COLUMNS, segments=len(items), bytes=size)
+    listing = _listing("RemoteLogSegments", stream, items, SEGMENT_COLUMNS, segments=len(items), bytes=size)
     return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
 
 
@@ -215,7 +188,7 @@ def history(
     items = list(metadata_state.history(stream, segment_id))
     if not items:
         raise TieredctlError("unknown-segment", f"The metadata has no event of segment {segment_id}.")
-    return finish(_listing("SegmentHistory", stream, items, _EVENT_COLUMNS), output, stream.findings, quiet=quiet)
+    return finish(_listing("SegmentHistory", stream, items, EVENT_COLUMNS), output, stream.findings, quiet=quiet)
 
 
 @_commands.command("lookup")
@@ -236,31 +209,16 @@ def lookup(
     topic, partition = topic_partition(where)
     selection = Selection(topic, topic_id, partition)
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
-    store = metadata_state.replayed(stream, selection)
+    store = metadata_state.replayed(stream, replace(selection, partition=None))
     answer = metadata_state.lookup(store, selection, epoch, offset)
     items = [segment_document(answer.segment)] if answer.segment else []
-    listing = _listing("SegmentLookup", stream, items, _SEGMENT_COLUMNS, reason=answer.reason)
+    listing = _listing("SegmentLookup", stream, items, SEGMENT_COLUMNS, reason=answer.reason)
     findings = [finding for finding in stream.findings if finding.kind.incomplete]
-    if answer.reason and output in (OutputFormat.TABLE, OutputFormat.WIDE) and not quiet:
+    if answer.reason and output in _TABLES and not quiet:
         print(f"No segment serves it: {answer.reason}.", file=sys.stderr)
     return finish(
         listing, output, findings, quiet=quiet, otherwise=ExitCode.CLEAN if answer.segment else ExitCode.FINDINGS
     )
-
-
-_EPOCH_COLUMNS = (
-    TableColumn("LEADER-EPOCH", "leaderEpoch"),
-    TableColumn("START", "startOffset"),
-    TableColumn("END", "endOffset"),
-    TableColumn("HIGHEST", "highestOffsetForEpoch"),
-    TableColumn("SEGMENTS", "segments"),
-    TableColumn("GAPS", lambda item: _ranges(item["gaps"])),
-    TableColumn("OVERLAPS", lambda item: _ranges(item["overlaps"])),
-)
-
-
-def _ranges(ranges: list[list[int]]) -> str | None:
-    return " ".join(f"{first}..{last}" for first, last in ranges) or None
 
 
 @_commands.command("epochs")
@@ -279,23 +237,11 @@ def epochs(
     topic, number = topic_partition(where)
     selection = Selection(topic, topic_id, number)
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
-    store = metadata_state.replayed(stream, selection)
+    store = metadata_state.replayed(stream, replace(selection, partition=None))
     partition = one_partition(store.caches, selection)
     items = list(metadata_state.leader_epochs(store, partition))
-    listing = _listing("LeaderEpochs", stream, items, _EPOCH_COLUMNS)
+    listing = _listing("LeaderEpochs", stream, items, EPOCH_COLUMNS)
     return finish(listing, output, stream.findings, quiet=quiet)
-
-
-_STUCK_COLUMNS = (
-    TableColumn("AGE", lambda item: f"{item['evidence']['ageMs'] // 1000}s"),
-    TableColumn("CODE", "code"),
-    TableColumn("TOPIC", lambda item: item["evidence"]["topic"]),
-    TableColumn("PARTITION", lambda item: item["evidence"]["partition"]),
-    TableColumn("BROKER", lambda item: _author(item["evidence"])),
-    TableColumn("START", lambda item: item["evidence"]["startOffset"]),
-    TableColumn("END", lambda item: item["evidence"]["endOffset"]),
-    TableColumn("SEGMENT-ID", lambda item: item["evidence"]["segmentId"]),
-)
 
 
 @_commands.command("stuck")
@@ -321,7 +267,7 @@ def stuck(
     store = metadata_state.replayed(stream, selection)
     found = metadata_state.stuck(store, selection, moment, age_ms)
     items = finding_documents(found)
-    listing = _listing("StuckSegments", stream, items, _STUCK_COLUMNS, stuck=len(found))
+    listing = _listing("StuckSegments", stream, items, STUCK_COLUMNS, stuck=len(found))
     said = [*stream.findings, *found] if metrics_file else stream.findings
     otherwise = exit_code_of(found)
     return finish(listing, output, said, quiet=quiet, metrics_file=metrics_file, otherwise=otherwise)
@@ -350,3 +296,48 @@ def partition_of(
     source = {"kind": "arguments", "metadataPartitions": metadata_partitions}
     columns = tuple(TableColumn(name, name) for name in item)
     return finish(Listing("MetadataPartition", source, [item], columns, {"items": 1}), output, [])
+
+
+@_commands.command("stats")
+def stats(
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    as_of: AsOfPoint = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """What each metadata partition costs: events, bytes, how many are dead, how long a broker replays them."""
+    from tieredctl.ops.metadata_stats import statistics
+
+    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
+    found = statistics(stream)
+    if output in _TABLES and not quiet:
+        print(_STATISTICS_SENTENCE.format_map(found.total), file=sys.stderr)
+    listing = _listing("MetadataStatistics", stream, found.partitions, STATISTICS_COLUMNS, **found.total)
+    return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
+
+
+@_commands.command("export")
+def export_to_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write: *.parquet or *.jsonl.")],
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file where it is there already.")] = False,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Write all records to one file, which --export reads back, and query engines read as a table."""
+    from tieredctl.ops.metadata_export import export_metadata
+
+    stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
+    items = export_metadata(stream, file, force=force)
+    records = sum(item["records"] for item in items)
+    summary = {"file": str(file), "records": records, "bytes": file.stat().st_size}
+    listing = _listing("MetadataExport", stream, items, EXPORT_COLUMNS, **summary)
+    return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)

@@ -30,6 +30,7 @@ _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds this noun's commands."""
     app.add_typer(_commands, name=noun, help=meaning)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,12 +30,15 @@ from tieredctl.cli.outcome import finding_documents, finish, say_error
 from tieredctl.cli.output import Item, Listing, OutputFormat, render
 from tieredctl.cli.wiring import AUTO, open_remote, open_stream
 from tieredctl.errors import DecodeError, ExitCode, TieredctlError, worst
-from tieredctl.ops.inspection import FileKind, inspect
+from tieredctl.ops.inspection import FileKind, InspectedFile, inspect
+from tieredctl.ops.store_check.check import StoreCheck, check_stores
+from tieredctl.ops.store_check.local_stores import read_local_stores
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds this noun's commands."""
     app.add_typer(_commands, name=noun, help=meaning)
 
 
@@ -43,13 +48,15 @@ _FILE_FIELDS = ("path", "fileKind", "fields", "entries")
 
 @_commands.command("inspect")
 def inspect_files(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files of a broker or of a remote-log store.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files of a broker or of a remote-log store.")],
     kind: Annotated[
         FileKind | None, typer.Option(help="What the files are, where their names and contents do not tell.")
     ] = None,
     output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
 ) -> ExitCode:
     """What a file holds: index, log, snapshot, checkpoint, properties."""
+    del quiet  # what is said here beside the answer are errors
     inspection = _Inspection(paths, kind)
     if output in _TABLES:
         inspection.describe(wide=output is OutputFormat.WIDE)
@@ -72,20 +79,84 @@ class _Inspection:
         self.errors: dict[Path, TieredctlError] = {}
 
     def documents(self) -> Iterator[Item]:
+        """Each file that can be read, as an item."""
         for path in self._paths:
             try:
-                document = inspect(path, self._kind).document()
+                document = self._open(path).document()
             except TieredctlError as error:
                 self.errors[path] = error
             else:
                 yield document
-                self._note_damage(path, document["entries"])
 
     def describe(self, *, wide: bool) -> None:
+        """Writes each file as text."""
         for number, path in enumerate(self._paths):
             try:
-                file = inspect(path, self._kind)
+                file = self._open(path)
                 sys.stdout.write("\n" if number else "")
                 describe(file, sys.stdout, wide=wide)
             except TieredctlError as error:
                 self.errors[path] = error
+
+    def summary(self) -> dict[str, Any]:
+        """Of what was read so far."""
+        errors = [
+            {"path": str(path), "code": error.kind.code, "message": error.message}
+            for path, error in self.errors.items()
+        ]
+        return {"files": len(self._paths), "errors": errors}
+
+    def _open(self, path: Path) -> InspectedFile:
+        file = inspect(path, self._kind)
+        return replace(file, entries=self._watched(path, file.entries))
+
+    def _watched(self, path: Path, entries: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The same entries; a damaged batch among them makes the file a damaged one, though all of it is shown."""
+        for entry in entries:
+            if entry.get("isValid", True) is False and path not in self.errors:
+                self.errors[path] = DecodeError(f"{path} has a damaged batch: {entry['reason']}", entry["position"])
+            yield entry
+
+
+@_commands.command("check")
+def check(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="Brokers' log directories.")],
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    store: Store = None,
+    store_option: StoreOptions = None,
+    layout: LayoutName = AUTO,
+    layout_option: LayoutOptions = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Do the local stores agree with each other and with the metadata topic?
+
+    The metadata is read from DIR too, unless --log-dir, --bootstrap-server or --export says where it is. With --store,
+    cached indexes are compared with the remote ones.
+    """
+    stores = read_local_stores(directories)
+    open_segment, remote = None, {}
+    if store is not None:
+        opened, chosen = open_remote(store, store_option, layout, layout_option)
+        open_segment = partial(chosen.open_segment, opened)
+        remote = {"store": opened.url, "layout": chosen.name}
+    elsewhere = bootstrap_server is not None or export is not None
+    stream = open_stream(
+        log_dir or (None if elsewhere else directories), bootstrap_server, command_config, export, None
+    )
+    result = check_stores(stores, stream, open_segment)
+    source = stream.source.describe() | {"stores": [str(path) for path in directories]} | remote
+    items = finding_documents(result.findings)
+    listing = Listing("StoreCheck", source, items, FINDING_COLUMNS, result.summary(), FINDING_FIELDS)
+    if output in _TABLES and not quiet:
+        print(_headline(result), file=sys.stderr)
+    return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)
+
+
+def _headline(result: StoreCheck) -> str:
+    what = f"{result.partitions} partitions, {result.snapshots} snapshots, {result.cached_files} cached index files"
+    return f"Checked {what}: {f'{len(result.findings)} findings' if result.findings else 'all agree'}."

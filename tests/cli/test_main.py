@@ -1,0 +1,217 @@
+"""The process: start-up, wrong use, interruption, and readers that go away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from fcntl import F_GETPIPE_SZ, fcntl, ioctl
+from pathlib import Path
+from struct import unpack
+from termios import FIONREAD
+
+import pytest
+
+from tests.cli.command_line import Tieredctl, environment, own_process
+from tieredctl import __version__
+from tieredctl.cli.main import NOUNS, run
+
+LIBRARIES = ["typer", "rich", "yaml", "numpy", "pyarrow", "cramjam", "crc32c", "confluent_kafka", "pyspark", "pandas"]
+
+
+def loaded_by(*words: str | Path) -> set[str]:
+    """The modules that a command line loads."""
+    program = (
+        "import sys\n"
+        "from tieredctl.cli.main import main\n"
+        "try:\n    main(sys.argv[1:])\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True, timeout=60)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def test_the_version_needs_no_library() -> None:
+    loaded = loaded_by("--version")
+    assert loaded.isdisjoint(LIBRARIES)
+    assert not any(name.startswith("tieredctl.ops") for name in loaded)
+
+
+def test_the_help_loads_no_command() -> None:
+    loaded = loaded_by("--help")
+    assert not any(name.startswith(("tieredctl.cli.commands.", "tieredctl.ops")) for name in loaded)
+    assert loaded.isdisjoint(set(LIBRARIES) - {"typer", "rich"})
+
+
+def test_a_command_loads_its_own_noun_alone() -> None:
+    loaded = loaded_by("metadata", "partition-of", "Ex-aw3fEQIi3do0H9Y7cKQ", "0")
+    commands = {name for name in loaded if name.startswith("tieredctl.cli.commands.")}
+    assert commands == {"tieredctl.cli.commands.metadata"}
+
+
+def test_a_look_up_loads_nothing_heavy(captures: Path) -> None:
+    metadata = captures / "kafka-4.3.1/data"
+    loaded = loaded_by("metadata", "lookup", "orders7:0", "--epoch", "0", "--offset", "5", "--log-dir", metadata)
+    assert loaded.isdisjoint({"numpy", "pyarrow", "rich", "yaml", "confluent_kafka", "pyspark", "pandas"})
+
+
+def test_the_version_is_the_packages() -> None:
+    assert own_process("--version") == (0, f"tieredctl {__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [("--no-color", "--version"), ("--version", "metadata")])
+def test_the_version_is_said_beside_other_words(words: tuple[str, ...], tieredctl: Tieredctl) -> None:
+    assert tieredctl(*words) == (0, f"tieredctl {__version__}\n", "")
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_every_noun_in_the_help_exists(noun: str, tieredctl: Tieredctl) -> None:
+    assert noun in tieredctl("--help").out
+    outcome = tieredctl(noun, "--help")
+    assert outcome.exit_code == 0
+    assert NOUNS[noun] in " ".join(outcome.out.split())
+
+
+@pytest.mark.parametrize("words", [(), ("metadata",), ("store",), ("remote",)])
+def test_without_a_command_the_help_is_shown(words: tuple[str, ...], tieredctl: Tieredctl) -> None:
+    outcome = tieredctl(*words)
+    assert outcome.exit_code == 2
+    assert "Commands:" in outcome.err + outcome.out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("bogus",), "No such command 'bogus'."),
+        (("metadata", "segmets"), "No such command 'segmets'. Did you mean 'segments'?"),
+        (("--bogus",), "No such option: --bogus."),
+        (("remote", "ls", "--stroe", "x"), "No such option: --stroe (Possible options: "),
+        (("remote", "ls", "-o", "xml"), "Invalid value for '--output' / '-o': 'xml' is not one of "),
+        (("metadata", "segments", "--partition", "-1"), "Invalid value for '--partition': "),
+        (("metadata", "lookup", "t:0", "--epoch", "x", "--offset", "1"), "Invalid value for '--epoch': "),
+        (("metadata", "lookup", "t:0", "--epoch", "1"), "Missing option '--offset'."),
+        (("metadata", "lookup", "t", "--epoch", "1", "--offset", "1"), "'t' is not TOPIC:PARTITION."),
+        (("metadata", "segments"), "There is nothing to read metadata from."),
+        (("metadata", "segments", "--log-dir", "/no"), "There is no /no."),
+        (("metadata", "segments", "--log-dir", "/dev/null"), "/dev/null is a file, not a broker's log directory."),
+        (("metadata", "segments", "--log-dir", "/no", "--export", "/no"), "--log-dir, --bootstrap-server and "),
+        (("metadata", "stuck", "--older-than", "soon", "--log-dir", "/no"), "'soon' is not a duration."),
+        (("store", "inspect"), "Missing argument 'PATH'."),
+        (("store", "inspect", "--kind", "x", "y"), "Invalid value for '--kind': 'x' is not one of "),
+        (("completions", "tcsh"), "Invalid value for "),
+    ],
+)
+def test_wrong_use_is_a_sentence_and_exit_2(words: tuple[str, ...], sentence: str, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl(*words)
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"tieredctl: {sentence}")
+    assert outcome.err.count("\n") == 2  # the sentence, and what to do
+
+
+def test_the_hint_names_the_command(tieredctl: Tieredctl) -> None:
+    assert tieredctl("remote", "ls", "--bogus").err.endswith(
+        "  Run `tieredctl remote ls --help` to see what it takes.\n"
+    )
+
+
+def test_metrics_that_cannot_be_written_are_a_failure(captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    metadata = captures / "kafka-4.3.1/data"
+    outcome = tieredctl("metadata", "segments", "--log-dir", metadata, "--metrics-file", tmp_path / "no/metrics.prom")
+    assert outcome.exit_code == 1
+    assert "zYJ8cWbWS6Wrn_UH97CRKw" in outcome.out
+    assert outcome.err.startswith(f"tieredctl: {tmp_path}/no/metrics.prom cannot be written: ")
+
+
+def test_a_reader_that_goes_away_is_no_failure(captures: Path) -> None:
+    words = f"metadata format --log-dir {captures}/kafka-4.3.1/data"
+    script = f"{sys.executable} -m tieredctl {words} | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, env=environment(), timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("partition: 0, offset: 0, value: ")
+    assert done.stdout.count("\n") == 1
+
+
+def test_an_interruption_exits_130_at_once(captures: Path) -> None:
+    words = ["metadata", "format", "--log-dir", str(captures / "kafka-4.3.1/data")]
+    command = [sys.executable, "-m", "tieredctl", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        pipe = process.stdout.fileno()
+        deadline = time.monotonic() + 60
+        # Nobody reads: it is at work until the pipe is full, and waits from then on.
+        while unpack("i", ioctl(pipe, FIONREAD, b"\0" * 4))[0] < fcntl(pipe, F_GETPIPE_SZ):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+        assert process.stderr.read() == b"tieredctl: Interrupted.\n  Run it again: nothing was changed.\n"
+
+
+def test_an_interruption_before_the_command_line_is_read() -> None:
+    program = (
+        "import os\n"
+        "from tieredctl.cli import main\n"
+        "main.run = lambda words: os.kill(os.getpid(), 2)\n"
+        "main.main(['metadata'])"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 130
+    assert done.stderr.startswith("tieredctl: Interrupted.\n")
+
+
+def test_a_full_disk_is_a_failure(captures: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [
+            sys.executable,
+            "-m",
+            "tieredctl",
+            "store",
+            "inspect",
+            str(captures / "kafka-4.3.1/data/meta.properties"),
+        ]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("tieredctl: the input or output: No space left on device.\n")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_streams_may_be_closed(captures: Path, closed: str) -> None:
+    words = f"store inspect {captures}/kafka-4.3.1/data/meta.properties /no"
+    script = f"{sys.executable} -m tieredctl {words} {closed}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "/no" not in done.stdout  # what was meant for a closed stderr
+
+
+def test_a_narrow_terminal_encoding_is_no_failure(tmp_path: Path) -> None:
+    path = tmp_path / "partition.metadata"
+    path.write_text("version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w")
+    strange = path.rename(tmp_path / "Größe-partition.metadata")
+    outcome = own_process("store", "inspect", strange, "--kind", "partition-metadata", PYTHONIOENCODING="ascii")
+    assert outcome.exit_code == 0
+    assert "Gr\\xf6\\xdfe" in outcome.out
+
+
+def test_running_twice_in_one_process_is_fine(captures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        assert run(["metadata", "partition-of", "Ex-aw3fEQIi3do0H9Y7cKQ", "0"]) == 0
+    assert len(set(capsys.readouterr().out.split())) == 1
+
+
+def test_memory_that_runs_out_is_said(monkeypatch: pytest.MonkeyPatch, tieredctl: Tieredctl) -> None:
+    def exhausted(path: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(os, "scandir", exhausted)
+    outcome = tieredctl("remote", "ls", "--store", "file:/tmp")
+    assert outcome == (1, "", "tieredctl: There is not enough memory for this.\n")

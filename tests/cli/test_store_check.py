@@ -1,0 +1,140 @@
+"""`store check`: clean where a real broker is sound; partition folders with one thing broken."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
+
+BROKERS = ["kafka-4.3.1", "kafka-3.9.1", "aiven-plain-4.3.1", "aiven-zstd-encrypted-4.3.1", "aiven-crash-4.3.1"]
+
+
+@pytest.mark.parametrize("capture", BROKERS)
+def test_a_sound_broker_has_no_finding(captures: Path, tieredctl: Tieredctl, capture: str) -> None:
+    outcome = tieredctl("store", "check", captures / capture / "data", "-o", "json")
+    document = outcome.document()
+    assert (outcome.exit_code, document["items"]) == (0, [])
+    cached = len(list((captures / capture / "data/remote-log-index-cache").glob("*")))
+    assert document["summary"]["indexCacheFiles"] == cached
+    assert document["summary"]["partitions"] > 10
+
+
+def test_the_stores_of_3_4_agree_with_their_topic(captures: Path, tieredctl: Tieredctl) -> None:
+    capture = captures / "rlmm-3.4.1"
+    for directories in ([capture / "store", capture / "data"], [capture / "store", "--log-dir", capture / "data"]):
+        outcome = tieredctl("store", "check", *directories, "-o", "json")
+        assert (outcome.exit_code, outcome.document()["items"]) == (0, [])
+        assert outcome.document()["summary"]["remoteLogSnapshots"] == 6
+        assert outcome.document()["summary"]["committedOffsets"] == 1
+
+
+def test_people_are_told_what_was_looked_at(captures: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("store", "check", captures / "aiven-plain-4.3.1/data")
+    assert outcome.out == ""
+    assert outcome.err == "Checked 15 partitions, 0 snapshots, 297 cached index files: all agree.\n"
+
+
+@pytest.fixture
+def log_dir(captures: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(captures / "kafka-4.3.1/data", tmp_path / "data"))
+
+
+def check_folder(tieredctl: Tieredctl, *log_dirs: Path) -> Outcome:
+    return tieredctl("store", "check", *log_dirs, "-o", "json")
+
+
+def test_an_epoch_that_begins_behind_what_a_segment_has_of_it(log_dir: Path, tieredctl: Tieredctl) -> None:
+    path = log_dir / "orders7-0/leader-epoch-checkpoint"
+    path.write_bytes(encode_leader_epoch_checkpoint([EpochEntry(0, 0), EpochEntry(2, 62)]))
+    finding = check_folder(tieredctl, log_dir).finding()
+    assert (finding["code"], finding["subject"]) == ("leader-epoch-checkpoint-damaged", str(path))
+    assert (finding["evidence"]["leaderEpoch"], finding["evidence"]["startOffset"]) == (2, 62)
+
+
+@pytest.mark.parametrize(("start", "agrees"), [(288, False), (289, True), (290, False)])
+def test_an_epoch_that_begins_inside_a_segment(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl, start: int, agrees: bool
+) -> None:
+    folder = tmp_path / "log-dir/clicks-0"
+    folder.mkdir(parents=True)
+    (folder / "partition.metadata").write_text("version: 0\ntopic_id: ryQjEMSWQ0KhrxlWXBmn_g")
+    path = folder / "leader-epoch-checkpoint"
+    path.write_bytes(encode_leader_epoch_checkpoint([EpochEntry(0, 0), EpochEntry(3, start)]))
+    outcome = tieredctl("store", "check", tmp_path / "log-dir", "--log-dir", captures / "rlmm-3.4.1/data", "-o", "json")
+    assert [item["subject"] for item in outcome.document()["items"]] == ([] if agrees else [str(path)])
+
+
+def test_a_checkpoint_that_is_cut_short_to_the_log_start(log_dir: Path, tieredctl: Tieredctl) -> None:
+    path = log_dir / "orders7-0/leader-epoch-checkpoint"
+    path.write_bytes(encode_leader_epoch_checkpoint([EpochEntry(2, 80)]))
+    assert check_folder(tieredctl, log_dir).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("orders7-0/leader-epoch-checkpoint", "leader-epoch-checkpoint-damaged"),
+        ("orders7-0/partition.metadata", "store-disagrees"),
+        ("log-start-offset-checkpoint", "store-disagrees"),
+    ],
+)
+def test_a_small_file_that_is_damaged(log_dir: Path, tieredctl: Tieredctl, name: str, code: str) -> None:
+    (log_dir / name).write_bytes(b"nonsense")
+    finding = check_folder(tieredctl, log_dir).finding()
+    assert (finding["code"], finding["subject"]) == (code, str(log_dir / name))
+
+
+def test_a_topic_id_of_another_topic(log_dir: Path, tieredctl: Tieredctl) -> None:
+    path = log_dir / "orders7-0/partition.metadata"
+    path.write_bytes((log_dir / "payments7-0/partition.metadata").read_bytes())
+    finding = check_folder(tieredctl, log_dir).finding()
+    assert (finding["code"], finding["subject"]) == ("store-disagrees", str(path))
+    assert "belongs to topic payments7" in str(finding["message"])
+
+
+def test_a_topic_that_was_recreated_is_worth_knowing(log_dir: Path, tieredctl: Tieredctl) -> None:
+    (log_dir / "orders7-0/partition.metadata").write_text("version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w")
+    assert check_folder(tieredctl, log_dir).finding(0)["severity"] == "info"
+
+
+def test_offsets_that_neither_log_has(log_dir: Path, tieredctl: Tieredctl) -> None:
+    folder = log_dir / "orders7-0"
+    (folder / "00000000000000000090.log").rename(folder / "00000000000000000095.log")
+    finding = check_folder(tieredctl, log_dir).finding(4)
+    assert (finding["code"], finding["evidence"]["offsets"]) == ("local-remote-gap", [90, 94])
+
+
+def test_two_brokers_that_take_each_other_for_another(log_dir: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(log_dir / "orders7-0", other / "orders7-0")
+    (other / "orders7-0/partition.metadata").write_text("version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w")
+    outcome = check_folder(tieredctl, log_dir, other)
+    assert outcome.exit_code == 3
+    assert [item["severity"] for item in outcome.document()["items"]] == ["info", "error"]
+
+
+def test_a_folder_that_is_being_deleted(log_dir: Path, tieredctl: Tieredctl) -> None:
+    fate = log_dir / f"orders7-0.{'0' * 32}-delete"
+    (log_dir / "orders7-0").rename(fate)
+    finding = check_folder(tieredctl, log_dir).finding(0)
+    assert (finding["code"], finding["subject"]) == ("folder-passed-over", str(fate))
+
+
+def test_what_is_lacking_is_said_in_a_sentence(captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    data = captures / "kafka-4.3.1/data"
+    lacking = {
+        f"There is no {tmp_path}/no.": (tmp_path / "no",),
+        f"{data}/meta.properties is a file": (data / "meta.properties",),
+        f"{tmp_path} holds no file of a broker's local stores.": (tmp_path,),
+        "No __remote_log_metadata partition is in": (captures / "rlmm-3.4.1/store",),
+        f"There is no {tmp_path}/none.": (data, "--store", f"file:{tmp_path}/none"),
+        "Missing argument 'DIR'.": (),
+    }
+    for sentence, words in lacking.items():
+        outcome = tieredctl("store", "check", *words)
+        assert (outcome.exit_code, outcome.out) == (2, "")
+        assert outcome.err.startswith(f"tieredctl: {sentence}")

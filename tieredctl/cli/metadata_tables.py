@@ -1,0 +1,97 @@
+"""Columns of the tables that show segments, events and partitions."""
+
+from __future__ import annotations
+
+from tieredctl.cli.output import Item, TableColumn
+
+
+def _author(item: Item) -> object:
+    return item.get("brokerId", item.get("leaderEpoch"))
+
+
+def _epochs(item: Item) -> str | None:
+    epochs = item.get("segmentLeaderEpochs")
+    return None if epochs is None else ",".join(f"{epoch['leaderEpoch']}={epoch['offset']}" for epoch in epochs)
+
+
+def _ranges(ranges: list[list[int]]) -> str | None:
+    return " ".join(f"{first}..{last}" for first, last in ranges) or None
+
+
+def _place(item: Item) -> str:
+    return f"{item['metadataPartition']}@{item['metadataOffset']}"
+
+
+_PARTITION_COLUMNS = (
+    TableColumn("TOPIC", "topic"),
+    TableColumn("TOPIC-ID", "topicId", wide=True),
+    TableColumn("PARTITION", "partition"),
+)
+SEGMENT_COLUMNS = (
+    *_PARTITION_COLUMNS,
+    TableColumn("START", "startOffset"),
+    TableColumn("END", "endOffset"),
+    TableColumn("BYTES", "segmentSizeInBytes"),
+    TableColumn("EPOCHS", _epochs),
+    TableColumn("STATE", "state"),
+    TableColumn("SEGMENT-ID", "segmentId"),
+    TableColumn("BROKER", _author, wide=True),
+    TableColumn("MAX-TIMESTAMP", "maxTimestampMs", wide=True),
+    TableColumn("EVENT-TIMESTAMP", "eventTimestampMs", wide=True),
+    TableColumn("METADATA", _place, wide=True),
+)
+SEGMENT_FIELDS = (
+    "topic", "topicId", "partition", "segmentId", "startOffset", "endOffset", "maxTimestampMs", "segmentLeaderEpochs",
+    "segmentSizeInBytes", "txnIdxEmpty", "brokerId", "leaderEpoch", "eventTimestampMs", "state", "customMetadata",
+    "metadataPartition", "metadataOffset",
+)  # fmt: skip
+EVENT_COLUMNS = (
+    TableColumn("METADATA", _place),
+    TableColumn("EVENT-TIMESTAMP", "eventTimestampMs"),
+    TableColumn("STATE", "state"),
+    TableColumn("BROKER", _author),
+    *_PARTITION_COLUMNS,
+    TableColumn("START", "startOffset"),
+    TableColumn("END", "endOffset"),
+    TableColumn("SEGMENT-ID", "segmentId"),
+    TableColumn("TYPE", "type", wide=True),
+    TableColumn("DIALECT", "dialect", wide=True),
+)
+EVENT_FIELDS = ("type", "dialect", *SEGMENT_FIELDS)
+EPOCH_COLUMNS = (
+    TableColumn("LEADER-EPOCH", "leaderEpoch"),
+    TableColumn("START", "startOffset"),
+    TableColumn("END", "endOffset"),
+    TableColumn("HIGHEST", "highestOffsetForEpoch"),
+    TableColumn("SEGMENTS", "segments"),
+    TableColumn("GAPS", lambda item: _ranges(item["gaps"])),
+    TableColumn("OVERLAPS", lambda item: _ranges(item["overlaps"])),
+)
+STUCK_COLUMNS = (
+    TableColumn("AGE", lambda item: f"{item['evidence']['ageMs'] // 1000}s"),
+    TableColumn("CODE", "code"),
+    TableColumn("TOPIC", lambda item: item["evidence"]["topic"]),
+    TableColumn("PARTITION", lambda item: item["evidence"]["partition"]),
+    TableColumn("BROKER", lambda item: _author(item["evidence"])),
+    TableColumn("START", lambda item: item["evidence"]["startOffset"]),
+    TableColumn("END", lambda item: item["evidence"]["endOffset"]),
+    TableColumn("SEGMENT-ID", lambda item: item["evidence"]["segmentId"]),
+)
+_METADATA_PARTITION_COLUMNS = (
+    TableColumn("METADATA-PARTITION", "metadataPartition"),
+    TableColumn("START", "startOffset"),
+    TableColumn("END", "endOffset"),
+)
+STATISTICS_COLUMNS = (
+    *_METADATA_PARTITION_COLUMNS,
+    TableColumn("EVENTS", "events"),
+    TableColumn("BYTES", "bytes"),
+    TableColumn("DEAD", "deadEvents"),
+    TableColumn("DEAD-RATIO", "deadRatio"),
+    TableColumn("LIVE-SEGMENTS", "liveSegments"),
+    TableColumn("REPLAY-SECONDS", "replaySeconds"),
+    TableColumn("UNDECODABLE", "undecodable", wide=True),
+    TableColumn("FIRST-EVENT", "firstEventTimestampMs", wide=True),
+    TableColumn("LAST-EVENT", "lastEventTimestampMs", wide=True),
+)
+EXPORT_COLUMNS = (*_METADATA_PARTITION_COLUMNS, TableColumn("RECORDS", "records"))

@@ -1,0 +1,147 @@
+"""Do a partition's folders agree on the topic's id and its leader epochs, with each other and with the metadata?
+
+An epoch has one leader and so one first offset, wherever it is written down; only the first epoch of a checkpoint may
+be cut short, to the log start offset (LeaderEpochFileCache.truncateFromStart).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from tieredctl.formats.checkpoints import EpochEntry
+from tieredctl.formats.file_names import LEADER_EPOCH_CHECKPOINT
+from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.local_log import LocalLog
+from tieredctl.ops.documents import partition_document
+from tieredctl.ops.store_check.known_metadata import KnownMetadata
+from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
+from tieredctl.ops.verification.lineage_check import check_lineage
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+
+
+def check_partition_folder(store: LocalStore, folder: PartitionFolder, known: KnownMetadata) -> Iterator[Finding]:
+    """A folder against the metadata."""
+    if folder.topic_id is None:
+        return
+    partition = TopicIdPartition(folder.topic_id, folder.topic, folder.partition)
+    cache = known.state.caches.get(partition)
+    if cache is None:
+        yield from _unknown_id(folder, folder.topic_id, known)
+        return
+    finished = [
+        segment.metadata
+        for segment in cache.list_remote_log_segments()
+        if segment.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    ]
+    if folder.leader_epochs:
+        yield from _check_epochs(folder, partition, folder.leader_epochs, finished)
+        yield from _check_seam(store, folder, partition, cache, finished)
+
+
+def check_replicas(stores: Sequence[LocalStore]) -> Iterator[Finding]:
+    """The folders of one partition in several log directories against each other."""
+    replicas: dict[tuple[str, int], list[PartitionFolder]] = defaultdict(list)
+    for store in stores:
+        for folder in store.partitions:
+            replicas[folder.topic, folder.partition].append(folder)
+    for first, *others in replicas.values():
+        for other in others:
+            yield from _check_replica(first, other)
+
+
+def _check_replica(one: PartitionFolder, other: PartitionFolder) -> Iterator[Finding]:
+    if one.topic_id and other.topic_id and one.topic_id != other.topic_id:
+        path = other.path / PARTITION_METADATA_FILE
+        message = f"topic id {other.topic_id} is {one.topic_id} in {one.path}: one of them belongs to a deleted topic"
+        evidence = {"file": str(path), "topic": other.topic, "partition": other.partition, "topicId": other.topic_id}
+        yield Finding("store-disagrees", str(path), message, evidence)
+        return
+    starts = {entry.epoch: entry.start_offset for entry in (one.leader_epochs or ())[1:]}
+    for entry in (other.leader_epochs or ())[1:]:
+        start = starts.get(entry.epoch, entry.start_offset)
+        if start != entry.start_offset:
+            message = f"leader epoch {entry.epoch} begins at {entry.start_offset} here and at {start} in {one.path}"
+            yield _epochs_finding(other, message, entry)
+
+
+def _unknown_id(folder: PartitionFolder, topic_id: str, known: KnownMetadata) -> Iterator[Finding]:
+    path = folder.path / PARTITION_METADATA_FILE
+    evidence = {
+        "file": str(path),
+        "topic": folder.topic,
+        "partition": folder.partition,
+        "topicId": topic_id,
+    }
+    if others := known.topics(topic_id) - {folder.topic}:
+        message = f"topic id {topic_id} belongs to topic {min(others)} by the metadata"
+        yield Finding("store-disagrees", str(path), message, evidence)
+    elif incarnations := known.incarnations(folder.topic, folder.partition):
+        ids = ", ".join(partition.topic_id for partition in incarnations)
+        message = f"the metadata knows {folder} by other topic ids alone: {ids}; the topic was recreated"
+        yield Finding("store-disagrees", str(path), message, evidence, Severity.INFO)
+
+
+def _check_epochs(
+    folder: PartitionFolder,
+    partition: TopicIdPartition,
+    checkpoint: Sequence[EpochEntry],
+    finished: Sequence[RemoteLogSegmentMetadata],
+) -> Iterator[Finding]:
+    """One finding for each epoch that the segments contradict."""
+    first, *later = checkpoint
+    starts = {entry.epoch: entry for entry in later}
+    contradicted: set[int] = set()
+    for metadata in finished:
+        for number, (epoch, offset) in enumerate(metadata.segment_leader_epochs):
+            # A segment's first epoch may have begun before it.
+            begins_here = number > 0
+            entry = starts.get(epoch)
+            if entry is None:
+                wrong = epoch == first.epoch and begins_here and offset > first.start_offset
+                entry = first
+            else:
+                wrong = offset != entry.start_offset if begins_here else offset < entry.start_offset
+            if wrong and epoch not in contradicted:
+                contradicted.add(epoch)
+                message = (
+                    f"leader epoch {epoch} begins at {entry.start_offset} here, "
+                    f"but segment {metadata.segment_id} has it from offset {offset}"
+                )
+                evidence = partition_document(partition) | {"segmentId": metadata.segment_id}
+                yield _epochs_finding(folder, message, entry, **evidence)
+
+
+def _check_seam(
+    store: LocalStore,
+    folder: PartitionFolder,
+    partition: TopicIdPartition,
+    cache: RemoteLogMetadataCache,
+    finished: Sequence[RemoteLogSegmentMetadata],
+) -> Iterator[Finding]:
+    """Whether the remote log reaches the local one."""
+    if folder.local_start_offset is None:
+        return
+    lineage = tuple((entry.epoch, entry.start_offset) for entry in folder.leader_epochs or ())
+    log_start = store.log_start_offsets.get((folder.topic, folder.partition))
+    local = LocalLog(lineage, folder.local_start_offset, log_start)
+    copied = [end for epoch in cache.epochs() if (end := cache.highest_offset_for_epoch(epoch)) is not None]
+    for finding in check_lineage(partition, finished, lineage, max(copied, default=None), local):
+        # Holes between remote segments are for `verify` to tell.
+        if finding.code == "local-remote-gap":
+            yield finding
+
+
+def _epochs_finding(folder: PartitionFolder, message: str, entry: EpochEntry, **evidence: object) -> Finding:
+    path = folder.path / LEADER_EPOCH_CHECKPOINT
+    facts: dict[str, object] = {
+        "file": str(path),
+        "topic": folder.topic,
+        "partition": folder.partition,
+        "leaderEpoch": entry.epoch,
+        "startOffset": entry.start_offset,
+    }
+    return Finding("leader-epoch-checkpoint-damaged", str(path), message, facts | evidence)

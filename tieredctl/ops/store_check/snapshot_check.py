@@ -1,0 +1,141 @@
+"""Do `remote_log_snapshot` and `_rlmm_committed_offsets`, as Kafka 3.1 to 3.5 kept them, agree with the topic?
+
+Source: ConsumerTask.syncCommittedDataAndOffsets. An empty snapshot proves nothing: 3.6 and 3.7 leave them empty, and so
+do earlier releases for a partition that is being removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tieredctl.formats.file_names import COMMITTED_OFFSETS, REMOTE_LOG_SNAPSHOT
+from tieredctl.formats.remote_log_snapshot import RemoteLogSnapshot
+from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataSnapshot
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.documents import partition_document
+from tieredctl.ops.store_check.known_metadata import KnownMetadata
+from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
+
+# By Kafka's name for it; what 3.5 does not write is left out.
+_COMPARED = {
+    "startOffset": "start_offset",
+    "endOffset": "end_offset",
+    "brokerId": "author",
+    "maxTimestampMs": "max_timestamp_ms",
+    "eventTimestampMs": "event_timestamp_ms",
+    "segmentLeaderEpochs": "segment_leader_epochs",
+    "segmentSizeInBytes": "segment_size_in_bytes",
+    "state": "state",
+}
+
+
+def check_committed_offsets(store: LocalStore, known: KnownMetadata) -> Iterator[Finding]:
+    """No offset may have been read that the metadata does not have."""
+    path = store.path / COMMITTED_OFFSETS
+    for metadata_partition, offset in store.committed_offsets.offsets.items() if store.committed_offsets else ():
+        evidence = {"file": str(path), "metadataPartition": metadata_partition, "metadataOffset": offset}
+        yield from _beyond_end(str(path), evidence, known, metadata_partition, offset)
+
+
+def check_snapshot(store: LocalStore, folder: PartitionFolder, known: KnownMetadata) -> list[Finding]:
+    """The segments of a snapshot must be those that the metadata gives up to the snapshot's offset."""
+    snapshot = folder.snapshot
+    if snapshot is None:
+        return []
+    path = folder.path / REMOTE_LOG_SNAPSHOT
+    where = {
+        "file": str(path),
+        "topic": folder.topic,
+        "partition": folder.partition,
+        "metadataPartition": snapshot.metadata_partition,
+        "metadataOffset": snapshot.metadata_partition_offset,
+    }
+    beyond = list(_beyond_end(str(path), where, known, snapshot.metadata_partition, snapshot.metadata_partition_offset))
+    if beyond:
+        return beyond
+    candidates = _incarnations(folder, known)
+    if not candidates:
+        if not snapshot.segments:
+            return []
+        message = f"it has {len(snapshot.segments)} segments of a partition of which the metadata has no event"
+        return [Finding("store-disagrees", str(path), message, where)]
+    # Where the folder doesn't say which of a recreated topic's ids it belongs to, the one that fits best is meant.
+    return min((_compared(store, partition, snapshot, where, known) for partition in candidates), key=len)
+
+
+def _incarnations(folder: PartitionFolder, known: KnownMetadata) -> list[TopicIdPartition]:
+    candidates = known.incarnations(folder.topic, folder.partition)
+    if folder.topic_id is None:
+        return candidates
+    return [candidate for candidate in candidates if candidate.topic_id == folder.topic_id]
+
+
+def _compared(
+    store: LocalStore,
+    partition: TopicIdPartition,
+    snapshot: RemoteLogSnapshot,
+    where: dict[str, object],
+    known: KnownMetadata,
+) -> list[Finding]:
+    facts = where | partition_document(partition)
+    path = str(where["file"])
+    home = known.metadata_partition_of[partition]
+    if home != snapshot.metadata_partition:
+        message = f"it names metadata partition {snapshot.metadata_partition}; the partition's events are in {home}"
+        return [Finding("store-disagrees", path, message, facts)]
+    replay = known.as_of_store[store.path]
+    cache = replay.state.caches.get(partition)
+    segments = [segment.metadata for segment in cache.list_remote_log_segments()] if cache else []
+    expected = {metadata.segment_id: metadata for metadata in segments}
+    found: dict[str, Finding] = {}
+    for segment in snapshot.segments:
+        if difference := _difference(segment, expected.get(segment.segment_id)):
+            message, fields = difference
+            evidence = facts | {"segmentId": segment.segment_id, "fields": fields}
+            found.setdefault(segment.segment_id, Finding("store-disagrees", path, message, evidence))
+    for segment_id in sorted(expected.keys() - {segment.segment_id for segment in snapshot.segments}):
+        message = f"segment {segment_id}, in {expected[segment_id].state.name} by the metadata, is not in it"
+        found[segment_id] = Finding("store-disagrees", path, message, facts | {"segmentId": segment_id})
+    findings = list(found.values())
+    if unread := replay.unread_events[partition]:
+        message = f"{unread} events behind it are committed as read: a restarted broker would never see them"
+        findings.append(Finding("store-disagrees", path, message, facts | {"unreadEvents": unread}))
+    return findings
+
+
+def _difference(
+    segment: RemoteLogSegmentMetadataSnapshot, expected: RemoteLogSegmentMetadata | None
+) -> tuple[str, dict[str, list[object]]] | None:
+    """How a segment of a snapshot differs: in a sentence, and as field -> [here, in the metadata]."""
+    if expected is None:
+        said = f"segment {segment.segment_id}, in {segment.state.name} here, is not in the metadata at this offset"
+        return said, {}
+    fields = {
+        name: [_plain(getattr(segment, attribute)), _plain(getattr(expected, attribute))]
+        for name, attribute in _COMPARED.items()
+        if getattr(segment, attribute) != getattr(expected, attribute)
+    }
+    if not fields:
+        return None
+    differing = ", ".join(f"{name} {here} instead of {there}" for name, (here, there) in fields.items())
+    return f"segment {segment.segment_id} has {differing}", fields
+
+
+def _plain(value: object) -> object:
+    name = getattr(value, "name", None)
+    if name is not None:
+        return name
+    return [list(pair) for pair in value] if isinstance(value, tuple) else value
+
+
+def _beyond_end(
+    subject: str, evidence: dict[str, object], known: KnownMetadata, metadata_partition: int, offset: int
+) -> Iterator[Finding]:
+    if metadata_partition not in known.metadata_partitions:
+        message = f"{METADATA_TOPIC}-{metadata_partition} is not here to compare it with"
+        yield Finding("unreadable", subject, message, evidence)
+    elif offset >= (end := known.end_offset(metadata_partition)):
+        message = f"it was read up to offset {offset} of {METADATA_TOPIC}-{metadata_partition}, which ends before {end}"
+        yield Finding("store-disagrees", subject, message, evidence | {"endOffset": end})
