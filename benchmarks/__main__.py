@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.measure import REPETITIONS, Contender, python, race, tieredctl
-from benchmarks.remote_segment import remote_segment
+from benchmarks.remote_segment import remote_segments
 from benchmarks.results import Row, compared, table, write_json
 from tests.rigs.maven import KafkaJars, java_command, kafka_jars
 from tests.rigs.metadata_log_generator import generate_metadata_log
@@ -22,6 +22,7 @@ KAFKA_VERSION = "4.3.1"
 EVENTS = 1_100_000
 MANY_EVENTS = 10_000_000
 SEGMENT_BYTES = 1 << 30
+SEGMENTS = 6
 JSON_FILE = Path(__file__).parents[1] / "build" / "bench.json"
 _CAPTURE = Path(__file__).parents[1] / "tests" / "captures" / "kafka-4.3.1.tar.gz"
 
@@ -54,32 +55,34 @@ def decode(folder: Path, jars: KafkaJars) -> list[Row]:
 
 
 def verify(folder: Path, jars: KafkaJars) -> list[Row]:
-    """One segment, from the page cache."""
+    """Some segments of 1 GiB, from the page cache."""
     rows = []
     for batch_bytes, goal in ((16_384, 0.6), (500, None)):
         segment = generate_segment(folder / f"segment-{batch_bytes}", SEGMENT_BYTES, batch_bytes=batch_bytes)
-        remote = remote_segment(folder / f"remote-{batch_bytes}", segment)
+        remote = remote_segments(folder / f"remote-{batch_bytes}", segment, SEGMENTS)
         words = ("--level", "full", "--store", f"file:{remote.store}", "--layout", "local")
         dump = kafka_tool(jars, dump_log_class(jars), "--files", str(segment.log))
         contenders = [
-            Contender("reading and CRC-32C alone", python("read_and_checksum", remote.log)),
+            Contender("reading and CRC-32C alone", python("read_and_checksum", *remote.logs)),
             Contender("tieredctl verify --level full", tieredctl("verify", "--log-dir", remote.log_dir, *words)),
         ]
-        dumped = Contender("kafka-dump-log", dump)
+        dumped = Contender("kafka-dump-log, one of the segments", dump)
         race(*contenders)
         race(dumped, repetitions=1)
-        contenders.append(dumped)
-        notes = {
-            contender.name: f"{remote.bytes / contender.median('cpu') / 1e9:.2f} GB a second of CPU, "
-            f"{contender.median('megabytes'):.0f} MB"
-            for contender in contenders
-        }
+        notes = {contender.name: _rate(contender, remote.bytes) for contender in contenders}
         goals = {} if goal is None else {contenders[1].name: goal}
-        title = f"A segment of 1 GiB, batches of {batch_bytes} bytes: user and system time"
+        title = f"{SEGMENTS} segments of 1 GiB, batches of {batch_bytes} bytes: user and system time"
         rows += compared(title, contenders, "cpu", "s", goals, notes)
+        title = f"kafka-dump-log on one segment, batches of {batch_bytes} bytes: user and system time"
+        rows += compared(title, [dumped], "cpu", "s", {}, {dumped.name: _rate(dumped, remote.bytes // SEGMENTS)})
         shutil.rmtree(folder / f"segment-{batch_bytes}")
         shutil.rmtree(folder / f"remote-{batch_bytes}")
     return rows
+
+
+def _rate(contender: Contender, size: int) -> str:
+    gigabytes = size / contender.median("cpu") / 1e9
+    return f"{gigabytes:.2f} GB a second of CPU, {contender.median('megabytes'):.0f} MB"
 
 
 def start(folder: Path, jars: KafkaJars) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Puts a generated segment where LocalTieredStorage would have it, with the metadata that promises it."""
+"""Puts generated segments where LocalTieredStorage would have them, with the metadata that promises them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,43 @@ from tieredctl.model.events import (
     RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
 )
-from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.ids import TopicIdPartition, uuid_text
 
-_PARTITION = TopicIdPartition("ABEiM0RVZneImaq7zN3u_w", "bench", 0)
-_SEGMENT_ID = "AQIDBAUGBwgJCgsMDQ4PEA"
+_TOPIC, _TOPIC_ID = "bench", "ABEiM0RVZneImaq7zN3u_w"
 _EVENT_TIME_MS = 1_700_000_000_000
 
 
 @dataclass(frozen=True)
-class RemoteSegment:
-    """The folders to verify, and the log in the store."""
+class RemoteSegments:
+    """The folders to verify, the logs in the store, and how many bytes they are together."""
 
     log_dir: Path
     store: Path
-    log: Path
+    logs: list[Path]
     bytes: int
 
 
-def remote_segment(folder: Path, segment: GeneratedSegment) -> RemoteSegment:
-    """Links the segment's files into a store beside a log directory with its two events."""
-    store = folder / "kafka-tiered-storage"
-    objects = store / f"{_PARTITION.topic}-{_PARTITION.partition}-{_PARTITION.topic_id}"
+def remote_segments(folder: Path, segment: GeneratedSegment, copies: int) -> RemoteSegments:
+    """Links the segment's files into a store, once for each of so many partitions, beside a log directory with the
+    events that promise them."""
+    store, partition = folder / "kafka-tiered-storage", folder / "data" / "__remote_log_metadata-0"
+    partition.mkdir(parents=True)
+    events: list[MetadataEvent] = []
+    logs = []
+    for number in range(copies):
+        identity = TopicIdPartition(_TOPIC_ID, _TOPIC, number)
+        segment_id = uuid_text(number.to_bytes(16))
+        logs.append(_link(store, identity, segment_id, segment))
+        events += _events(identity, segment_id, segment)
+    batches = b"".join(_batch(offset, event) for offset, event in enumerate(events))
+    (partition / f"{0:020d}.log").write_bytes(batches)
+    return RemoteSegments(partition.parent, store, logs, copies * segment.log.stat().st_size)
+
+
+def _link(store: Path, identity: TopicIdPartition, segment_id: str, segment: GeneratedSegment) -> Path:
+    objects = store / f"{identity.topic}-{identity.partition}-{identity.topic_id}"
     objects.mkdir(parents=True)
-    stem = f"{segment.base_offset:020d}-{_SEGMENT_ID}"
+    stem = f"{segment.base_offset:020d}-{segment_id}"
     for file, suffix in (
         (segment.log, ".log"),
         (segment.offset_index, ".index"),
@@ -46,33 +60,31 @@ def remote_segment(folder: Path, segment: GeneratedSegment) -> RemoteSegment:
         (segment.leader_epochs, ".leader_epoch_checkpoint"),
     ):
         os.link(file, objects / (stem + suffix))
-    size = segment.log.stat().st_size
-    started = RemoteLogSegmentMetadata(
-        topic_id_partition=_PARTITION,
-        segment_id=_SEGMENT_ID,
-        start_offset=segment.base_offset,
-        end_offset=segment.next_offset - 1,
-        author=1,
-        max_timestamp_ms=(1 << 62),
-        event_timestamp_ms=_EVENT_TIME_MS,
-        segment_leader_epochs=((0, segment.base_offset),),
-        segment_size_in_bytes=size,
-        txn_idx_empty=True,
-    )
-    finished = RemoteLogSegmentMetadataUpdate(
-        topic_id_partition=_PARTITION,
-        segment_id=_SEGMENT_ID,
-        author=1,
-        event_timestamp_ms=_EVENT_TIME_MS,
-        state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
-    )
-    log_dir = folder / "data"
-    partition = log_dir / "__remote_log_metadata-0"
-    partition.mkdir(parents=True)
-    events: list[MetadataEvent] = [started, finished]
-    batches = b"".join(_batch(offset, event) for offset, event in enumerate(events))
-    (partition / f"{0:020d}.log").write_bytes(batches)
-    return RemoteSegment(log_dir, store, objects / (stem + ".log"), size)
+    return objects / f"{stem}.log"
+
+
+def _events(identity: TopicIdPartition, segment_id: str, segment: GeneratedSegment) -> list[MetadataEvent]:
+    return [
+        RemoteLogSegmentMetadata(
+            topic_id_partition=identity,
+            segment_id=segment_id,
+            start_offset=segment.base_offset,
+            end_offset=segment.next_offset - 1,
+            author=1,
+            max_timestamp_ms=1 << 62,
+            event_timestamp_ms=_EVENT_TIME_MS,
+            segment_leader_epochs=((0, segment.base_offset),),
+            segment_size_in_bytes=segment.log.stat().st_size,
+            txn_idx_empty=True,
+        ),
+        RemoteLogSegmentMetadataUpdate(
+            topic_id_partition=identity,
+            segment_id=segment_id,
+            author=1,
+            event_timestamp_ms=_EVENT_TIME_MS,
+            state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
+        ),
+    ]
 
 
 def _batch(offset: int, event: MetadataEvent) -> bytes:
