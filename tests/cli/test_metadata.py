@@ -281,7 +281,7 @@ def test_format_in_the_words_of_kip_405(metadata: Metadata, log_dir: Path) -> No
 
     first = metadata("format", "--log-dir", log_dir, *words).out.splitlines()[0]
 
-    assert first.startswith("partition:0,message-offset:0,type:RemoteLogSegmentMetadata,event-value:{remote-log-segment")
+    assert first.startswith("partition:0,message-offset:0,type:RemoteLogSegmentMetadata,event-value:{remote-log-")
 
 
 @pytest.mark.parametrize(
@@ -472,7 +472,7 @@ def test_the_brokers_checkpoint_tells_a_beginning_that_no_file_name_does(metadat
 def test_an_altered_byte_is_told_with_its_place_and_the_rest_is_read(
     metadata: Metadata, tmp_path: Path, large: bool
 ) -> None:
-    count = 9_000 if large else 50
+    count = 3_500 if large else 50
     batches = metadata_batches([event for number in range(1, count) for event in copied(number, number, number)])
     middle = len(batches) // 2
     batches[middle] = batches[middle][:-2] + bytes((batches[middle][-2] ^ 1,)) + batches[middle][-1:]

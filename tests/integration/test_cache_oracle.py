@@ -59,7 +59,7 @@ TEMPERS = (Temper(0, 0), Temper(15, 0), Temper(50, 0), Temper(15, 30))
 
 
 def random_events(source: random.Random, temper: Temper) -> list[Event]:
-    """The life of some ten segments of one partition: copies that overlap, come again, leave gaps, fail, are deleted."""
+    """The life of some ten segments of one partition: copies overlap, come again, leave gaps, fail, are deleted."""
     states: dict[int, RemoteLogSegmentState | None] = {}
     events: list[Event] = []
     ranges: list[tuple[int, int, dict[int, int]]] = []
@@ -87,9 +87,7 @@ def random_events(source: random.Random, temper: Temper) -> list[Event]:
     return events
 
 
-def _next_state(
-    source: random.Random, before: RemoteLogSegmentState | None, temper: Temper
-) -> RemoteLogSegmentState:
+def _next_state(source: random.Random, before: RemoteLogSegmentState | None, temper: Temper) -> RemoteLogSegmentState:
     if source.randrange(100) < temper.disorder:
         return source.choice(STATES)
     if before is None or before is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:

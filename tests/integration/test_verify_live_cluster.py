@@ -24,10 +24,8 @@ def test_every_finished_segment_of_a_running_broker_is_sound(
     broker = driven.broker
     where = broker.bootstrap_server if source == "--bootstrap-server" else str(broker.log_dir)
 
-    code = run(
-        ["verify", source, where, "--store", f"file:{broker.remote_dir}", "--layout", "local"]
-        + ["--level", level, "--older-than", "1d", "-o", "json"]
-    )
+    store = ["--store", f"file:{broker.remote_dir}", "--layout", "local"]
+    code = run(["verify", source, where, *store, "--level", level, "--older-than", "1d", "-o", "json"])
 
     document = json.loads(capsys.readouterr().out)
     assert document["items"] == []

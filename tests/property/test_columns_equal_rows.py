@@ -119,7 +119,7 @@ def read(log_dir: Path) -> Read:
     return Read(records, texts, rows, [*findings, sorted(stream.findings, key=lambda finding: finding.subject)])
 
 
-@settings(deadline=None, max_examples=2500)
+@settings(deadline=None, max_examples=150)
 @given(logs())
 def test_the_same_records_text_and_tables(batches: list[bytes]) -> None:
     with TemporaryDirectory() as folder:

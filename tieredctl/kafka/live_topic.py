@@ -2,51 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.client_properties import read_client_properties, without_secrets
+from tieredctl.kafka.broker_client import LONGEST_WAIT_SECONDS, REQUEST_TIMEOUT_SECONDS, BrokerClient
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataRecord, OffsetRange, RecordChunk, chunk_of, truncated
 from tieredctl.model.findings import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from confluent_kafka import Consumer, KafkaError, Message
-
-REQUEST_TIMEOUT_SECONDS = 15.0
-"""How long a broker may stay silent before the read is given up."""
+    from confluent_kafka import KafkaError, Message
 
 _CHUNK_RECORDS = 10_000
-# A wait inside librdkafka hides Ctrl-C from Python, so none is longer.
-_WAIT_SECONDS = 0.25
-_UNKNOWN_PROPERTY = re.compile(r'No such configuration property: "([^"]+)"')
-_DEFAULTS = {"group.id": "tieredctl", "client.id": "tieredctl", "log_level": "0"}
-# What a read without traces needs, whatever the file of properties says.
-_DEMANDED = {
-    "enable.auto.commit": "false",
-    "enable.auto.offset.store": "false",
-    "allow.auto.create.topics": "false",
-    "isolation.level": "read_uncommitted",
-    "auto.offset.reset": "error",
-    "enable.partition.eof": "true",
-    "check.crcs": "true",
-    # A partition that is read to its end would else hold up the next one for half a second.
-    "fetch.wait.max.ms": "10",
-}
-_Answer = TypeVar("_Answer")
 
 
 class LiveTopic:
-    """The topic up to its end offsets (high watermarks) of the moment this is made.
-
-    Joins no consumer group and commits nothing. librdkafka asks for a group's coordinator all the same, for which a
-    cluster that never had a consumer creates __consumer_offsets.
-    """
+    """The topic up to its end offsets (high watermarks) of the moment this is made. Joins no group, commits nothing."""
 
     def __init__(
         self,
@@ -56,11 +29,9 @@ class LiveTopic:
         request_timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
     ) -> None:
         """Raises TieredctlError where no broker answers in time or one refuses, and where there is no such topic."""
-        self._client = _Client(bootstrap_server, command_config, request_timeout_seconds)
-        cluster = self._client.answer(lambda consumer, wait: consumer.list_topics(METADATA_TOPIC, wait))
-        self._cluster_id: str | None = cluster.cluster_id
-        partitions = self._client.partitions_of(cluster.topics[METADATA_TOPIC])
-        self._ranges = {partition: self._client.offset_range(partition) for partition in partitions}
+        self._client = BrokerClient(bootstrap_server, command_config, request_timeout_seconds)
+        self._cluster_id, partitions = _cluster_id_and_partitions(self._client)
+        self._ranges = {partition: _offset_range(self._client, partition) for partition in partitions}
 
     def describe(self) -> dict[str, object]:
         document: dict[str, object] = {
@@ -86,175 +57,169 @@ class LiveTopic:
     def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
         offsets = self.offset_range(metadata_partition)
         if offsets.start < offsets.end:
-            yield from self._client.chunks(metadata_partition, offsets)
+            yield from _PartitionReader(self._client, metadata_partition, offsets).chunks()
 
 
-class _Client:
-    """A consumer, and what it last complained of: librdkafka gives reasons to a callback, not to who waits."""
+def _cluster_id_and_partitions(client: BrokerClient) -> tuple[str | None, list[int]]:
+    from confluent_kafka import KafkaError
 
-    def __init__(self, bootstrap_server: str, command_config: Path | None, timeout_seconds: float) -> None:
-        self.bootstrap_server = bootstrap_server
-        self.ignored_properties: list[str] = []
-        self._timeout_seconds = timeout_seconds
-        self._properties = _DEFAULTS | read_client_properties(command_config) | _DEMANDED
-        self._properties["bootstrap.servers"] = bootstrap_server
-        self._complaint: str | None = None
-        self._refusal: str | None = None
-        self._consumer = self._made()
+    cluster = client.answer(lambda consumer, wait: consumer.list_topics(METADATA_TOPIC, wait))
+    topic = cluster.topics[METADATA_TOPIC]
+    if topic.error is not None:
+        client.demand_access(topic.error)
+        if topic.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            raise TieredctlError("no-metadata-topic", f"{client.bootstrap_server} has no topic {METADATA_TOPIC}.")
+        raise client.unreachable(topic.error.str())
+    return cluster.cluster_id, sorted(topic.partitions)
 
-    def _made(self) -> Consumer:
-        """The consumer, without those properties that librdkafka does not know."""
+
+def _offset_range(client: BrokerClient, metadata_partition: int) -> OffsetRange:
+    """Log start and high watermark of this moment."""
+    from confluent_kafka import TopicPartition
+
+    where = TopicPartition(METADATA_TOPIC, metadata_partition)
+    return OffsetRange(*client.answer(lambda consumer, wait: consumer.get_watermark_offsets(where, timeout=wait)))
+
+
+class _Fetched(NamedTuple):
+    """What one call brought: records, those offsets of them that do not rise, the offset up to which all is read then,
+    and why a batch there is not sound."""
+
+    records: list[MetadataRecord]
+    out_of_order: list[int]
+    reached: int | None
+    damage: str | None
+
+
+class _PartitionReader:
+    """Reads a partition from a start to an end that lies above it.
+
+    A batch that is damaged makes librdkafka try it for ever, or take a wrong offset from it: reading begins anew one
+    offset further on, until a sound batch is there.
+    """
+
+    def __init__(self, client: BrokerClient, metadata_partition: int, offsets: OffsetRange) -> None:
+        self._client = client
+        self._metadata_partition = metadata_partition
+        self._position, self._end = offsets
+        self._last_offset = offsets.start - 1
+        self._deadline = 0.0
+        self._damage: tuple[int, str] | None = None
+        """The first offset of a damaged stretch that reading is still in, and what is wrong with it."""
+
+    def chunks(self) -> Iterator[RecordChunk]:
+        self._begin_at(self._position)
         try:
-            from confluent_kafka import Consumer, KafkaException
-        except ImportError:
-            hint = "Install it with: pip install 'tieredctl[kafka]'"
-            raise TieredctlError("missing-extra", "Reading a live cluster needs confluent-kafka.", hint=hint) from None
-        while True:
-            try:
-                return Consumer({**self._properties, "error_cb": self._note})
-            except KafkaException as error:
-                reason = error.args[0].str()
-                unknown = _UNKNOWN_PROPERTY.search(reason)
-                if unknown is None or unknown[1] not in self._properties:
-                    hint = "Mend the file that --command-config names."
-                    message = f"No client can be made with these properties: {self._public(reason)}."
-                    raise TieredctlError("usage", message, hint=hint) from None
-                del self._properties[unknown[1]]
-                self.ignored_properties.append(unknown[1])
-
-    def answer(self, ask: Callable[[Consumer, float], _Answer]) -> _Answer:
-        """What the cluster answers to a request that takes (the consumer, seconds to wait). Raises TieredctlError."""
-        from confluent_kafka import KafkaException
-
-        deadline = time.monotonic() + self._timeout_seconds
-        while True:
-            try:
-                return ask(self._consumer, _WAIT_SECONDS)
-            except KafkaException as error:
-                self._consumer.poll(_WAIT_SECONDS / 5)  # hands out the complaints that stand behind the error
-                self._demand_access(error.args[0])
-                if time.monotonic() > deadline:
-                    raise self._unreachable(error.args[0].str()) from None
-
-    def partitions_of(self, topic: Any) -> list[int]:
-        """The partitions of a topic's metadata."""
-        from confluent_kafka import KafkaError
-
-        if topic.error is not None:
-            self._demand_access(topic.error)
-            if topic.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-                raise TieredctlError("no-metadata-topic", f"{self.bootstrap_server} has no topic {METADATA_TOPIC}.")
-            raise self._unreachable(topic.error.str())
-        return sorted(topic.partitions)
-
-    def offset_range(self, metadata_partition: int) -> OffsetRange:
-        """Log start and high watermark of this moment."""
-        from confluent_kafka import TopicPartition
-
-        where = TopicPartition(METADATA_TOPIC, metadata_partition)
-        return OffsetRange(*self.answer(lambda consumer, wait: consumer.get_watermark_offsets(where, timeout=wait)))
-
-    def chunks(self, metadata_partition: int, offsets: OffsetRange) -> Iterator[RecordChunk]:
-        """The records of a partition that is not empty."""
-        from confluent_kafka import TopicPartition
-
-        self._consumer.assign([TopicPartition(METADATA_TOPIC, metadata_partition, offsets.start)])
-        try:
-            position, deadline = offsets.start, time.monotonic() + self._timeout_seconds
-            while position < offsets.end:
-                wanted = min(_CHUNK_RECORDS, offsets.end - position)
-                chunk, reached = self._chunk(self._consumer.consume(wanted, _WAIT_SECONDS), offsets.end)
-                if len(chunk) or chunk.findings:
-                    yield chunk
-                if reached is not None:
-                    position, deadline = reached, time.monotonic() + self._timeout_seconds
-                elif time.monotonic() > deadline:
-                    raise self._unreachable(f"{METADATA_TOPIC}-{metadata_partition} gave nothing from {position} on")
+            while self._position < self._end:
+                wanted = min(_CHUNK_RECORDS, self._end - self._position)
+                fetched = self._fetched(self._client.consumer.consume(wanted, LONGEST_WAIT_SECONDS))
+                findings = [*self._ended_damage(fetched), *self._disorder(fetched)]
+                self._advance(fetched)
+                if fetched.records or findings:
+                    yield chunk_of(fetched.records, findings)
+            if self._damage is not None:
+                yield chunk_of((), [self._damaged(*self._damage, self._end - 1)])
         finally:
-            self._consumer.unassign()
+            self._client.consumer.unassign()
 
-    def _chunk(self, messages: list[Message], end: int) -> tuple[RecordChunk, int | None]:
-        """The records among messages that lie below an offset, and the offset up to which all is read then.
+    def _begin_at(self, position: int) -> None:
+        from confluent_kafka import TopicPartition
 
-        Control records, and those that compaction removed, move the end of the partition without being messages.
-        """
+        self._position = position
+        self._client.consumer.assign([TopicPartition(METADATA_TOPIC, self._metadata_partition, position)])
+        self._renew_deadline()
+
+    def _renew_deadline(self) -> None:
+        self._deadline = time.monotonic() + self._client.request_timeout_seconds
+
+    def _advance(self, fetched: _Fetched) -> None:
+        if fetched.reached is not None:
+            self._position = fetched.reached
+            self._renew_deadline()
+        if fetched.damage is not None:
+            self._damage = self._damage or (self._position, fetched.damage)
+            self._begin_at(self._position + 1)
+        elif fetched.reached is None and time.monotonic() > self._deadline:
+            where = f"{METADATA_TOPIC}-{self._metadata_partition}"
+            raise self._client.unreachable(f"{where} gave nothing from offset {self._position} on")
+
+    def _fetched(self, messages: list[Message]) -> _Fetched:
+        """Control records, and those that compaction removed, move the end of a partition without being messages."""
         records: list[MetadataRecord] = []
-        findings: list[Finding] = []
+        out_of_order: list[int] = []
         reached: int | None = None
         for message in messages:
-            offset = message.offset()
-            if (error := message.error()) is not None and not self._is_position(error, message, findings):
-                continue
-            assert offset is not None
-            if error is None and offset < end:
+            offset, error = message.offset(), message.error()
+            if error is not None and _is_damage(error):
+                return _Fetched(records, out_of_order, reached, error.str())
+            if error is not None and not _is_end(error):
+                self._demand_passing(error)
+            elif error is not None or offset is None or self._is_later(offset):
+                reached = offset
+            else:
                 records.append(MetadataRecord(offset, message.timestamp()[1], message.value()))
-                offset += 1
-            reached = offset if reached is None else max(reached, offset)
-        return chunk_of(records, findings), reached
+                if self._last_offset < offset < self._end:
+                    self._last_offset, reached = offset, offset + 1
+                else:
+                    out_of_order.append(offset)
+        return _Fetched(records, out_of_order, reached, None)
 
-    def _is_position(self, error: KafkaError, message: Message, findings: list[Finding]) -> bool:
-        """Whether an error says how far a partition was read. Raises TieredctlError where reading cannot go on."""
+    def _is_later(self, offset: int) -> bool:
+        """Whether an offset lies behind what is to be read, and is one that the partition has by now."""
+        from confluent_kafka import TopicPartition
+
+        if offset < self._end:
+            return False
+        where = TopicPartition(METADATA_TOPIC, self._metadata_partition)
+        return offset < self._client.consumer.get_watermark_offsets(where, cached=True)[1]
+
+    def _demand_passing(self, error: KafkaError) -> None:
+        """Raises TieredctlError for an error after which reading cannot go on."""
         from confluent_kafka import KafkaError
 
-        code = error.code()
-        if code == KafkaError._PARTITION_EOF:
-            return True
-        if code == KafkaError._BAD_MSG:
-            findings.append(_damaged(message, error))
-            return False
-        if code == KafkaError._AUTO_OFFSET_RESET:
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise TieredctlError(
                 "unreadable",
-                f"{METADATA_TOPIC}-{message.partition()} lost offset {message.offset()} while it was read.",
+                f"{METADATA_TOPIC}-{self._metadata_partition} lost offset {self._position} while it was read.",
                 hint="Its retention may be at work, which loses history; run it again.",
             )
-        if code != KafkaError.GROUP_AUTHORIZATION_FAILED:  # no group is used, so that its lock does not matter
-            self._demand_access(error)
-            self._complaint = error.str()
-        return False
+        # No group is used, so that it does not matter who may.
+        if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+            self._client.demand_access(error)
+            self._client.note(error)
 
-    def _note(self, error: KafkaError) -> None:
-        from confluent_kafka import KafkaError
+    def _ended_damage(self, fetched: _Fetched) -> Iterator[Finding]:
+        if self._damage is not None and fetched.reached is not None:
+            behind = fetched.records[0].offset if fetched.records else fetched.reached
+            yield self._damaged(*self._damage, behind - 1)
+            self._damage = None
 
-        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
-            self._refusal = error.str()
-        elif error.code() != KafkaError._ALL_BROKERS_DOWN:
-            self._complaint = error.str()
+    def _disorder(self, fetched: _Fetched) -> Iterator[Finding]:
+        if fetched.out_of_order:
+            odd = [fetched.out_of_order[0], fetched.out_of_order[-1]]
+            yield Finding(
+                "offsets-out-of-order",
+                f"{METADATA_TOPIC}-{self._metadata_partition}",
+                f"offsets {odd[0]} to {odd[1]} do not rise: a batch's base offset was altered",
+                {"metadataPartition": self._metadata_partition, "offsets": odd},
+            )
 
-    def _demand_access(self, error: KafkaError) -> None:
-        from confluent_kafka import KafkaError
-
-        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            hint = f"The user needs the operations Describe and Read on topic {METADATA_TOPIC}."
-            raise self._refused(error.str(), hint)
-        if error.code() == KafkaError._AUTHENTICATION or self._refusal:
-            raise self._refused(self._refusal or error.str())
-
-    def _refused(self, reason: str, hint: str | None = None) -> TieredctlError:
-        message = f"{self.bootstrap_server} refused: {self._public(reason)}{self._but()}"
-        return TieredctlError("broker-refused", message, hint=hint)
-
-    def _unreachable(self, reason: str) -> TieredctlError:
-        said = self._public(self._complaint or reason)
-        return TieredctlError(
-            "broker-unreachable",
-            f"{self.bootstrap_server} did not answer within the request timeout of {self._timeout_seconds:g} s: "
-            f"{said}{self._but()}",
+    def _damaged(self, first: int, reason: str, last: int) -> Finding:
+        return Finding(
+            "batch-corrupt",
+            f"{METADATA_TOPIC}-{self._metadata_partition}@{first}",
+            f"{reason}; the log was read on behind it",
+            {"metadataPartition": self._metadata_partition, "offsets": [first, last]},
         )
 
-    def _public(self, reason: str) -> str:
-        return without_secrets(reason, self._properties).rstrip(".")
 
-    def _but(self) -> str:
-        ignored = ", ".join(self.ignored_properties)
-        return f" (properties that mean nothing to librdkafka were ignored: {ignored})." if ignored else "."
+def _is_damage(error: KafkaError) -> bool:
+    from confluent_kafka import KafkaError
+
+    return error.code() in (KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION)
 
 
-def _damaged(message: Message, error: KafkaError) -> Finding:
-    partition, offset = message.partition(), message.offset()
-    return Finding(
-        "batch-corrupt",
-        f"{METADATA_TOPIC}-{partition}@{offset}",
-        f"{error.str()}; the log was read on behind it",
-        {"metadataPartition": partition, "offsets": [offset, offset]},
-    )
+def _is_end(error: KafkaError) -> bool:
+    from confluent_kafka import KafkaError
+
+    return error.code() == KafkaError._PARTITION_EOF

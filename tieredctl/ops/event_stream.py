@@ -36,9 +36,7 @@ class EventStream:
         self.findings: list[Finding] = source.findings()
         """Grows while the stream is read."""
         self._as_of = as_of
-        self._metadata_partitions = (
-            source.metadata_partitions() if metadata_partition is None else [metadata_partition]
-        )
+        self._metadata_partitions = source.metadata_partitions() if metadata_partition is None else [metadata_partition]
         if metadata_partition is not None:
             self.findings = [f for f in self.findings if _concerns(f, metadata_partition)]
 

@@ -18,6 +18,7 @@ class Refusal(Enum):
     NOT_A_START = "a segment must begin in COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
     START_AS_UPDATE = "an update may not say COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
     UNKNOWN_SEGMENT = "no such segment is known: Kafka logs a warning and drops it"
+    REMOVED_PARTITION = "its partition was removed: Kafka's reader of this topic stops here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class RemoteLogMetadataCache:
     def __init__(self) -> None:
         self._segments: dict[str, KnownSegment] = {}
         self._epochs: dict[int, LeaderEpochState] = {}
+        self.highest_deleted_offset: int | None = None
+        """The greatest end offset (inclusive) of all segments whose deletion has finished."""
 
     def state_of(self, segment_id: str) -> RemoteLogSegmentState | None:
         known = self._segments.get(segment_id)
@@ -87,6 +90,7 @@ class RemoteLogMetadataCache:
                 epoch_state.delete_finished(segment_id)
         if state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
             del self._segments[segment_id]
+            self.highest_deleted_offset = max(metadata.end_offset, self.highest_deleted_offset or 0)
         else:
             self._segments[segment_id] = segment
 

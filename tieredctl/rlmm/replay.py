@@ -62,7 +62,9 @@ class RemotePartitionMetadataStore:
 
     def _start(self, metadata: RemoteLogSegmentMetadata, record: EventRecord) -> None:
         partition = metadata.topic_id_partition
-        cache = self.caches.setdefault(partition, RemoteLogMetadataCache())
+        cache = self._cache(partition)
+        if cache is None:
+            return self._note(record, metadata.segment_id, None, Refusal.REMOVED_PARTITION)
         before = cache.state_of(metadata.segment_id)
         refusal = cache.add(KnownSegment(metadata, record.metadata_partition, record.metadata_offset))
         if refusal:
@@ -72,13 +74,21 @@ class RemotePartitionMetadataStore:
 
     def _update(self, update: RemoteLogSegmentMetadataUpdate, record: EventRecord) -> None:
         partition = update.topic_id_partition
-        cache = self.caches.setdefault(partition, RemoteLogMetadataCache())
+        cache = self._cache(partition)
+        if cache is None:
+            return self._note(record, update.segment_id, None, Refusal.REMOVED_PARTITION)
         before = cache.state_of(update.segment_id)
         result = cache.update(update, record.metadata_partition, record.metadata_offset)
         if isinstance(result, Refusal):
             self._note(record, update.segment_id, before, result)
         elif update.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED and self._deleted is not None:
             self._deleted.setdefault(partition, {})[update.segment_id] = result
+
+    def _cache(self, partition: TopicIdPartition) -> RemoteLogMetadataCache | None:
+        """The cache of a partition; None once its removal is finished."""
+        if self.partition_deletes.get(partition) is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED:
+            return None
+        return self.caches.setdefault(partition, RemoteLogMetadataCache())
 
     def _delete_partition(self, event: RemotePartitionDeleteMetadata, record: EventRecord) -> None:
         partition = event.topic_id_partition

@@ -1,0 +1,189 @@
+"""`--command-config`: Kafka's client properties, as librdkafka is given them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.kafka.broker_client import BrokerClient
+from tieredctl.kafka.client_properties import read_client_properties, without_secrets
+
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+JKS = b"\xfe\xed\xfe\xed\0\0\0\2"
+PKCS12 = b"\x30\x82\x04\x00"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def read(folder: Path, text: str) -> dict[str, str]:
+    file = folder / "client.properties"
+    file.write_text(text)
+    return read_client_properties(file)
+
+
+def refusal(folder: Path, text: str) -> TieredctlError:
+    with pytest.raises(TieredctlError) as refused:
+        read(folder, text)
+    assert refused.value.exit_code is ExitCode.USAGE
+    return refused.value
+
+
+def test_without_a_file_nothing_is_set() -> None:
+    assert read_client_properties(None) == {}
+
+
+def test_names_that_both_know_and_librdkafkas_own_pass(tmp_path: Path) -> None:
+    text = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nssl.ca.location=/etc/ca.pem\nsocket.timeout.ms=5000\n"
+
+    assert read(tmp_path, text) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "ssl.ca.location": "/etc/ca.pem",
+        "socket.timeout.ms": "5000",
+    }
+
+
+@pytest.mark.parametrize(
+    ("login", "username", "password"),
+    [
+        (f'{PLAIN} required username="alice" password="alice-secret";', "alice", "alice-secret"),
+        (f'{SCRAM} required username="alice" password="a;b=c d";', "alice", "a;b=c d"),
+        (f"{SCRAM} required username='alice' password='it is';", "alice", "it is"),
+        (f"{PLAIN} required username=alice password=plain ;", "alice", "plain"),
+        # A properties file takes one backslash of each pair, the login the next.
+        (f'{PLAIN} required username="a" password="x\\\\"y\\\\\\\\z";', "a", 'x"y\\z'),
+        (f'{PLAIN} required \\\n  username="alice" \\\n  password="alice-secret";', "alice", "alice-secret"),
+        (f'{SCRAM} sufficient user="x" username="bob" password="p";', "bob", "p"),
+    ],
+)
+def test_user_and_password_come_out_of_the_login(tmp_path: Path, login: str, username: str, password: str) -> None:
+    assert read(tmp_path, f"sasl.jaas.config={login}\n") == {"sasl.username": username, "sasl.password": password}
+
+
+@pytest.mark.parametrize(
+    ("login", "said"),
+    [
+        (f'{PLAIN} required username="alice" password="hush"', "semicolon"),
+        (f'{PLAIN} required username="hush";', "no password"),
+        ('com.sun.security.auth.module.Krb5LoginModule required keyTab="hush";', "Krb5LoginModule"),
+        ("hush", "semicolon"),
+    ],
+)
+def test_a_login_that_cannot_be_used_is_refused_without_telling_it(tmp_path: Path, login: str, said: str) -> None:
+    refused = refusal(tmp_path, f"sasl.jaas.config={login}\n")
+
+    assert said in refused.message
+    assert "hush" not in refused.message + refused.hint
+
+
+def test_a_trust_store_in_pem_is_the_authority(tmp_path: Path) -> None:
+    store = tmp_path / "trust.pem"
+    store.write_text("some text in front\n" + PEM)
+
+    found = read(tmp_path, f"ssl.truststore.type=PEM\nssl.truststore.location={store}\nssl.truststore.password=x\n")
+
+    assert found == {"ssl.ca.location": str(store)}
+
+
+def test_certificates_in_the_file_itself_get_their_line_ends_back(tmp_path: Path) -> None:
+    body = "A" * 100
+    text = f"ssl.truststore.type=PEM\nssl.truststore.certificates=-----BEGIN CERTIFICATE----- \\\n  {body} \\\n"
+
+    found = read(tmp_path, text + "  -----END CERTIFICATE-----\n")
+
+    lines = found["ssl.ca.pem"].split("\n")
+    assert lines == ["-----BEGIN CERTIFICATE-----", "A" * 64, "A" * 36, "-----END CERTIFICATE-----", ""]
+
+
+@pytest.mark.parametrize("content", [JKS, PKCS12], ids=["JKS", "PKCS12"])
+def test_a_trust_store_that_librdkafka_cannot_read_is_refused_with_the_way_out(tmp_path: Path, content: bytes) -> None:
+    store = tmp_path / "trust.jks"
+    store.write_bytes(content)
+
+    refused = refusal(tmp_path, f"ssl.truststore.location={store}\nssl.truststore.password=hush\n")
+
+    assert str(store) in refused.message
+    assert f"keytool -list -rfc -keystore {store}" in refused.hint
+    assert "hush" not in refused.message + refused.hint
+
+
+def test_a_pkcs12_key_store_passes(tmp_path: Path) -> None:
+    store = tmp_path / "client.p12"
+    store.write_bytes(PKCS12)
+    text = f"ssl.keystore.type=PKCS12\nssl.keystore.location={store}\nssl.keystore.password=x\nssl.key.password=y\n"
+
+    assert read(tmp_path, text) == {
+        "ssl.keystore.location": str(store),
+        "ssl.keystore.password": "x",
+        "ssl.key.password": "y",
+    }
+
+
+def test_a_pem_key_store_holds_certificate_and_key(tmp_path: Path) -> None:
+    store = tmp_path / "client.pem"
+    store.write_text(PEM)
+
+    found = read(tmp_path, f"ssl.keystore.type=PEM\nssl.keystore.location={store}\n")
+
+    assert found == {"ssl.certificate.location": str(store), "ssl.key.location": str(store)}
+
+
+def test_a_jks_key_store_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    store = tmp_path / "client.jks"
+    store.write_bytes(JKS)
+
+    assert "-importkeystore" in refusal(tmp_path, f"ssl.keystore.location={store}\n").hint
+
+
+def test_a_store_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert "/nowhere/trust.pem" in refusal(tmp_path, "ssl.truststore.location=/nowhere/trust.pem\n").message
+
+
+@pytest.mark.parametrize(("java", "librdkafka"), [("", "none"), ("https", "https")])
+def test_the_check_of_host_names(tmp_path: Path, java: str, librdkafka: str) -> None:
+    name = "ssl.endpoint.identification.algorithm"
+
+    assert read(tmp_path, f"{name}={java}\n") == {name: librdkafka}
+
+
+def test_values_that_java_would_look_up_are_refused(tmp_path: Path) -> None:
+    assert "config.providers" in refusal(tmp_path, "config.providers=file\n").message
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TieredctlError, match="There is no") as refused:
+        read_client_properties(tmp_path / "absent")
+
+    assert refused.value.kind.code == "path-missing"
+
+
+def test_a_folder_is_no_file_of_properties(tmp_path: Path) -> None:
+    with pytest.raises(TieredctlError, match="cannot be read"):
+        read_client_properties(tmp_path)
+
+
+def test_secrets_are_taken_out_of_what_others_say() -> None:
+    properties = {"sasl.password": "hush", "sasl.username": "alice", "ssl.key.pem": "KEY", "ssl.key.password": ""}
+
+    assert without_secrets("alice said hush, KEY", properties) == "alice said (hidden), (hidden)"
+
+
+def client(folder: Path, text: str) -> BrokerClient:
+    file = folder / "client.properties"
+    file.write_text(text)
+    return BrokerClient("localhost:1", file)
+
+
+def test_what_means_nothing_to_librdkafka_is_ignored_and_named(tmp_path: Path) -> None:
+    made = client(tmp_path, "key.deserializer=org.example.Deserializer\nreceive.buffer.bytes=1\nclient.id=me\n")
+
+    assert made.ignored_properties == ["key.deserializer", "receive.buffer.bytes"]
+
+
+def test_a_value_that_librdkafka_does_not_take_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TieredctlError, match=r"security\.protocol") as refused:
+        client(tmp_path, "security.protocol=TLS\n")
+
+    assert refused.value.exit_code is ExitCode.USAGE

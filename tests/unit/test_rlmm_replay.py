@@ -1,0 +1,146 @@
+"""Replay of the metadata topic: what Kafka would refuse becomes a finding, and never hides the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.metadata_logs import (
+    COPIED,
+    DELETED,
+    DELETING,
+    PARTITION,
+    TOPIC_ID,
+    copied,
+    partition_delete,
+    segment_id,
+    started,
+    updated,
+)
+from tieredctl.model.events import (
+    EventRecord,
+    MetadataEvent,
+    RemoteLogSegmentMetadataSnapshot,
+    RemotePartitionDeleteState,
+)
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+
+OTHER = TopicIdPartition(TOPIC_ID, "t", 1)
+MARKED, STARTED, FINISHED = RemotePartitionDeleteState
+REMOVED = [partition_delete(MARKED), partition_delete(STARTED), partition_delete(FINISHED)]
+
+
+def replay(events: Sequence[MetadataEvent], *, keep_deleted: bool = False) -> RemotePartitionMetadataStore:
+    store = RemotePartitionMetadataStore(keep_deleted=keep_deleted)
+    store.replay(EventRecord(3, offset, 0, event) for offset, event in enumerate(events))
+    return store
+
+
+def ids_of(store: RemotePartitionMetadataStore) -> list[str]:
+    return [known.metadata.segment_id for _, known in store.segments()]
+
+
+def test_partitions_have_states_of_their_own() -> None:
+    store = replay([*copied(1, 0, 9), *copied(1, 0, 9, partition=OTHER), updated(1, DELETING)])
+
+    assert [(tip.partition, known.metadata.state) for tip, known in store.segments()] == [(0, DELETING), (1, COPIED)]
+
+
+def test_segments_come_by_topic_partition_and_start_offset() -> None:
+    late = TopicIdPartition(TOPIC_ID, "a", 9)
+    store = replay([*copied(1, 10, 19), *copied(2, 0, 9), *copied(3, 0, 9, partition=late)])
+
+    assert ids_of(store) == [segment_id(3), segment_id(2), segment_id(1)]
+
+
+def test_a_deleted_segment_is_gone_or_kept_on_request() -> None:
+    events = [*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED)]
+
+    assert ids_of(replay(events)) == []
+    ((_, known),) = replay(events, keep_deleted=True).segments()
+    assert known.metadata.state is DELETED
+    assert known.metadata_offset == 3
+
+
+def test_a_segment_that_is_copied_again_after_its_deletion_is_shown_once() -> None:
+    events = [*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED), *copied(1, 0, 9)]
+
+    ((_, known),) = replay(events, keep_deleted=True).segments()
+
+    assert known.metadata.state is COPIED
+
+
+def test_a_removed_partition_is_forgotten_with_its_segments() -> None:
+    store = replay([*copied(1, 0, 9), *REMOVED])
+
+    assert ids_of(store) == []
+    assert PARTITION not in store.caches
+    assert store.partition_deletes == {PARTITION: FINISHED}
+    assert not store.findings
+
+
+def test_segments_of_a_removed_partition_are_kept_on_request() -> None:
+    assert ids_of(replay([*copied(1, 0, 9), *REMOVED], keep_deleted=True)) == [segment_id(1)]
+
+
+def test_a_removal_that_skips_a_state_is_noted_and_taken_all_the_same() -> None:
+    store = replay([*copied(1, 0, 9), partition_delete(FINISHED)])
+
+    (finding,) = store.findings
+    assert finding.code == "event-illegal"
+    assert finding.evidence == {
+        "metadataPartition": 3,
+        "metadataOffset": 2,
+        "before": None,
+        "after": "DELETE_PARTITION_FINISHED",
+    }
+    assert ids_of(store) == []
+
+
+@pytest.mark.parametrize("event", [started(2, 10, 19), updated(1, DELETING)], ids=["copy", "update"])
+def test_an_event_of_a_removed_partition_is_noted_and_dropped(event: MetadataEvent) -> None:
+    store = replay([*copied(1, 0, 9), *REMOVED, event])
+
+    (finding,) = store.findings
+    assert finding.code == "event-illegal"
+    assert "removed" in finding.message
+    assert ids_of(store) == []
+
+
+@pytest.mark.parametrize(
+    ("event", "before", "after"),
+    [
+        (updated(1, DELETED), "COPY_SEGMENT_FINISHED", "DELETE_SEGMENT_FINISHED"),
+        (started(1, 0, 9), "COPY_SEGMENT_FINISHED", "COPY_SEGMENT_STARTED"),
+        (started(2, 0, 9, state=COPIED), None, "COPY_SEGMENT_FINISHED"),
+        (updated(2, COPIED), None, "COPY_SEGMENT_FINISHED"),
+    ],
+)
+def test_an_illegal_event_is_noted_and_the_rest_is_read(event: MetadataEvent, before: str | None, after: str) -> None:
+    store = replay([*copied(1, 0, 9), event, *copied(3, 10, 19)])
+
+    (finding,) = store.findings
+    assert finding.code == "event-illegal"
+    assert finding.evidence["metadataOffset"] == 2
+    assert (finding.evidence["before"], finding.evidence["after"]) == (before, after)
+    assert ids_of(store) == [segment_id(1), segment_id(3)]
+
+
+def test_a_snapshot_record_does_not_belong_in_the_topic() -> None:
+    snapshot = RemoteLogSegmentMetadataSnapshot(
+        segment_id=segment_id(9),
+        start_offset=0,
+        end_offset=9,
+        author=1,
+        max_timestamp_ms=0,
+        event_timestamp_ms=0,
+        segment_leader_epochs=((0, 0),),
+        segment_size_in_bytes=1,
+    )
+
+    store = replay([snapshot, *copied(1, 0, 9)])
+
+    assert [finding.code for finding in store.findings] == ["event-undecodable"]
+    assert ids_of(store) == [segment_id(1)]

@@ -1,0 +1,205 @@
+"""What `metadata export` wrote, read back: a `MetadataSource` that needs neither a broker nor its disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from crc32c import crc32c
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.metadata_export import (
+    HEADER_KEY,
+    METADATA_OFFSET,
+    METADATA_PARTITION,
+    RECORD_COLUMNS,
+    TIMESTAMP_MS,
+    VALUE,
+    ExportedPartition,
+    ExportHeader,
+    read_header,
+    read_record_line,
+)
+from tieredctl.kafka.source import NO_VALUE, MetadataRecord, OffsetRange, RecordChunk, chunk_of
+from tieredctl.model.findings import Finding
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PARQUET_MAGIC = b"PAR1"
+_LONGEST_LINE = 1 << 26
+_CHUNK_BYTES = 1 << 22
+
+
+class ExportFile:
+    """An export, whichever of its two forms the file has. Gives the answers of the source that was exported."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises TieredctlError where the file cannot be read or is no export."""
+        self._path = path
+        self._rows = _opened(path)
+        self._partitions = {partition.metadata_partition: partition for partition in self._rows.header.partitions}
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "kind": "export",
+            "export": str(self._path),
+            "metadataPartitions": len(self._partitions),
+            "endOffsets": {str(number): partition.end_offset for number, partition in sorted(self._partitions.items())},
+            "exported": dict(self._rows.header.source),
+        }
+
+    def metadata_partitions(self) -> list[int]:
+        return sorted(self._partitions)
+
+    def findings(self) -> list[Finding]:
+        return list(self._rows.header.findings)
+
+    def offset_range(self, metadata_partition: int) -> OffsetRange:
+        partition = self._partitions.get(metadata_partition)
+        return OffsetRange(partition.start_offset, partition.end_offset) if partition else OffsetRange(0, 0)
+
+    def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
+        partition = self._partitions.get(metadata_partition)
+        if partition is None:
+            return
+        count = 0
+        for chunk in self._rows.chunks(partition):
+            count += len(chunk)
+            yield chunk
+        if count != partition.records:
+            reason = f"it has {count} of the {partition.records} records of partition {metadata_partition}"
+            raise _damaged(self._path, reason)
+
+
+class _Rows(Protocol):
+    """One form of the file."""
+
+    header: ExportHeader
+
+    def chunks(self, partition: ExportedPartition) -> Iterator[RecordChunk]: ...
+
+
+def _opened(path: Path) -> _Rows:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_PARQUET_MAGIC))
+            return _ParquetRows(path) if magic == _PARQUET_MAGIC else _LineRows(path)
+    except FileNotFoundError:
+        raise TieredctlError("path-missing", f"There is no {path}.") from None
+    except PermissionError:
+        raise TieredctlError("path-forbidden", f"{path} may not be read.") from None
+    except OSError as error:
+        raise _damaged(path, str(error.strerror)) from None
+
+
+def _damaged(path: Path, reason: str) -> TieredctlError:
+    hint = "Make it anew with `tieredctl metadata export`."
+    return TieredctlError("unreadable", f"{path} cannot be read as an export: {reason}.", hint=hint)
+
+
+class _LineRows:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with path.open("rb") as file:
+            line = file.readline(_LONGEST_LINE)
+        self._body_position = len(line)
+        try:
+            self.header = read_header(line)
+        except DecodeError as error:
+            raise _damaged(path, error.reason) from None
+
+    def chunks(self, partition: ExportedPartition) -> Iterator[RecordChunk]:
+        if partition.lines is None:
+            raise _damaged(self._path, "its header tells no place of its lines")
+        left, crc = partition.lines.length, 0
+        with self._path.open("rb") as file:
+            file.seek(self._body_position + partition.lines.position)
+            while left > 0:
+                data = self._whole_lines(file, left)
+                left, crc = left - len(data), crc32c(data, crc)
+                yield self._chunk(data, partition)
+        if crc != partition.lines.crc32c:
+            raise _damaged(self._path, f"the lines of partition {partition.metadata_partition} were altered")
+
+    def _whole_lines(self, file: BinaryIO, most: int) -> bytes:
+        data = file.read(min(_CHUNK_BYTES, most))
+        if not data.endswith(b"\n") and len(data) < most:
+            data += file.readline(min(_LONGEST_LINE, most - len(data)))
+        if not data.endswith(b"\n"):
+            raise _damaged(self._path, "it is cut short")
+        return data
+
+    def _chunk(self, data: bytes, partition: ExportedPartition) -> RecordChunk:
+        try:
+            records = [read_record_line(line) for line in data.splitlines()]
+        except DecodeError as error:
+            raise _damaged(self._path, error.reason) from None
+        if any(record.metadata_partition != partition.metadata_partition for record in records):
+            raise _damaged(self._path, f"another partition's lines are among those of {partition.metadata_partition}")
+        return chunk_of(MetadataRecord(*record[1:]) for record in records)
+
+
+class _ParquetRows:
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._path = path
+        try:
+            self._file = pq.ParquetFile(path, page_checksum_verification=True)
+            self.header = read_header((self._file.metadata.metadata or {}).get(HEADER_KEY, b""))
+            self._row_groups = self._row_groups_by_partition()
+        except DecodeError as error:
+            raise _damaged(path, error.reason) from None
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            raise _damaged(path, _told(error)) from None
+
+    def _row_groups_by_partition(self) -> dict[int, list[int]]:
+        column = self._file.schema_arrow.names.index(METADATA_PARTITION)
+        found: dict[int, list[int]] = {}
+        for index in range(self._file.num_row_groups):
+            statistics = self._file.metadata.row_group(index).column(column).statistics
+            if statistics is None or not statistics.has_min_max or statistics.min != statistics.max:
+                raise _damaged(self._path, f"row group {index} does not hold one metadata partition")
+            found.setdefault(statistics.min, []).append(index)
+        return found
+
+    def chunks(self, partition: ExportedPartition) -> Iterator[RecordChunk]:
+        import pyarrow as pa
+
+        for index in self._row_groups.get(partition.metadata_partition, ()):
+            try:
+                table = self._file.read_row_group(index, columns=list(RECORD_COLUMNS))
+                chunk = _table_chunk(table)
+            except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+                raise _damaged(self._path, _told(error)) from None
+            yield chunk
+
+
+def _table_chunk(table: pa.Table) -> RecordChunk:
+    import numpy as np
+    import pyarrow as pa
+
+    values = table.column(VALUE).cast(pa.binary()).combine_chunks()
+    _, bounds, data = values.buffers()
+    edges: Any = np.frombuffer(bounds, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+    starts: Any = np.where(values.is_null().to_numpy(zero_copy_only=False), NO_VALUE, edges[:-1])
+    offsets, timestamps = (_integers(table, name) for name in (METADATA_OFFSET, TIMESTAMP_MS))
+    return RecordChunk(data.to_pybytes() if data else b"", offsets, timestamps, starts, edges[1:])
+
+
+def _integers(table: pa.Table, name: str) -> Any:
+    import pyarrow as pa
+
+    column = table.column(name).cast(pa.int64())
+    if column.null_count:
+        raise ValueError(f"{name} is missing in places")
+    return column.to_numpy()
+
+
+def _told(error: Exception) -> str:
+    """What a library says of a damaged file, where it is fit to be shown."""
+    line = str(error).partition("\n")[0].strip(" .")
+    return line if " " in line and line.isprintable() else "it is damaged"
