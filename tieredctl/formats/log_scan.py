@@ -150,20 +150,20 @@ class _Pending:
     def more(self, missing: int) -> bool:
         """Reads on, by a whole piece where nothing is left, else by as much as is missing or the piece has. What was
         given out goes. False at the end of the log."""
+        # What was given out is let go before more is read, so that its memory can serve again.
+        self.buffer, self.base, self.start = self.buffer[self.start :], self.position, 0
         piece, taken = self._ahead
+        self._ahead = (b"", 0)
         if taken == len(piece):
+            del piece
             piece, taken = next(self._chunks, b""), 0
         if taken == len(piece):
             return False
-        behind = self.base + len(self.buffer)
-        if not self.left:
-            self.buffer, self.base, self.start = piece, behind - taken, taken
-            self._ahead = (b"", 0)
+        if not self.buffer:
+            self.buffer, self.base, self.start = piece, self.base - taken, taken
             return True
         until = min(taken + missing, len(piece))
-        self.buffer = self.buffer[self.start :] + piece[taken:until]
-        self.base += self.start
-        self.start = 0
+        self.buffer += piece[taken:until]
         self._ahead = (piece, until)
         return True
 
@@ -228,10 +228,8 @@ def _pass_over(pending: _Pending) -> Damage:
     header = _any_header(bytes(rest[:HEADER_BYTES]))
     if header and _possible(header.batch_length, left):
         reason = f"magic {header.magic} is not {MAGIC}" if header.magic != MAGIC else "CRC-32C does not match"
-        if _continues(pending, position + header.size):
-            pending.pass_to(position + header.size)
-        else:
-            _seek_sound(pending, position + 1)
+        # Not by its length, although a sound batch may follow there: a length that is wrong can hide others.
+        _seek_sound(pending, position + 1)
         return Damage(position, pending.position, reason, header)
     _seek_sound(pending, position + 1)
     torn = not pending.left
@@ -245,13 +243,6 @@ def _any_header(head: bytes) -> BatchHeader | None:
     if len(head) < HEADER_BYTES or not any(head):
         return None
     return BatchHeader._make(_header_layout.unpack(head))
-
-
-def _continues(pending: _Pending, position: int) -> bool:
-    """Whether the log ends, or a sound batch begins, at a file position."""
-    if position == pending.size:
-        return pending.ensure(position)
-    return _is_sound(pending, position)
 
 
 def _is_sound(pending: _Pending, position: int) -> bool:

@@ -33,6 +33,8 @@ class FindingKind:
     remedy: str
     incomplete: bool = False
     """True where the finding means that not everything could be looked at."""
+    altered: bool = False
+    """True where the finding, about an object of the remote store, proves that this is not what was stored there."""
 
 
 _HISTORY = "tieredctl metadata history {segmentId} …"
@@ -63,7 +65,11 @@ _TABLE = (
         _HISTORY,
     ),
     FindingKind(
-        "epoch-mismatch", Severity.ERROR, "a batch's leader epoch contradicts the segment's leader epochs", _EPOCHS
+        "epoch-mismatch",
+        Severity.ERROR,
+        "a batch's leader epoch contradicts the segment's leader epochs",
+        _EPOCHS,
+        altered=True,
     ),
     FindingKind(
         "timestamp-beyond-claim",
@@ -72,12 +78,13 @@ _TABLE = (
         _HISTORY,
     ),
     FindingKind("index-damaged", Severity.CRITICAL, "an index does not describe its log", _READ),
-    FindingKind("producer-snapshot-damaged", Severity.ERROR, "a producer snapshot cannot be used", _READ),
+    FindingKind("producer-snapshot-damaged", Severity.ERROR, "a producer snapshot cannot be used", _READ, altered=True),
     FindingKind(
         "leader-epoch-checkpoint-damaged",
         Severity.ERROR,
         "a leader-epoch checkpoint cannot be used, or contradicts the metadata",
         _READ,
+        altered=True,
     ),
     FindingKind(
         "transaction-index-missing",
@@ -181,6 +188,13 @@ class Finding:
         return self.kind.severity if self.severity_override is None else self.severity_override
 
     @property
+    def is_corruption(self) -> bool:
+        """Whether it is critical, or an error that proves a stored object altered, though no record is lost."""
+        if self.severity is Severity.CRITICAL:
+            return True
+        return self.severity is Severity.ERROR and self.kind.altered and "key" in self.evidence
+
+    @property
     def remedy(self) -> str:
         return self.kind.remedy.format_map(_Blanks(self.evidence))
 
@@ -197,10 +211,10 @@ class Finding:
 
 
 def exit_code_of(findings: Iterable[Finding]) -> ExitCode:
-    """What findings mean to the shell: critical is corruption, error and warning need attention, info is clean."""
+    """What findings mean to the shell: corruption; other errors and warnings, which need attention; info is clean."""
     codes = {ExitCode.CLEAN}
     for finding in findings:
-        if finding.severity is Severity.CRITICAL:
+        if finding.is_corruption:
             codes.add(ExitCode.CORRUPTION)
         elif finding.severity is not Severity.INFO:
             codes.add(ExitCode.INCOMPLETE if finding.kind.incomplete else ExitCode.FINDINGS)

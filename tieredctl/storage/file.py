@@ -150,6 +150,7 @@ def _pieces(descriptor: int, start: int, end: int, chunk_size: int) -> Iterator[
     while start < end and (piece := os.pread(descriptor, min(chunk_size, end - start), start)):
         start += len(piece)
         yield piece
+        del piece  # before the next is read: its memory can serve again
 
 
 def _failure(path: str, error: OSError) -> TieredctlError:

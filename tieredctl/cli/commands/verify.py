@@ -90,7 +90,7 @@ def verify(
     )
     opened, chosen = open_remote(store, store_option, layout, layout_option)
     where = engine_named(engine, pairs("--spark-conf", spark_conf))
-    if log_dir:
+    if log_dir and as_of is None:
         from tieredctl.kafka.local_logs import read_local_logs
 
         # Before the metadata: a running broker trims its local log only behind what it has written there.

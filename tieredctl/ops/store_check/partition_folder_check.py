@@ -129,7 +129,10 @@ def _check_seam(
     log_start = store.log_start_offsets.get((folder.topic, folder.partition))
     local = LocalLog(lineage, folder.local_start_offset, log_start)
     copied = [end for epoch in cache.epochs() if (end := cache.highest_offset_for_epoch(epoch)) is not None]
-    for finding in check_lineage(partition, finished, lineage, max(copied, default=None), local):
+    seam = check_lineage(
+        partition, finished, lineage, local, copied=max(copied, default=None), deleted=cache.highest_deleted_offset
+    )
+    for finding in seam:
         # Holes between remote segments are for `verify` to tell.
         if finding.code == "local-remote-gap":
             yield finding

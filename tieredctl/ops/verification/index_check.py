@@ -27,43 +27,66 @@ class BatchSpans:
 
 @dataclass(slots=True)
 class Exemptions:
-    """What cannot be held against an index, since the log itself is damaged there."""
+    """What cannot be held against an index, since the log itself is damaged there. All ranges are inclusive."""
 
     positions: list[tuple[int, int]] = field(default_factory=list)
-    """Byte ranges of the log, the second exclusive."""
+    """Bytes of the log."""
     offsets: list[tuple[int, int]] = field(default_factory=list)
-    """Offset ranges, both inclusive."""
 
-    def cover(self, position: int | None, offset: int) -> bool:
-        if position is not None and any(start <= position < end for start, end in self.positions):
-            return True
-        return any(first <= offset <= last for first, last in self.offsets)
+    def cover_positions(self, positions: Ints) -> Flags:
+        return _lie_in(self.positions, positions)
+
+    def cover_offsets(self, offsets: Ints) -> Flags:
+        return _lie_in(self.offsets, offsets)
+
+
+def _lie_in(ranges: list[tuple[int, int]], values: Ints) -> Flags:
+    bounds = np.array(sorted(ranges), np.int64).reshape(-1, 2)
+    reached = np.maximum.accumulate(bounds[:, 1])
+    row = np.searchsorted(bounds[:, 0], values, side="right") - 1
+    covered: Flags = (row >= 0) & (values <= np.append(reached, -1)[row])
+    return covered
 
 
 @dataclass(frozen=True, slots=True)
-class WrongEntry:
-    """An entry that does not describe the log. `index_position` is its byte in the index; `log_position` the byte in
-    the log that it names, if it names one. `harmless` says that every look-up through it still finds its record."""
+class WrongEntries:
+    """Entries of an index that do not describe the log, by the first of them.
 
+    `index_position` is its byte in the index, `offset` the offset that it names.
+    """
+
+    count: int
     index_position: int
     offset: int
-    log_position: int | None
     reason: str
-    harmless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexVerdict:
+    """What is wrong with an index. No look-up goes wrong through the entries in `harmless`."""
+
+    altered: WrongEntries | None
+    harmless: WrongEntries | None
 
 
 class OffsetIndexCheck:
-    """Each entry names the batch that holds its offset.
+    """Each entry names where the batch begins that ends with its offset.
 
-    Up to Kafka 3.9 an entry is made for each append, of which a follower's may have many batches: the entry then
-    names the first batch and the last offset. Such an entry is marked as harmless, for the caller to weigh.
+    Up to Kafka 3.9 an entry is made for each append, of which a follower's may have many batches: the entry then names
+    where the first begins and the last offset of all. Releases before Kafka 2 named the first offset of the batch.
+    Look-ups through such entries are right, so they count as harmless.
     """
 
-    def __init__(self, entries: OffsetIndexColumns, base_offset: int) -> None:
+    def __init__(self, entries: OffsetIndexColumns, base_offset: int, first_entry: int = 0) -> None:
+        """`first_entry` is the number that the first of these entries has in the index."""
+        self._first_entry = first_entry
         self._positions = entries.positions
         self._offsets = entries.relative_offsets + base_offset
-        self._seen = np.zeros(len(self._positions), np.bool_)
-        self._wrong: list[WrongEntry] = []
+        self._begins = np.zeros(len(self._positions), np.bool_)
+        self._bases = np.zeros(len(self._positions), np.int64)
+        self._lasts = np.zeros(len(self._positions), np.int64)
+        self._ends = np.full(len(self._positions), -1, np.int64)
+        """Where the batch ends whose last offset the entry names."""
 
     @property
     def last_position(self) -> int:
@@ -77,60 +100,89 @@ class OffsetIndexCheck:
 
     def feed(self, batches: BatchSpans, end: int) -> None:
         """A block's batches, of which the last ends at byte `end` of the log."""
-        inside = np.flatnonzero((self._positions >= batches.positions[0]) & (self._positions < end))
-        self._seen[inside] = True
-        rows = np.searchsorted(batches.positions, self._positions[inside])
-        rows = np.minimum(rows, len(batches.positions) - 1)
-        begins = batches.positions[rows] == self._positions[inside]
-        offsets = self._offsets[inside]
-        held: Flags = begins & (batches.bases[rows] <= offsets) & (offsets <= batches.lasts[rows])
-        for entry, row, begins_there in zip(inside[~held], rows[~held], begins[~held], strict=True):
-            harmless = bool(begins_there) and self._ends_an_append(batches, int(entry), int(row))
-            reason = "does not hold its offset" if begins_there else "is inside a batch"
-            self._wrong.append(self._entry(int(entry), f"byte {self._positions[entry]} of the log {reason}", harmless))
+        near = np.flatnonzero((self._positions >= batches.positions[0]) & (self._positions < end))
+        rows = np.searchsorted(batches.positions, self._positions[near], side="right") - 1
+        begin = batches.positions[rows] == self._positions[near]
+        beginning, rows = near[begin], rows[begin]
+        self._begins[beginning] = True
+        self._bases[beginning], self._lasts[beginning] = batches.bases[rows], batches.lasts[rows]
+        order = np.argsort(batches.lasts, kind="stable")
+        lasts = batches.lasts[order]
+        near = np.flatnonzero((self._offsets >= lasts[0]) & (self._offsets <= lasts[-1]))
+        rows = np.searchsorted(lasts, self._offsets[near])
+        named = lasts[rows] == self._offsets[near]
+        self._ends[near[named]] = np.append(batches.positions[1:], end)[order[rows[named]]]
 
-    def finish(self) -> list[WrongEntry]:
-        """Every entry that is wrong, those that point beyond the log included."""
-        beyond = np.flatnonzero(~self._seen)
-        return self._wrong + [self._entry(int(entry), "it points at no batch of the log", False) for entry in beyond]
+    def finish(self, exempt: Exemptions) -> IndexVerdict:
+        """What is wrong, now that all batches were fed."""
+        positions, offsets = self._positions, self._offsets
+        # The first batch never makes an entry: there are no bytes before it.
+        begins = self._begins & (positions > 0)
+        right = begins & (offsets == self._lasts)
+        before = np.maximum.accumulate(np.append(-1, np.where(right, positions, -1)))[:-1]
+        right &= positions > before
+        beyond = np.iinfo(np.int64).max
+        behind = np.minimum.accumulate(np.append(np.where(right, positions, beyond), beyond)[::-1])[::-1][1:]
+        ends_append = (positions < self._ends) & (self._ends <= behind)
+        harmless = ~right & begins & (positions > before) & (ends_append | (offsets == self._bases))
+        judged = ~exempt.cover_positions(positions) & ~exempt.cover_offsets(offsets)
+        return IndexVerdict(
+            self._entries(~right & ~harmless & judged),
+            self._entries(harmless & judged),
+        )
 
-    def _ends_an_append(self, batches: BatchSpans, entry: int, row: int) -> bool:
-        offset = self._offsets[entry]
-        if offset <= batches.lasts[row]:
-            return False
-        following = self._offsets[entry + 1] if entry + 1 < len(self._offsets) else None
-        if following is not None and offset >= following:
-            return False
-        ending = int(np.searchsorted(batches.lasts, offset))
-        return ending == len(batches.lasts) or batches.lasts[ending] == offset
-
-    def _entry(self, entry: int, reason: str, harmless: bool) -> WrongEntry:
-        at, position = entry * OFFSET_ENTRY_BYTES, int(self._positions[entry])
-        return WrongEntry(at, int(self._offsets[entry]), position, reason, harmless)
+    def _entries(self, chosen: Flags) -> WrongEntries | None:
+        rows = np.flatnonzero(chosen)
+        if not len(rows):
+            return None
+        row = int(rows[0])
+        position, offset = int(self._positions[row]), int(self._offsets[row])
+        if not self._begins[row]:
+            reason = f"no batch begins at byte {position} of the log"
+        else:
+            reason = f"the batch at byte {position} of the log ends with offset {self._lasts[row]}"
+        return WrongEntries(len(rows), (self._first_entry + row) * OFFSET_ENTRY_BYTES, offset, reason)
 
 
 class TimeIndexCheck:
-    """Each entry names an offset in a batch whose latest timestamp is the entry's."""
+    """Each entry names an offset in a batch whose latest timestamp is the entry's.
+
+    It is the batch's last offset; before Kafka 3.8 it could be another, through which look-ups are right too.
+    """
 
     def __init__(self, entries: TimeIndexColumns, base_offset: int) -> None:
-        self._timestamps = entries.timestamps
-        self._offsets = entries.relative_offsets + base_offset
-        self._right = np.zeros(len(self._offsets), np.bool_)
+        self.timestamps = entries.timestamps
+        self.offsets = entries.relative_offsets + base_offset
+        self._right = np.zeros(len(self.offsets), np.bool_)
+        self._last = np.zeros(len(self.offsets), np.bool_)
 
     @property
     def last_timestamp(self) -> int | None:
-        return int(self._timestamps[-1]) if len(self._timestamps) else None
+        return int(self.timestamps[-1]) if len(self.timestamps) else None
 
     def feed(self, batches: BatchSpans) -> None:
-        near = np.flatnonzero((self._offsets >= batches.bases[0]) & (self._offsets <= batches.lasts[-1]))
-        offsets = self._offsets[near]
+        """A block's batches by rising offset."""
+        near = np.flatnonzero((self.offsets >= batches.bases[0]) & (self.offsets <= batches.lasts[-1]))
+        offsets = self.offsets[near]
         rows = np.searchsorted(batches.lasts, offsets)
-        held = batches.bases[rows] <= offsets
-        self._right[near] |= held & (batches.max_timestamps[rows] == self._timestamps[near])
+        right = (batches.bases[rows] <= offsets) & (batches.max_timestamps[rows] == self.timestamps[near])
+        self._right[near] |= right
+        self._last[near] |= right & (batches.lasts[rows] == offsets)
 
-    def finish(self) -> list[WrongEntry]:
-        reason = "no batch there has this as its latest timestamp"
-        return [
-            WrongEntry(int(entry) * TIME_ENTRY_BYTES, int(self._offsets[entry]), None, reason)
-            for entry in np.flatnonzero(~self._right)
-        ]
+    def finish(self, exempt: Exemptions) -> IndexVerdict:
+        """What is wrong, now that all batches were fed."""
+        before = np.maximum.accumulate(np.append(-1, np.where(self._right, self.timestamps, -1)))[:-1]
+        right = self._right & (self.timestamps > before)
+        judged = ~exempt.cover_offsets(self.offsets)
+        return IndexVerdict(
+            self._entries(~right & judged, "no batch there has {} as its latest timestamp"),
+            self._entries(right & ~self._last & judged, "the batch with timestamp {} does not end there"),
+        )
+
+    def _entries(self, chosen: Flags, reason: str) -> WrongEntries | None:
+        rows = np.flatnonzero(chosen)
+        if not len(rows):
+            return None
+        row = int(rows[0])
+        why = reason.format(self.timestamps[row])
+        return WrongEntries(len(rows), row * TIME_ENTRY_BYTES, int(self.offsets[row]), why)

@@ -27,17 +27,20 @@ def check_lineage(
     partition: TopicIdPartition,
     finished: Iterable[RemoteLogSegmentMetadata],
     lineage: LeaderEpochs,
-    highest_copied: int | None,
     local: LocalLog | None,
+    *,
+    copied: int | None,
+    deleted: int | None,
 ) -> list[Finding]:
-    """Gaps and overlaps of the segments in COPY_SEGMENT_FINISHED along a lineage, and the seam to the local log.
+    """Gaps and overlaps of the segments in COPY_SEGMENT_FINISHED along a lineage, and the seams to the local log.
 
-    `highest_copied` is the greatest offset that any segment ever brought, those deleted since included.
+    `copied` is the greatest offset that any segment ever brought, those deleted since included; `deleted` the greatest
+    that was in a segment deleted since.
     """
     judge = _Judge(partition, local)
     for piece in sorted(_pieces(finished, lineage)):
-        judge.take(piece)
-    judge.seam(highest_copied)
+        judge.take(piece, deleted)
+    judge.seam(copied)
     return judge.findings
 
 
@@ -62,19 +65,22 @@ class _Judge:
         self._reached_by = ""
         self._overlapping: set[str] = set()
 
-    def take(self, piece: _Piece) -> None:
-        if self._reached is not None and piece.first > self._reached + 1:
+    def take(self, piece: _Piece, deleted: int | None) -> None:
+        """The next piece, by rising offset."""
+        if self._reached is None:
+            self._beginning(piece, -1 if deleted is None else deleted)
+        elif piece.first > self._reached + 1:
             self._gap(piece)
-        elif self._reached is not None and piece.first <= self._reached and piece.segment_id != self._reached_by:
+        elif piece.first <= self._reached and piece.segment_id != self._reached_by:
             self._overlap(piece)
         if self._reached is None or piece.last > self._reached:
             self._reached, self._reached_by = piece.last, piece.segment_id
 
-    def seam(self, highest_copied: int | None) -> None:
+    def seam(self, copied: int | None) -> None:
         """Whether anything lies between the remote end and the local log start."""
         if self._local is None:
             return
-        reached = self._reached if self._reached is not None else highest_copied
+        reached = self._reached if self._reached is not None else copied
         log_start = self._local.log_start_offset
         if reached is None and log_start is None:
             return
@@ -84,19 +90,32 @@ class _Judge:
             message = f"offsets {first} to {last} are neither in remote storage nor in the local log"
             self._add("local-remote-gap", message, (first, last), segmentId=self._reached_by or None)
 
+    def _beginning(self, piece: _Piece, deleted: int) -> None:
+        """The first piece must begin where the log does, unless what was before it has been deleted: then the broker's
+        checkpoint of log starts may be behind."""
+        if self._local is None or self._local.log_start_offset is None:
+            return
+        first = max(self._local.log_start_offset, deleted + 1)
+        last = min(piece.first, self._local.local_start_offset) - 1
+        if first <= last:
+            message = f"no segment holds offsets {first} to {last}, with which the log begins"
+            self._add("offset-gap", message, (first, last), segmentId=piece.segment_id)
+
     def _gap(self, piece: _Piece) -> None:
         assert self._reached is not None
         first, last = self._reached + 1, piece.first - 1
         log_start = self._local.log_start_offset if self._local else None
-        deleted = log_start is not None and log_start > last
-        message = f"no segment holds offsets {first} to {last}"
-        if deleted:
+        message, severity = f"no segment holds offsets {first} to {last}", None
+        if log_start is not None and log_start > last:
             message += f", which lie below the log start offset {log_start}"
+            severity = Severity.INFO
+        elif log_start is not None:
+            first = max(first, log_start)
         self._add(
             "offset-gap",
             message,
             (first, last),
-            severity=Severity.INFO if deleted else None,
+            severity=severity,
             segmentId=piece.segment_id,
             previousSegmentId=self._reached_by,
         )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tieredctl.errors import DecodeError
 from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
 from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
 from tieredctl.formats.record_batches import LOG_OVERHEAD
@@ -16,6 +15,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.verification.index_check import BatchSpans, Exemptions, OffsetIndexCheck, TimeIndexCheck
 from tieredctl.ops.verification.offset_order import Misplaced, OffsetOrder
 from tieredctl.ops.verification.transactions import AbortedTransactions
+from tieredctl.ops.verification.unindexed_tail import UnindexedTail
 
 NO_TIMESTAMP = -1
 _EXAMPLES = 8
@@ -35,13 +35,12 @@ class CorruptBatch:
 class LogFacts:
     """What reading a whole log told."""
 
-    size: int = 0
     batches: int = 0
     records: int = 0
     last_offset: int = -1
     """The last offset (inclusive) that a sound batch holds."""
-    last_position: int = 0
-    """Where the last sound batch begins."""
+    first_hole: tuple[int, int] | None = None
+    """The first offsets (inclusive) inside the claim that no batch holds, in a log without damage."""
     max_timestamp: int = NO_TIMESTAMP
     latest_beyond_claim: int | None = None
     """Byte position of the first batch later than the metadata claims."""
@@ -60,36 +59,45 @@ class LogCheck:
     def __init__(
         self,
         metadata: RemoteLogSegmentMetadata,
-        offset_index: OffsetIndexCheck | None,
-        time_index: TimeIndexCheck | None,
+        offset_index: OffsetIndexCheck | None = None,
+        time_index: TimeIndexCheck | None = None,
+        tail: UnindexedTail | None = None,
+        *,
         first_position: int = 0,
+        within: tuple[int, int] | None = None,
     ) -> None:
-        """`first_position` is where in the log the bytes begin that `run` is given."""
+        """`first_position` is where in the log the bytes begin that `run` is given, `within` the offsets (inclusive)
+        that lie in them where these are not all of the segment's."""
         self._first_position = first_position
         self.facts = LogFacts()
         self.transactions = AbortedTransactions()
         self._metadata = metadata
-        self._offset_index, self._time_index = offset_index, time_index
+        self._offset_index, self._time_index, self._tail = offset_index, time_index, tail
         self._order = OffsetOrder(metadata.start_offset, metadata.end_offset)
+        self._lowest_offset, self._highest_offset = within or (metadata.start_offset, metadata.end_offset)
         self._epochs = np.array([epoch for epoch, _ in metadata.segment_leader_epochs], np.int64)
         self._epoch_starts = np.array([offset for _, offset in metadata.segment_leader_epochs], np.int64)
         self._damages: list[tuple[Damage, int]] = []
 
     def run(self, chunks: Iterable[bytes], size: int) -> LogFacts:
         """`size` bytes of a log, in pieces."""
-        self.facts.size = size
-        for part in scan_log(chunks, size, AsColumns()):
+        for part in scan_log(chunks, size, AsColumns(), self._metadata.start_offset):
             if isinstance(part, Damage):
                 self._damaged(part)
             else:
                 self._sound(part)
+            del part  # before the next is read: its memory can serve again
         self._misplaced(self._order.finish())
-        self._settle_damages(self._metadata.end_offset)
+        self._settle_damages(self._highest_offset)
+        self._note_unreadable_markers()
+        self._exempt_missing_end(self._first_position + size)
+        if self.facts.last_offset < self._highest_offset:
+            self._note_hole(self.facts.last_offset + 1, self._highest_offset)
         return self.facts
 
     def _sound(self, block: LogBlock[HeaderColumns]) -> None:
         headers, facts = block.headers, self.facts
-        positions = np.array(block.positions, np.int64) + block.file_position + self._first_position
+        positions = np.asarray(block.positions, np.int64) + block.file_position + self._first_position
         bases = headers["baseOffset"].astype(np.int64)
         lasts = bases + headers["lastOffsetDelta"]
         spans = BatchSpans(positions, bases, lasts, headers["maxTimestamp"].astype(np.int64))
@@ -97,28 +105,30 @@ class LogCheck:
         self._misplaced(self._order.feed(positions, bases, lasts))
         self._check_epochs(spans, headers["partitionLeaderEpoch"].astype(np.int64))
         self._check_timestamps(spans)
-        self._count_transactions(block)
+        self._look_for_hole(spans)
+        self.transactions.feed(block)
         if self._offset_index:
             self._offset_index.feed(spans, int(positions[-1]) + int(headers["batchLength"][-1]) + LOG_OVERHEAD)
         if self._time_index:
             self._time_index.feed(_by_offset(spans))
+        if self._tail:
+            self._tail.feed(spans)
         facts.batches += len(positions)
         facts.records += int(headers["recordsCount"].sum(dtype=np.int64))
         facts.last_offset = int(lasts[-1])
-        facts.last_position = int(positions[-1])
 
     def _damaged(self, damage: Damage) -> None:
         position = damage.position + self._first_position
-        self.facts.exemptions.positions.append((position, max(damage.end + self._first_position, position + 1)))
+        self.facts.exemptions.positions.append((position, max(damage.end + self._first_position - 1, position)))
         if damage.torn:
             self.facts.torn_at = position
-        behind = max(self.facts.last_offset + 1, self._metadata.start_offset)
-        self._damages.append((damage, min(behind, self._metadata.end_offset)))
+        behind = max(self.facts.last_offset + 1, self._lowest_offset)
+        self._damages.append((damage, min(behind, self._highest_offset)))
 
     def _settle_damages(self, last_at_risk: int) -> None:
         """Gives the damages met since the last sound batch their offsets, now that what follows is known."""
         for damage, first in self._damages:
-            last = max(first, min(last_at_risk, self._metadata.end_offset))
+            last = max(first, min(last_at_risk, self._highest_offset))
             self.facts.exemptions.offsets.append((first, last))
             if not damage.torn:
                 self.facts.corrupt.append(
@@ -130,8 +140,8 @@ class LogCheck:
         for batch in found:
             self.facts.misplaced.append(batch)
             last = self._metadata.end_offset if batch.last_expected is None else batch.last_expected
-            self.facts.exemptions.positions.append((batch.position, batch.position + 1))
-            self.facts.exemptions.offsets.append((batch.first_expected, last))
+            self.facts.exemptions.positions.append((batch.position, batch.position))
+            self.facts.exemptions.offsets += [(batch.first_expected, last), (batch.base_offset, batch.last_offset)]
 
     def _check_epochs(self, spans: BatchSpans, epochs: Ints) -> None:
         rows = np.searchsorted(self._epoch_starts, spans.bases, side="right") - 1
@@ -147,12 +157,29 @@ class LogCheck:
             late = np.flatnonzero(spans.max_timestamps > self._metadata.max_timestamp_ms)
             self.facts.latest_beyond_claim = int(spans.positions[late[0]])
 
-    def _count_transactions(self, block: LogBlock[HeaderColumns]) -> None:
-        try:
-            self.transactions.feed(block)
-        except DecodeError as error:
-            first, last = int(block.headers["baseOffset"][0]), self._metadata.end_offset
-            self.facts.corrupt.append(CorruptBatch(block.file_position, error.reason, first, last))
+    def _note_unreadable_markers(self) -> None:
+        for marker in self.transactions.unreadable:
+            position = marker.position + self._first_position
+            self.facts.corrupt.append(CorruptBatch(position, marker.reason, marker.offset, marker.offset))
+            self.facts.exemptions.positions.append((position, position))
+            self.facts.exemptions.offsets.append((marker.offset, marker.offset))
+
+    def _exempt_missing_end(self, end: int) -> None:
+        metadata = self._metadata
+        if end < metadata.segment_size_in_bytes and self._highest_offset == metadata.end_offset:
+            self.facts.exemptions.positions.append((end, metadata.segment_size_in_bytes))
+            self.facts.exemptions.offsets.append((self.facts.last_offset + 1, metadata.end_offset))
+
+    def _look_for_hole(self, spans: BatchSpans) -> None:
+        expected = np.append(max(self.facts.last_offset + 1, self._lowest_offset), spans.lasts[:-1] + 1)
+        behind_hole = np.flatnonzero(spans.bases > expected)
+        if len(behind_hole):
+            row = behind_hole[0]
+            self._note_hole(int(expected[row]), int(spans.bases[row]) - 1)
+
+    def _note_hole(self, first: int, last: int) -> None:
+        if self.facts.first_hole is None:
+            self.facts.first_hole = (first, last)
 
 
 def _by_offset(spans: BatchSpans) -> BatchSpans:

@@ -64,20 +64,26 @@ class OffsetOrder:
     def _blame(self, batches: list[list[int]], count: int) -> Iterator[Misplaced]:
         for index in range(count):
             position, base, last = batches[index]
+            expected = self._expected
             following = [row[1] for row in batches[index + 1 : index + 1 + _LOOK_AHEAD]]
             expected_end = following[0] - 1 if following and following[0] > self.last_offset + 1 else None
             if base <= self.last_offset or self._overreaches(base, last, following):
-                yield Misplaced(position, base, last, False, self.last_offset + 1, expected_end)
+                yield Misplaced(position, base, last, False, expected, expected_end)
                 continue
             if base < self._start or last > self._end:
-                first_expected = max(self.last_offset + 1, self._start)
-                yield Misplaced(position, base, last, True, first_expected, expected_end)
+                yield Misplaced(position, base, last, True, expected, expected_end)
             self.last_offset = last
+
+    @property
+    def _expected(self) -> int:
+        """Where the next batch begins in a log without holes."""
+        return max(self.last_offset + 1, self._start)
 
     def _overreaches(self, base: int, last: int, following: list[int]) -> bool:
         """Whether a batch, rather than the one behind it, is why the two overlap."""
         if not following or not self.last_offset < following[0] <= last:
             return False
-        if len(following) > 1:
-            return following[1] <= last
-        return base != self.last_offset + 1
+        if base == self._expected:
+            return False
+        moved_by_itself = following[0] == self._expected + (last - base) + 1
+        return moved_by_itself or len(following) == 1 or following[1] <= last

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import TieredctlError
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
 from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
@@ -15,8 +15,11 @@ from tieredctl.model.local_log import LeaderEpochs, LocalLog
 from tieredctl.ops.metadata_state import stuck_finding
 from tieredctl.ops.verification.lineage_check import check_lineage
 from tieredctl.ops.verification.report import SegmentFindings
+from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore, StoredObject
+
+_BEING_DELETED = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
 
 OwnedObject = tuple[StoredObject, ExplainedKey]
 """A listed object, and whose it is by its key."""
@@ -69,9 +72,17 @@ def check_partition(
     )
     finished = [metadata for metadata, _ in report.finished]
     lineage = local.leader_epochs if local else _lineage(finished, store, layout)
-    highest = max((cache.highest_offset_for_epoch(epoch) or -1 for epoch in cache.epochs()), default=-1)
-    report.findings += check_lineage(partition, finished, lineage, highest if highest >= 0 else None, local)
+    copied = [cache.highest_offset_for_epoch(epoch) for epoch in cache.epochs()]
+    deleted = [cache.highest_deleted_offset]
+    deleted += (segment.metadata.end_offset for segment in known if segment.metadata.state is _BEING_DELETED)
+    report.findings += check_lineage(
+        partition, finished, lineage, local, copied=_greatest(copied), deleted=_greatest(deleted)
+    )
     return report
+
+
+def _greatest(offsets: Iterable[int | None]) -> int | None:
+    return max((offset for offset in offsets if offset is not None), default=None)
 
 
 def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Finding:
@@ -134,11 +145,12 @@ def _lineage(finished: Sequence[RemoteLogSegmentMetadata], store: ObjectStore, l
         return ()
     latest = max(finished, key=lambda metadata: (metadata.segment_leader_epochs[-1][0], metadata.end_offset))
     try:
-        data = layout.open_segment(store, latest).read(Part.LEADER_EPOCH)
-        epochs = [(entry.epoch, entry.start_offset) for entry in read_leader_epoch_checkpoint(data)]
-    except (DecodeError, TieredctlError):
-        epochs = []  # the checkpoint is damaged or missing, which is a finding of its own
-    return epochs or _joined(finished)
+        entries = read_leader_epoch_checkpoint(layout.open_segment(store, latest).read(Part.LEADER_EPOCH))
+    except TieredctlError:
+        entries = []
+    if leader_epoch_contradiction(entries, latest):  # damaged, or missing, which is a finding of its own
+        return _joined(finished)
+    return [(entry.epoch, entry.start_offset) for entry in entries]
 
 
 def _joined(finished: Sequence[RemoteLogSegmentMetadata]) -> LeaderEpochs:

@@ -70,7 +70,7 @@ class SegmentFindings:
             "partition": partition.partition,
             "segmentId": metadata.segment_id,
             "part": part.value,
-            "key": self.keys.get(part),
+            "key": self.keys.get(part, self.keys.get(Part.INDEXES)),
         }
         if position is not None:
             facts["position"] = position

@@ -1,12 +1,15 @@
-"""Which transactions a log aborts: what its transaction index must hold."""
+"""Which transactions a log aborts, and whether its transaction index says so."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from tieredctl.errors import DecodeError
 from tieredctl.formats.batch_columns import HeaderColumns
+from tieredctl.formats.indexes import AbortedTransaction
 from tieredctl.formats.log_scan import LogBlock
 from tieredctl.formats.record_batches import (
     Attributes,
@@ -15,6 +18,9 @@ from tieredctl.formats.record_batches import (
     read_control_type,
     read_records,
 )
+from tieredctl.ops.verification.index_check import Exemptions
+
+TRANSACTION_ENTRY_BYTES = 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +29,8 @@ class AbortMarker:
 
     `first_offset` is that of the transaction's first batch in this log; None where it has none here, and then the
     transaction may have been empty, for which Kafka indexes nothing. `stable_offset` is the last stable offset behind
-    the marker, as far as this log tells: a transaction that began before this log may hold it lower.
+    the marker, as far as this log tells. `may_begin_before` says that the transaction, as far as this log tells, may
+    have begun before the log.
     """
 
     producer_id: int
@@ -31,6 +38,16 @@ class AbortMarker:
     position: int
     first_offset: int | None
     stable_offset: int
+    may_begin_before: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableMarker:
+    """A transactional control batch with a sound CRC that cannot be parsed. `position` is its byte in the log."""
+
+    position: int
+    offset: int
+    reason: str
 
 
 class AbortedTransactions:
@@ -38,10 +55,12 @@ class AbortedTransactions:
 
     def __init__(self) -> None:
         self.markers: list[AbortMarker] = []
+        self.unreadable: list[UnreadableMarker] = []
         self._open: dict[int, int] = {}
+        self._first_end: dict[int, int] = {}
 
     def feed(self, block: LogBlock[HeaderColumns]) -> None:
-        """Raises DecodeError where a control batch with a sound CRC cannot be parsed."""
+        """The log's next sound batches."""
         attributes = block.headers["attributes"]
         transactional = (attributes & Attributes.TRANSACTIONAL) != 0
         if not transactional.any():
@@ -54,6 +73,11 @@ class AbortedTransactions:
                 self._end(block, index)
             behind = index + 1
 
+    def others_may_begin_before(self, marker: AbortMarker) -> bool:
+        """Whether another producer's transaction that ends in this log may have been open since before it when
+        `marker` was written."""
+        return any(producer != marker.producer_id and end > marker.offset for producer, end in self._first_end.items())
+
     def _begin(self, headers: HeaderColumns) -> None:
         producers, first = np.unique(headers["producerId"], return_index=True)
         for producer, offset in zip(producers.tolist(), headers["baseOffset"][first].tolist(), strict=True):
@@ -61,10 +85,74 @@ class AbortedTransactions:
 
     def _end(self, block: LogBlock[HeaderColumns], index: int) -> None:
         header = BatchHeader._make(block.headers[index].item())
-        position = block.positions[index]
-        first_offset = self._open.pop(header.producer_id, None)
-        for record in read_records(block.buffer, position, header):
-            if read_control_type(record) == ControlType.ABORT:
-                stable = min(self._open.values(), default=record.offset + 1)
-                at = block.file_position + position
-                self.markers.append(AbortMarker(header.producer_id, record.offset, at, first_offset, stable))
+        position = block.file_position + int(block.positions[index])
+        producer = header.producer_id
+        first_offset = self._open.pop(producer, None)
+        ended_before = producer in self._first_end
+        self._first_end.setdefault(producer, header.base_offset)
+        try:
+            for record in read_records(block.buffer, block.positions[index], header):
+                if read_control_type(record) == ControlType.ABORT:
+                    stable = min(self._open.values(), default=record.offset + 1)
+                    marker = AbortMarker(producer, record.offset, position, first_offset, stable, not ended_before)
+                    self.markers.append(marker)
+        except DecodeError as error:
+            self.unreadable.append(UnreadableMarker(position, header.base_offset, error.reason))
+
+
+@dataclass(slots=True)
+class TransactionIndexCheck:
+    """Holds the entries of a transaction index against the ABORT markers of its log.
+
+    Behind damage of the log, it is not known when transactions began: there, an entry needs no more than its marker.
+    """
+
+    start_offset: int
+    transactions: AbortedTransactions
+    open_at_end: Collection[int] | None
+    """First offsets of the transactions that the producer snapshot says are open; None where it cannot be read."""
+    exempt: Exemptions
+    _unmatched: dict[tuple[int, int], AbortMarker] = field(init=False)
+    _first_damaged: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        markers = self.transactions.markers
+        self._unmatched = {(marker.producer_id, marker.offset): marker for marker in markers}
+        self._first_damaged = min((first for first, _ in self.exempt.positions), default=None)
+
+    def first_wrong(self, entries: list[AbortedTransaction]) -> int | None:
+        """The number, from 0, of the first entry that describes no transaction that the log aborts."""
+        lasts = np.array([entry.last_offset for entry in entries], np.int64)
+        reached = -1
+        for number, (entry, exempt) in enumerate(zip(entries, self.exempt.cover_offsets(lasts), strict=True)):
+            marker = self._unmatched.pop((entry.producer_id, entry.last_offset), None)
+            if exempt:
+                continue
+            if marker is None or entry.last_offset <= reached or not self._describes(entry, marker):
+                return number
+            reached = entry.last_offset
+        return None
+
+    def without_entry(self) -> list[AbortMarker]:
+        """The markers that need an entry and had none among those that were checked."""
+        return [m for m in self._unmatched.values() if m.first_offset is not None and self._is_certain(m)]
+
+    def _is_certain(self, marker: AbortMarker) -> bool:
+        return self._first_damaged is None or marker.position < self._first_damaged
+
+    def _describes(self, entry: AbortedTransaction, marker: AbortMarker) -> bool:
+        if not 0 <= entry.first_offset <= entry.last_offset or entry.last_stable_offset < 0:
+            return False
+        return not self._is_certain(marker) or (self._begins(entry, marker) and self._is_stable(entry, marker))
+
+    def _begins(self, entry: AbortedTransaction, marker: AbortMarker) -> bool:
+        if entry.first_offset < self.start_offset:
+            return marker.may_begin_before
+        return entry.first_offset == marker.first_offset
+
+    def _is_stable(self, entry: AbortedTransaction, marker: AbortMarker) -> bool:
+        if entry.last_stable_offset >= self.start_offset:
+            return entry.last_stable_offset == marker.stable_offset
+        if self.open_at_end is None or self.transactions.others_may_begin_before(marker):
+            return True
+        return entry.last_stable_offset in self.open_at_end

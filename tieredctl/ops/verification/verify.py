@@ -119,11 +119,15 @@ def verify(
 ) -> Verification:
     """Reads the metadata, then lists the store, then reads segments as deep as the level says.
 
-    With `read_again`, what was found is held against metadata read once more: the cluster may have gone on.
+    With `read_again`, what was found is held against metadata read once more: the cluster may have gone on. Raises
+    TieredctlError where the selection names a topic or a segment that is not known.
     """
     metadata = replayed(stream, options.selection)
     result = Verification(options.level, findings=list(stream.findings))
+    _demand_known_segment(metadata, options.selection)
     tasks = _check_partitions(metadata, store, layout, options, result)
+    if not metadata.caches and len(result.findings) == len(stream.findings):
+        _demand_no_topic(options.selection)
     if options.level is not Level.LISTING:
         for done, report in enumerate(engine.check_segments(tasks, store, layout), start=1):
             result.bytes_read += report.bytes_read
@@ -135,7 +139,7 @@ def verify(
     if result.findings and read_again:
         result.findings = confirmed(result.findings, metadata, replayed(read_again(), options.selection))
     if options.selection.segment_id:
-        result.findings = [f for f in result.findings if f.evidence.get("segmentId") == options.selection.segment_id]
+        result.findings = [f for f in result.findings if _concerns(f, options.selection.segment_id)]
     result.findings.sort(key=_place)
     result.findings = _without_repetition(result.findings)
     return result
@@ -149,7 +153,9 @@ def _check_partitions(
     result: Verification,
 ) -> list[SegmentTask]:
     tasks: list[SegmentTask] = []
-    unseen = dict(metadata.caches)
+    # A partition that a broker has and the metadata never heard of may have lost all of its events.
+    local = (partition for partition in options.local_logs if options.selection.has(partition))
+    unseen = {partition: RemoteLogMetadataCache() for partition in local} | metadata.caches
     for partition, listed in _listed_partitions(store, layout, options.selection, result):
         cache = unseen.pop(partition, None)
         if cache is None:
@@ -198,6 +204,25 @@ def _listed_partitions(
 
     for partition, objects in groupby(owned(), lambda one: one[1].topic_id_partition):
         yield partition, list(objects)
+
+
+def _demand_known_segment(metadata: RemotePartitionMetadataStore, selection: Selection) -> None:
+    segment_id = selection.segment_id
+    if segment_id and all(cache.state_of(segment_id) is None for cache in metadata.caches.values()):
+        raise TieredctlError("unknown-segment", f"The metadata has no segment {segment_id}, or no longer.")
+
+
+def _demand_no_topic(selection: Selection) -> None:
+    """Where nothing at all is known of what was selected, a typing error must not look like a clean result."""
+    if selection != Selection():
+        named = selection.topic or selection.topic_id or f"a partition {selection.partition}"
+        raise TieredctlError("unknown-topic", f"Neither the metadata nor the store knows {named}.")
+
+
+def _concerns(finding: Finding, segment_id: str) -> bool:
+    """Whether a finding is about a segment, or about metadata that might be about it."""
+    about = finding.evidence.get("segmentId")
+    return about == segment_id or (about is None and "metadataPartition" in finding.evidence)
 
 
 def _task_place(task: SegmentTask) -> tuple[str, str, int, int, str]:

@@ -1,0 +1,1 @@
+"""Clusters with faults in them, each with one that is known: for what has to find them."""

@@ -1,0 +1,94 @@
+"""Level `full`: every byte of a segment's log, and every entry of what lies beside it."""
+
+from __future__ import annotations
+
+from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
+from tieredctl.formats.indexes import AbortedTransaction
+from tieredctl.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
+from tieredctl.layouts.protocol import Part
+from tieredctl.ops.verification.index_check import OffsetIndexCheck, TimeIndexCheck
+from tieredctl.ops.verification.index_entries import offset_index_entries, time_index_entries, transaction_index_entries
+from tieredctl.ops.verification.index_findings import (
+    report_missing_end,
+    report_missing_latest,
+    report_transactions,
+    report_wrong_entries,
+)
+from tieredctl.ops.verification.log_check import LogCheck, LogFacts
+from tieredctl.ops.verification.log_findings import report_hole, report_log, report_size
+from tieredctl.ops.verification.opened_segment import OpenedSegment
+from tieredctl.ops.verification.small_parts import report_leader_epochs, report_producers
+from tieredctl.ops.verification.transactions import AbortedTransactions, TransactionIndexCheck
+from tieredctl.ops.verification.unindexed_tail import UnindexedTail
+
+
+def check_everything(segment: OpenedSegment) -> None:
+    """Holds every part against the metadata, and the indexes against the log."""
+    leader_epochs = segment.decode(Part.LEADER_EPOCH, read_leader_epoch_checkpoint)
+    if leader_epochs is not None:
+        report_leader_epochs(leader_epochs, segment.findings)
+    producers = segment.decode(Part.PRODUCER_SNAPSHOT, read_producer_snapshot)
+    if producers is not None:
+        report_producers(producers, segment.findings)
+    offset_entries = segment.decode(Part.OFFSET_INDEX, offset_index_entries)
+    time_entries = segment.decode(Part.TIME_INDEX, time_index_entries)
+    aborted = segment.decode(Part.TRANSACTION_INDEX, transaction_index_entries)
+    if segment.size(Part.LOG) is None:
+        return
+    base, interval = segment.metadata.start_offset, segment.task.index_interval_bytes
+    offset_index = OffsetIndexCheck(offset_entries, base) if offset_entries is not None else None
+    time_index = TimeIndexCheck(time_entries, base) if time_entries is not None else None
+    tail = UnindexedTail(offset_index.last_position, offset_index.last_offset, interval) if offset_index else None
+    check = LogCheck(segment.metadata, offset_index, time_index, tail)
+    facts = check.run(segment.log(), segment.log_size)
+    segment.count(facts)
+    _report_log(facts, segment)
+    times_are_right = time_index is not None and _report_time_index(time_index, facts, segment)
+    if offset_index and tail:
+        witness = time_index if times_are_right else None
+        _report_offset_index(offset_index, tail, witness, facts, segment)
+    if aborted is not None or segment.size(Part.TRANSACTION_INDEX) is None:
+        _report_transactions(check.transactions, aborted or [], producers, facts, segment)
+
+
+def _report_log(facts: LogFacts, segment: OpenedSegment) -> None:
+    size = segment.size(Part.LOG) or 0
+    report_size(size, facts, segment.findings)
+    report_log(size, facts, segment.findings)
+    report_hole(size, facts, segment.findings)
+
+
+def _report_time_index(index: TimeIndexCheck, facts: LogFacts, segment: OpenedSegment) -> bool:
+    """Whether it is right, as far as the log tells."""
+    verdict = index.finish(facts.exemptions)
+    report_wrong_entries(Part.TIME_INDEX, verdict, segment.findings)
+    if verdict.altered:
+        return False
+    return not report_missing_latest(index, facts, segment.size(Part.TIME_INDEX) or 0, segment.findings)
+
+
+def _report_offset_index(
+    index: OffsetIndexCheck,
+    tail: UnindexedTail,
+    witness: TimeIndexCheck | None,
+    facts: LogFacts,
+    segment: OpenedSegment,
+) -> None:
+    verdict = index.finish(facts.exemptions)
+    report_wrong_entries(Part.OFFSET_INDEX, verdict, segment.findings)
+    if not verdict.altered:
+        leader_changed = segment.metadata.segment_leader_epochs[-1][1] > tail.last_offset
+        judged = tail.judge(witness, leader_changed=leader_changed, by_append=verdict.harmless is not None)
+        report_missing_end(tail, judged, segment.size(Part.OFFSET_INDEX) or 0, segment.findings)
+
+
+def _report_transactions(
+    transactions: AbortedTransactions,
+    aborted: list[AbortedTransaction],
+    producers: list[ProducerEntry] | None,
+    facts: LogFacts,
+    segment: OpenedSegment,
+) -> None:
+    begun = [entry.current_txn_first_offset for entry in producers] if producers is not None else None
+    check = TransactionIndexCheck(segment.metadata.start_offset, transactions, begun, facts.exemptions)
+    report_transactions(check, aborted, segment.size(Part.TRANSACTION_INDEX), segment.findings)

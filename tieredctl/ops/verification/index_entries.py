@@ -1,0 +1,50 @@
+"""The entries of a segment's indexes as they are, in order or not: each is held against the log by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.batch_columns import fixed_dtype
+from tieredctl.formats.index_columns import OffsetIndexColumns, TimeIndexColumns
+from tieredctl.formats.indexes import (
+    ABORTED_TRANSACTION,
+    ABORTED_TRANSACTION_VERSION,
+    OFFSET_INDEX_ENTRY,
+    TIME_INDEX_ENTRY,
+    AbortedTransaction,
+)
+from tieredctl.formats.schema import Struct
+
+
+def offset_index_entries(data: bytes) -> OffsetIndexColumns:
+    """All entries: a segment's index in remote storage has no preallocated tail. Raises DecodeError."""
+    rows = _rows(OFFSET_INDEX_ENTRY, data)
+    return OffsetIndexColumns(rows["relativeOffset"].astype(np.int64), rows["position"].astype(np.int64))
+
+
+def time_index_entries(data: bytes) -> TimeIndexColumns:
+    """All entries: a segment's index in remote storage has no preallocated tail. Raises DecodeError."""
+    rows = _rows(TIME_INDEX_ENTRY, data)
+    return TimeIndexColumns(rows["timestamp"].astype(np.int64), rows["relativeOffset"].astype(np.int64))
+
+
+def transaction_index_entries(data: bytes) -> list[AbortedTransaction]:
+    """All entries. Raises DecodeError where one has a version that no release writes."""
+    rows = _rows(ABORTED_TRANSACTION, data)
+    unknown = np.flatnonzero(rows["version"] != ABORTED_TRANSACTION_VERSION)
+    if len(unknown):
+        row = int(unknown[0])
+        raise DecodeError(f"aborted transaction has version {rows['version'][row]}", row * rows.itemsize)
+    return [AbortedTransaction._make(fields) for _, *fields in rows.tolist()]
+
+
+def _rows(schema: Struct, data: bytes) -> NDArray[Any]:
+    dtype = fixed_dtype(schema)
+    surplus = len(data) % dtype.itemsize
+    if surplus:
+        raise DecodeError(f"index ends inside an entry of {dtype.itemsize} bytes", len(data) - surplus)
+    return np.frombuffer(data, dtype)

@@ -1,0 +1,97 @@
+"""What is wrong with a segment's indexes, as findings."""
+
+from __future__ import annotations
+
+from tieredctl.formats.index_columns import TimeIndexColumns
+from tieredctl.formats.indexes import AbortedTransaction
+from tieredctl.layouts.protocol import Part
+from tieredctl.model.findings import Severity
+from tieredctl.ops.verification.index_check import TIME_ENTRY_BYTES, IndexVerdict, TimeIndexCheck, WrongEntries
+from tieredctl.ops.verification.log_check import NO_TIMESTAMP, LogFacts
+from tieredctl.ops.verification.report import SegmentFindings
+from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES, TransactionIndexCheck
+from tieredctl.ops.verification.unindexed_tail import TailVerdict, UnindexedTail
+
+_CUT_SEVERITIES = {TailVerdict.CUT: None, TailVerdict.DOUBTFUL: Severity.WARNING}
+
+
+def report_wrong_entries(part: Part, verdict: IndexVerdict, findings: SegmentFindings) -> None:
+    """The first of an index's entries that do not describe the log, and how many there are.
+
+    One that does no harm is a warning in a segment that Kafka 4 copied, if it is the only one: releases before wrote
+    such entries, and a segment that has several is theirs.
+    """
+    if verdict.altered:
+        _report_entries(part, verdict.altered, None, findings)
+    elif verdict.harmless and verdict.harmless.count == 1 and findings.metadata.txn_idx_empty:
+        _report_entries(part, verdict.harmless, Severity.WARNING, findings)
+
+
+def report_missing_end(tail: UnindexedTail, verdict: TailVerdict, index_size: int, findings: SegmentFindings) -> None:
+    """An offset index of `index_size` bytes that stops too early."""
+    if verdict is not TailVerdict.COMPLETE:
+        message = f"it ends {tail.unindexed_bytes} bytes before the last batch: {verdict.value}"
+        severity = _CUT_SEVERITIES[verdict]
+        findings.add("index-damaged", Part.OFFSET_INDEX, message, position=index_size, severity=severity)
+
+
+def report_missing_latest(index: TimeIndexCheck, facts: LogFacts, index_size: int, findings: SegmentFindings) -> bool:
+    """A time index of `index_size` bytes that does not end with the greatest timestamp. Whether there was a finding."""
+    if facts.exemptions.positions or facts.max_timestamp in (NO_TIMESTAMP, index.last_timestamp):
+        return False
+    message = f"it ends with timestamp {index.last_timestamp}, the log with {facts.max_timestamp}: its end is missing"
+    findings.add("index-damaged", Part.TIME_INDEX, message, position=index_size)
+    return True
+
+
+def report_last_time(times: TimeIndexColumns, findings: SegmentFindings) -> None:
+    """The last entry of a time index, of whose log too little was read to look for the batch: it is held against the
+    metadata alone."""
+    metadata = findings.metadata
+    if not len(times.timestamps):
+        return
+    timestamp, offset = int(times.timestamps[-1]), metadata.start_offset + int(times.relative_offsets[-1])
+    if offset > metadata.end_offset or timestamp > metadata.max_timestamp_ms:
+        message = f"its last entry, timestamp {timestamp} at offset {offset}, is beyond the segment"
+        position = (len(times.timestamps) - 1) * TIME_ENTRY_BYTES
+        findings.add("index-damaged", Part.TIME_INDEX, message, position=position, offsets=(offset, offset))
+
+
+def report_transactions(
+    check: TransactionIndexCheck, entries: list[AbortedTransaction], index_size: int | None, findings: SegmentFindings
+) -> None:
+    """The first entry that is wrong, else the transactions that have none. `index_size` is None without an index."""
+    wrong = check.first_wrong(entries)
+    if wrong is not None:
+        entry = entries[wrong]
+        message = f"its entry for producer {entry.producer_id} describes no transaction that the log aborts"
+        position, offsets = wrong * TRANSACTION_ENTRY_BYTES, (entry.first_offset, entry.last_offset)
+        findings.add("index-damaged", Part.TRANSACTION_INDEX, message, position=position, offsets=offsets)
+        return
+    missing = check.without_entry()
+    if missing:
+        first = missing[0]
+        message = f"{len(missing)} aborted transactions have no entry, first that of producer {first.producer_id}"
+        findings.add(
+            "transaction-index-missing",
+            Part.TRANSACTION_INDEX,
+            message,
+            position=index_size,
+            offsets=(first.first_offset if first.first_offset is not None else first.offset, missing[-1].offset),
+            markerPosition=first.position,
+        )
+
+
+def _report_entries(part: Part, wrong: WrongEntries, severity: Severity | None, findings: SegmentFindings) -> None:
+    message = f"its entry for offset {wrong.offset} is wrong: {wrong.reason}"
+    if wrong.count > 1:
+        message += f"; so are {wrong.count - 1} more"
+    findings.add(
+        "index-damaged",
+        part,
+        message,
+        position=wrong.index_position,
+        offsets=(wrong.offset, wrong.offset),
+        severity=severity,
+        entries=wrong.count,
+    )

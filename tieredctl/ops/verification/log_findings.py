@@ -1,0 +1,95 @@
+"""What reading a log told, as findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tieredctl.layouts.protocol import Part
+from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
+from tieredctl.ops.verification.offset_order import Misplaced
+from tieredctl.ops.verification.report import SegmentFindings
+
+_MOST_OF_A_KIND = 20
+"""Of what may be wrong with each batch of a log, findings say so many; the last sums up the rest."""
+
+
+def report_log(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
+    """Everything that is wrong with the batches of a log of `size` bytes. A wrong size is `report_size`'s affair."""
+    _report_corrupt(facts.corrupt, findings)
+    end = findings.metadata.end_offset
+    if facts.torn_at is not None and size == findings.metadata.segment_size_in_bytes:
+        offsets = (_behind(facts, findings), end)
+        findings.add(
+            "batch-corrupt", Part.LOG, "the last batch is not all there", position=facts.torn_at, offsets=offsets
+        )
+    _report_misplaced("offsets-out-of-order", [batch for batch in facts.misplaced if not batch.outside], findings)
+    _report_misplaced("records-outside-segment", [batch for batch in facts.misplaced if batch.outside], findings)
+    _report_epochs(facts, findings)
+    if facts.latest_beyond_claim is not None:
+        claimed = findings.metadata.max_timestamp_ms
+        message = f"timestamps reach {facts.max_timestamp}, the metadata says {claimed}"
+        findings.add("timestamp-beyond-claim", Part.LOG, message, position=facts.latest_beyond_claim)
+
+
+def report_size(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
+    """Where the log is not as long as the metadata says."""
+    metadata = findings.metadata
+    claimed = metadata.segment_size_in_bytes
+    if size != claimed:
+        findings.add(
+            "size-mismatch",
+            Part.LOG,
+            f"the log has {size} bytes where the metadata says {claimed}",
+            position=min(size, claimed),
+            offsets=(_behind(facts, findings), metadata.end_offset) if size < claimed else None,
+        )
+
+
+def report_hole(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
+    """Where a log without damage lacks offsets that its segment claims."""
+    sound = not facts.exemptions.positions and size == findings.metadata.segment_size_in_bytes
+    if sound and facts.first_hole:
+        first, last = facts.first_hole
+        message = f"no batch holds offsets {first} to {last}, which compaction or an aborted transaction explains"
+        findings.add("offset-shortfall", Part.LOG, message, offsets=facts.first_hole)
+
+
+def _behind(facts: LogFacts, findings: SegmentFindings) -> int:
+    """The first offset that is lost where the end of a log is."""
+    metadata = findings.metadata
+    return min(max(facts.last_offset + 1, metadata.start_offset), metadata.end_offset)
+
+
+def _report_corrupt(corrupt: Sequence[CorruptBatch], findings: SegmentFindings) -> None:
+    for number, batch in enumerate(corrupt[:_MOST_OF_A_KIND]):
+        message, last_offset = batch.reason, batch.last_offset
+        if number == _MOST_OF_A_KIND - 1 and len(corrupt) > _MOST_OF_A_KIND:
+            rest = len(corrupt) - _MOST_OF_A_KIND
+            message += f"; {rest} stretches more are damaged, up to byte {corrupt[-1].position}"
+            last_offset = corrupt[-1].last_offset
+        offsets = (batch.first_offset, last_offset)
+        findings.add("batch-corrupt", Part.LOG, message, position=batch.position, offsets=offsets)
+
+
+def _report_misplaced(code: str, misplaced: Sequence[Misplaced], findings: SegmentFindings) -> None:
+    metadata = findings.metadata
+    for number, batch in enumerate(misplaced[:_MOST_OF_A_KIND]):
+        belongs = f"where {batch.first_expected} or above belongs"
+        if batch.outside:
+            belongs = f"the segment {metadata.start_offset} to {metadata.end_offset}"
+        message = f"a batch claims offsets {batch.base_offset} to {batch.last_offset}; {belongs}"
+        last_expected = batch.last_expected
+        if number == _MOST_OF_A_KIND - 1 and len(misplaced) > _MOST_OF_A_KIND:
+            message += f"; {len(misplaced) - _MOST_OF_A_KIND} batches more are out of place"
+            last_expected = None
+        offsets = (batch.first_expected, metadata.end_offset if last_expected is None else last_expected)
+        findings.add(code, Part.LOG, message, position=batch.position, offsets=offsets)
+
+
+def _report_epochs(facts: LogFacts, findings: SegmentFindings) -> None:
+    misplaced = {batch.position for batch in facts.misplaced}
+    wrong = [batch for batch in facts.wrong_epochs if batch[0] not in misplaced]
+    if wrong:
+        position, offset, epoch = wrong[0]
+        message = f"the batch has leader epoch {epoch}, which the metadata does not give to offset {offset}"
+        findings.add("epoch-mismatch", Part.LOG, message, position=position, offsets=(offset, offset))
