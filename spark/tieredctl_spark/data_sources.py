@@ -1,0 +1,14 @@
+"""Tells a session of tieredctl's data sources."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from tieredctl_spark.remote_log_metadata import RemoteLogMetadata
+from tieredctl_spark.remote_objects import RemoteObjects
+
+
+def register(session: SparkSession) -> None:
+    """Makes `remote_log_metadata` and `remote_objects` known to `session.read.format`."""
+    for source in (RemoteLogMetadata, RemoteObjects):
+        session.dataSource.register(source)

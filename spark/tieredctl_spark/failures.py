@@ -1,0 +1,50 @@
+"""What Spark says when it fails, as one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from tieredctl.errors import TieredctlError
+
+_TRACEBACK = "Traceback (most recent call last):"
+_JAVA_CAUSE = re.compile(r"^(?:: |Caused by: |Exception in thread \"main\" )(?P<exceptions>.+)$", re.MULTILINE)
+_JAVA_EXCEPTION_NAME = re.compile(r"(?:[\w$]+\.)+[\w$]+(?:: |$)")
+_HOLLOW = "Exception thrown in awaitResult"
+
+
+@contextmanager
+def spark_failures() -> Iterator[None]:
+    """Turns what Spark raises into TieredctlError `spark-failed`, without a traceback. Ctrl-C stays an interrupt."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from None
+        raise TieredctlError("spark-failed", f"Spark failed: {reason(str(error))}") from None
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """On Ctrl-C PySpark cancels the jobs, and what the cancelled job raises then hides the KeyboardInterrupt."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
+def reason(text: str) -> str:
+    """The line of an exception's text that says why: a Python worker's, or that of a Java exception or its cause."""
+    if _TRACEBACK in text:
+        behind = text.rpartition(_TRACEBACK)[2].splitlines()[1:]
+        return next((line for line in behind if not line.startswith(" ")), behind[-1])
+    causes = (_without_names(match["exceptions"]) for match in _JAVA_CAUSE.finditer(text))
+    first_line = next(iter(text.splitlines()), "it did not say why")
+    return next((cause for cause in causes if cause and not cause.startswith(_HOLLOW)), first_line)
+
+
+def _without_names(exceptions: str) -> str:
+    """The message behind the last name of a Java exception in a line, each of which repeats those it was caused by."""
+    return _JAVA_EXCEPTION_NAME.split(exceptions)[-1].strip()

@@ -1,0 +1,36 @@
+"""Findings as rows of Arrow, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
+
+FINDING_TYPE = pa.struct(
+    {
+        "code": pa.string(),
+        "severity": pa.string(),
+        "subject": pa.string(),
+        "message": pa.string(),
+        "evidence": pa.string(),
+        "remedy": pa.string(),
+    }
+)
+"""The fields of `Finding.document`; the evidence as JSON, since every code has its own."""
+
+
+def finding_row(finding: Finding) -> dict[str, Any]:
+    """A finding as FINDING_TYPE."""
+    document = finding.document()
+    return document | {"evidence": json.dumps(document["evidence"])}
+
+
+def read_finding(row: Mapping[str, Any]) -> Finding:
+    """The finding of a row that `finding_row` made."""
+    severity = Severity[row["severity"].upper()]
+    override = None if severity is FINDING_KINDS[row["code"]].severity else severity
+    return Finding(row["code"], row["subject"], row["message"], json.loads(row["evidence"]), override)

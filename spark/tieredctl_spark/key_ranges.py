@@ -1,0 +1,66 @@
+"""Cuts a store's keys into ranges that are listed beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tieredctl.storage.protocol import ObjectStore, StoredObject
+
+_MOST_LISTINGS = 4_096
+_LAST_CHARACTER = "\U0010ffff"
+_ID_CHARACTERS = "-123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+
+
+class KeyRange(NamedTuple):
+    """The keys behind `after`, up to and with `last`; all that follow where `last` is None."""
+
+    after: str
+    last: str | None
+
+    def objects(self, store: ObjectStore) -> Iterator[StoredObject]:
+        """The objects of the range, by ascending key."""
+        for stored in store.list(start_after=self.after):
+            if self.last is not None and stored.key > self.last:
+                return
+            yield stored
+
+
+def key_ranges(store: ObjectStore, most: int) -> list[KeyRange]:
+    """At most `most` ranges that together hold every key once, whatever is stored or removed meanwhile.
+
+    They are of like length where folders are of like size, or where a store without folders names objects by ids.
+    Each folder takes a listing of one object to be found.
+    """
+    edges = _edges(store)
+    step = -(-(len(edges) + 1) // most)
+    edges = edges[step - 1 :: step]
+    return [KeyRange(after, last) for after, last in zip(["", *edges], [*edges, None], strict=True)]
+
+
+def _edges(store: ObjectStore) -> list[str]:
+    """Where the keys may be cut, ascending."""
+    prefix = ""
+    folders = _folders(store, prefix)
+    while len(folders) == 1:  # whoever stores all below one folder means what is in it
+        prefix = folders[0]
+        folders = _folders(store, prefix)
+    if folders:
+        return [folder + _LAST_CHARACTER for folder in folders[:-1]]
+    return [prefix + character for character in _ID_CHARACTERS]
+
+
+def _folders(store: ObjectStore, prefix: str) -> list[str]:
+    """The first folders in a folder, each with its slash."""
+    folders: list[str] = []
+    after = prefix
+    for _ in range(_MOST_LISTINGS):
+        stored = next(store.list(prefix, after), None)
+        if stored is None:
+            break
+        name, slash, _ = stored.key.removeprefix(prefix).partition("/")
+        after = prefix + name
+        if slash:
+            folders.append(after + slash)
+            after += slash + _LAST_CHARACTER
+    return folders

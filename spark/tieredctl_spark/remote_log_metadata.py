@@ -1,0 +1,89 @@
+"""The data source `remote_log_metadata`: the events of `__remote_log_metadata` as a DataFrame, as in
+`spark.read.format("remote_log_metadata").option("logDir", "/data/kafka-1,/data/kafka-2").load()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from tieredctl.kafka.source import MetadataSource
+from tieredctl.model.findings import Finding
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata_table import RECORD_TABLE_SCHEMA, record_table
+from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
+from tieredctl_spark.metadata_sources import metadata_source
+from tieredctl_spark.schemas import as_spark_reads, spark_schema
+
+METADATA_SCHEMA = pa.schema([*(field.with_nullable(True) for field in RECORD_TABLE_SCHEMA), ("finding", FINDING_TYPE)])
+"""A row for each record, as `metadata export` has it: its value unchanged beside the columns of what it says, which are
+null where it cannot be decoded. And a row for each thing that was found odd, in which `finding` is not null."""
+
+_BATCH_SCHEMA = as_spark_reads(METADATA_SCHEMA)
+_PARTITION, _OFFSET = "metadataPartition", "metadataOffset"
+_OF_NO_PARTITION = None
+
+
+class RemoteLogMetadata(DataSource):
+    """Options: `logDir`, brokers' log directories, between commas; or `export`, a file of `metadata export`.
+
+    Executors read the files by themselves. Each metadata partition is a partition of the DataFrame: its replicas are
+    merged, its rows in the order of the topic.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "remote_log_metadata"
+
+    def schema(self) -> StructType:
+        return spark_schema(METADATA_SCHEMA)
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark gives the one it was told
+        log_dirs, export = self.options.get("logDir", ""), self.options.get("export")
+        return _Reader([Path(folder) for folder in log_dirs.split(",") if folder], Path(export) if export else None)
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, log_dirs: Sequence[Path], export: Path | None) -> None:
+        self._log_dirs = log_dirs
+        self._export = export
+
+    def _source(self) -> MetadataSource:
+        return metadata_source(self._log_dirs, export=self._export)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(number) for number in (_OF_NO_PARTITION, *self._source().metadata_partitions())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        source = self._source()
+        if partition.value is _OF_NO_PARTITION:
+            findings = [finding for finding in source.findings() if _PARTITION not in finding.evidence]
+        else:
+            stream = EventStream(source, metadata_partition=partition.value)
+            for number, chunk in stream.chunks():
+                table = record_table(stream, number, chunk)
+                yield from _batches([*table.columns, pa.nulls(len(table), FINDING_TYPE)])
+            findings = [finding for finding in stream.findings if _PARTITION in finding.evidence]
+        yield _finding_batch(findings)
+
+
+def _batches(columns: Sequence[Any]) -> Iterable[pa.RecordBatch]:
+    batches: list[pa.RecordBatch] = pa.table(columns, schema=METADATA_SCHEMA).cast(_BATCH_SCHEMA).to_batches()
+    return batches
+
+
+def _finding_batch(findings: Iterable[Finding]) -> pa.RecordBatch:
+    rows = [
+        {
+            _PARTITION: finding.evidence.get(_PARTITION),
+            _OFFSET: finding.evidence.get(_OFFSET),
+            "finding": finding_row(finding),
+        }
+        for finding in findings
+    ]
+    return pa.RecordBatch.from_pylist(rows, _BATCH_SCHEMA)

@@ -1,0 +1,140 @@
+"""A Spark session: the one that is active, or a quiet one of our own."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from tieredctl.errors import TieredctlError
+from tieredctl_spark.failures import reason, spark_failures
+
+OLDEST_JAVA = 17
+_LAUNCHED_BY_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
+_DEFAULTS = {
+    "spark.app.name": "tieredctl",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCAL_DEFAULTS = {
+    "spark.driver.host": "127.0.0.1",
+    # This JVM lives for a minute and hands rows to Python: compiling its code well would take longer than it saves.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+_LOCAL_MASTER = re.compile(r"local(\[.*\])?")
+_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+# Where the JVM of this process logs: it outlives its sessions, of which the next may need what it logged.
+_jvm_log: Path | None = None
+
+
+@contextmanager
+def spark_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """The active session, as it is; where there is none, one made with `settings`, and stopped in the end.
+
+    Our own runs on this machine unless `spark.master` says otherwise, and logs to a file that is kept only when
+    something fails. Raises TieredctlError: `missing-extra` without a fitting Java, `spark-failed`.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    interrupt_handler = signal.getsignal(signal.SIGINT)
+    try:
+        with spark_failures():
+            session = _started(settings)
+        try:
+            yield session
+        finally:
+            session.stop()
+    except TieredctlError as error:
+        raise _with_log(error) from None
+    finally:
+        # PySpark puts its own in place, which calls the session that is no more.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, interrupt_handler)
+
+
+def _started(settings: Mapping[str, str]) -> SparkSession:
+    by_spark_submit = _LAUNCHED_BY_SPARK_SUBMIT in os.environ
+    if not by_spark_submit:
+        # Without it, workers would run whatever `python3` is. spark-submit runs driver and workers by the same name.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = SparkConf(loadDefaults=False).setAll(list(_configuration(settings, by_spark_submit).items()))
+    gateway = None if by_spark_submit or SparkContext._gateway else _launched_jvm(conf)
+    SparkContext(conf=conf, gateway=gateway)
+    return SparkSession.builder.getOrCreate()
+
+
+def _configuration(settings: Mapping[str, str], by_spark_submit: bool) -> dict[str, str]:
+    """spark-submit's own settings would give way to ours, so there only what was asked for is set."""
+    if by_spark_submit:
+        return dict(settings)
+    master = settings.get("spark.master", "local[*]")
+    local = _LOCAL_DEFAULTS if _LOCAL_MASTER.fullmatch(master) else {}
+    return {"spark.master": master} | _DEFAULTS | local | dict(settings)
+
+
+def _launched_jvm(conf: SparkConf) -> Any:
+    global _jvm_log  # noqa: PLW0603 - PySpark has one JVM for a process
+    java = _demand_java()
+    descriptor, name = mkstemp(prefix="tieredctl-spark-", suffix=".log")
+    _jvm_log = Path(name)
+    atexit.register(_remove_jvm_log)
+    with os.fdopen(descriptor, "wb") as output:
+        try:
+            return launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError:
+            _demand_new_enough(java)
+            why = reason(_jvm_log.read_text("utf-8", "replace"))
+            raise TieredctlError("spark-failed", f"Spark did not start: {why}") from None
+
+
+def _remove_jvm_log() -> None:
+    if _jvm_log is not None:
+        _jvm_log.unlink(missing_ok=True)
+
+
+def _with_log(error: TieredctlError) -> TieredctlError:
+    if error.kind.code != "spark-failed" or _jvm_log is None:
+        return error
+    atexit.unregister(_remove_jvm_log)
+    hint = f"Spark's own log is {_jvm_log}. Or run with --engine local."
+    return TieredctlError("spark-failed", error.message, hint=hint)
+
+
+def _demand_java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(os.path.join(home, "bin", "java") if home else "java")
+    if java is None:
+        where = f"in JAVA_HOME, {home}" if home else "on the PATH"
+        raise _java_missing(f"Spark needs Java {OLDEST_JAVA} or later, and there is none {where}.")
+    return java
+
+
+def _demand_new_enough(java: str) -> None:
+    """Spark's own message for an old Java is a stack trace."""
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = _JAVA_VERSION.search(said)
+    if version and int(version[1]) < OLDEST_JAVA:
+        raise _java_missing(f"Spark needs Java {OLDEST_JAVA} or later, and {java} is Java {version[1]}.")
+
+
+def _java_missing(message: str) -> TieredctlError:
+    hint = f"Install Java {OLDEST_JAVA} and set JAVA_HOME, or run with --engine local."
+    return TieredctlError("missing-extra", message, hint=hint)

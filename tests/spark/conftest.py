@@ -1,0 +1,50 @@
+"""One Spark session for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.rigs.availability import rig_unavailable
+from tieredctl.errors import TieredctlError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session that knows tieredctl's data sources."""
+    try:
+        from tieredctl_spark.data_sources import register
+        from tieredctl_spark.session import spark_session
+    except ImportError as error:
+        rig_unavailable(f"Spark is not installed: {error}")
+    try:
+        with spark_session({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}) as session:
+            register(session)
+            yield session
+    except TieredctlError as error:
+        if error.kind.code != "missing-extra":
+            raise
+        reason = error.message
+    else:
+        return
+    rig_unavailable(reason)
+
+
+@pytest.fixture(params=["kafka-4.3.1", "kafka-3.9.1"])
+def cluster(request: pytest.FixtureRequest, captures: Path) -> Path:
+    """What a real cluster left behind: `data/` and `remote/kafka-tiered-storage/`. Only for reading."""
+    folder: Path = captures / request.param
+    return folder
+
+
+@pytest.fixture
+def kafka_4(captures: Path) -> Path:
+    """The one of them that suffices where releases do not differ."""
+    folder: Path = captures / "kafka-4.3.1"
+    return folder

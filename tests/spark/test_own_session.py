@@ -1,0 +1,97 @@
+"""Sessions that tieredctl makes for itself, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.spark.damage import REMOTE
+from tieredctl.errors import ExitCode
+
+pytestmark = pytest.mark.spark
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+SLOWLY = """
+import sys, time
+from pathlib import Path
+from tests.metadata_logs import started
+from tieredctl.layouts.protocol import Part
+from tieredctl.ops.verification.report import Level, SegmentTask
+from tieredctl.storage.memory import MemoryStore
+from tieredctl_local.layout import LocalLayout
+from tieredctl_spark.engine import SparkEngine
+
+def slow_layout(marker):
+    class Slow(LocalLayout):
+        def open_segment(self, store, segment):
+            marker.touch()
+            time.sleep(60)
+    return Slow()
+
+asked = [SegmentTask(started(number, 0, 9), {Part.LOG: "x"}, Level.FULL) for number in range(9)]
+try:
+    list(SparkEngine({"spark.master": "local[2]"}).check_segments(asked, MemoryStore(), slow_layout(Path(sys.argv[1]))))
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def verify(cluster: Path, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        *(sys.executable, "-m", "tieredctl", "verify", "--level", "full", "-o", "json", "--layout", "local"),
+        *("--log-dir", str(cluster / "data"), "--store", f"file:{cluster / REMOTE}"),
+    ]
+    return subprocess.run(
+        [*command, *more], env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_the_command_line_says_the_same_with_either_engine(spark: object, captures: Path) -> None:
+    cluster = captures / "kafka-3.9.1"
+    local, remote = verify(cluster), verify(cluster, "--engine", "spark", "--progress", "none")
+
+    document = json.loads(remote.stdout)
+    assert remote.returncode == local.returncode == ExitCode.CLEAN
+    assert remote.stderr == ""
+    assert document.pop("source") == json.loads(local.stdout)["source"] | {"engine": "spark"}
+    assert document.items() <= json.loads(local.stdout).items()
+
+
+@pytest.mark.parametrize("home", ["/nowhere/at/all", "old"])
+def test_a_missing_or_old_java_is_one_sentence(captures: Path, tmp_path: Path, home: str) -> None:
+    pytest.importorskip("pyspark")
+    java = tmp_path / "old" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\nexit 1\n")
+    java.chmod(0o755)
+
+    ended = verify(captures / "kafka-4.3.1", "--engine", "spark", JAVA_HOME=str(tmp_path / home))
+
+    assert ended.returncode == ExitCode.FAILURE
+    assert ended.stdout == ""
+    sentence, hint = ended.stderr.splitlines()
+    assert "Spark needs Java 17 or later" in sentence
+    assert "--engine local" in hint
+
+
+def test_an_interrupt_ends_the_job_at_once(spark: object, tmp_path: Path) -> None:
+    marker = tmp_path / "reading"
+    process = subprocess.Popen([sys.executable, "-c", SLOWLY, str(marker)], env=ENVIRONMENT, stderr=subprocess.PIPE)
+    with process:
+        deadline = time.monotonic() + 120
+        while not marker.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+        started_at = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+
+    assert process.returncode == ExitCode.INTERRUPTED, said.decode()
+    assert b"Traceback" not in said
+    assert time.monotonic() - started_at < 20

@@ -1,0 +1,138 @@
+"""The DataFrame of events holds what the plain readers give."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+from tieredctl_spark.finding_rows import read_finding
+
+from tests.metadata_logs import metadata_batches, started, write_events, write_log
+from tieredctl.kafka.log_directory import LogDirectories
+from tieredctl.kafka.source import MetadataSource
+from tieredctl.model.events import RecordForm
+from tieredctl.model.findings import Finding
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata_export import export_metadata
+from tieredctl.ops.metadata_table import RECORD_TABLE_SCHEMA, record_table
+
+pytestmark = pytest.mark.spark
+
+ORDER = ("metadataPartition", "metadataOffset")
+
+
+def read(spark: SparkSession, **options: str) -> DataFrame:
+    return spark.read.format("remote_log_metadata").options(**options).load()
+
+
+def records_of(frame: DataFrame) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = frame.where("finding is null").drop("finding").orderBy(*ORDER).toArrow().to_pylist()
+    return rows
+
+
+def findings_of(frame: DataFrame) -> list[Finding]:
+    rows = frame.where("finding is not null").select("finding.*").toArrow().to_pylist()
+    return sorted(map(read_finding, rows), key=repr)
+
+
+def plainly_read(source: MetadataSource) -> tuple[list[dict[str, Any]], list[Finding]]:
+    stream = EventStream(source)
+    tables = [record_table(stream, partition, chunk) for partition, chunk in stream.chunks()]
+    return pa.concat_tables(tables).to_pylist(), sorted(stream.findings, key=repr)
+
+
+@pytest.mark.parametrize("capture", ["kafka-4.3.1", "kafka-3.9.1", "rlmm-3.4.1", "aiven-zstd-encrypted-4.3.1"])
+def test_a_captured_topic_is_read_as_plainly(spark: SparkSession, captures: Path, capture: str) -> None:
+    log_dir = captures / capture / "data"
+    records, findings = plainly_read(LogDirectories([log_dir]))
+
+    frame = read(spark, logDir=str(log_dir))
+
+    assert len(records) > 100
+    assert records_of(frame) == records
+    assert findings_of(frame) == findings
+    assert frame.rdd.getNumPartitions() == 1 + len({record["metadataPartition"] for record in records} | {0, 1, 2, 3})
+
+
+def test_names_are_kafkas_own(spark: SparkSession, captures: Path) -> None:
+    assert read(spark, logDir=str(captures / "kafka-4.3.1/data")).columns == [*RECORD_TABLE_SCHEMA.names, "finding"]
+
+
+def test_ids_keep_their_dashes_and_underscores(spark: SparkSession, captures: Path) -> None:
+    log_dir = captures / "kafka-4.3.1/data"
+    plain = {row["segmentId"] for row in plainly_read(LogDirectories([log_dir]))[0]}
+    odd = {segment_id for segment_id in plain if "-" in segment_id and "_" in segment_id}
+
+    found = read(spark, logDir=str(log_dir)).where(col("segmentId").isin(odd)).select("segmentId").distinct().toArrow()
+
+    assert len(odd) > 3
+    assert set(found["segmentId"].to_pylist()) == odd
+
+
+def test_replicas_are_one_log(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
+    log_dir = captures / "kafka-4.3.1/data"
+    shutil.copytree(log_dir, tmp_path / "other")
+
+    frame = read(spark, logDir=f"{log_dir},{tmp_path / 'other'}")
+
+    assert records_of(frame) == plainly_read(LogDirectories([log_dir]))[0]
+
+
+def test_an_export_is_a_source_too(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
+    source = LogDirectories([captures / "kafka-4.3.1/data"])
+    export_metadata(EventStream(source), tmp_path / "topic.parquet", force=False)
+
+    assert records_of(read(spark, export=str(tmp_path / "topic.parquet"))) == plainly_read(source)[0]
+
+
+def test_what_is_odd_has_rows_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    write_events(tmp_path, started(1, 0, 9), b"\x09no event", None, started(2, 10, 19, form=RecordForm.KIP_405))
+    write_log(tmp_path, 7, metadata_batches([started(3, 0, 9)], first_offset=40), first_offset=40)
+    (tmp_path / f"__remote_log_metadata-3.{'0' * 32}-future").mkdir()
+    damaged = write_log(tmp_path, 9, metadata_batches([started(4, 0, 9), started(5, 10, 19), started(6, 20, 29)]))
+    data = bytearray(damaged.read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    records, findings = plainly_read(LogDirectories([tmp_path]))
+
+    frame = read(spark, logDir=str(tmp_path))
+
+    assert {finding.code for finding in findings} == {
+        "event-undecodable",
+        "metadata-truncated",
+        "folder-passed-over",
+        "batch-corrupt",
+    }
+    assert findings_of(frame) == findings
+    assert records_of(frame) == records
+    undecodable = frame.where("finding.code = 'event-undecodable'").select(*ORDER, "finding.evidence").toArrow()
+    assert undecodable.num_rows == 2
+    assert {json.loads(evidence)["metadataOffset"] for evidence in undecodable["evidence"].to_pylist()} == {1, 2}
+    assert undecodable["metadataOffset"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "There is nothing to read metadata from."),
+        ({"logDir": "/a", "export": "/b"}, "exclude each other"),
+        ({"logDir": "/nowhere/at/all"}, "There is no /nowhere/at/all"),
+    ],
+)
+def test_a_source_that_cannot_be_read_says_why(spark: SparkSession, options: dict[str, str], said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        read(spark, **options).count()
+
+
+def test_an_empty_topic_is_an_answer(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path, 0, ())
+    empty: Sequence[object] = []
+
+    assert records_of(read(spark, logDir=str(tmp_path))) == empty
