@@ -83,6 +83,8 @@ _TABLE = (
     ErrorKind("store-unreachable", ExitCode.FAILURE, "Check the store's URL, endpoint and credentials."),
     ErrorKind("object-missing", ExitCode.FAILURE, "List what is there with `tieredctl remote ls`."),
     ErrorKind("spark-failed", ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),
+    ErrorKind("demo-failed", ExitCode.FAILURE, "Please report it, with what is shown above."),
+    ErrorKind("fault", ExitCode.FAILURE, "Please report this line. Nothing was changed in the cluster or the store."),
     ErrorKind("interrupted", ExitCode.INTERRUPTED, "Run it again: nothing was changed."),
 )
 

@@ -15,8 +15,10 @@ from termios import FIONREAD
 import pytest
 
 from tests.cli.command_line import Tieredctl, environment, own_process
+from tests.metadata_logs import metadata_batches, started, write_log
 from tieredctl import __version__
 from tieredctl.cli.main import NOUNS, run
+from tieredctl.ops.metadata_format import COLUMNS_FROM
 
 LIBRARIES = ["typer", "rich", "yaml", "numpy", "pyarrow", "cramjam", "crc32c", "confluent_kafka", "pyspark", "pandas"]
 
@@ -57,6 +59,19 @@ def test_a_look_up_loads_nothing_heavy(captures: Path) -> None:
     metadata = captures / "kafka-4.3.1/data"
     loaded = loaded_by("metadata", "lookup", "orders7:0", "--epoch", "0", "--offset", "5", "--log-dir", metadata)
     assert loaded.isdisjoint({"numpy", "pyarrow", "rich", "yaml", "confluent_kafka", "pyspark", "pandas"})
+
+
+def test_pandas_is_not_asked_what_it_knows_of_columns(tmp_path: Path) -> None:
+    write_log(tmp_path, 0, metadata_batches([started(number, 0, 9) for number in range(2 * COLUMNS_FROM)]))
+    export = tmp_path / "metadata.parquet"
+    source = ("--log-dir", tmp_path)
+
+    loaded = loaded_by("metadata", "format", *source)
+    loaded |= loaded_by("metadata", "export", export, *source)
+    loaded |= loaded_by("metadata", "format", "--export", export)
+
+    assert "pyarrow" in loaded
+    assert "pandas" not in loaded
 
 
 def test_the_version_is_the_packages() -> None:

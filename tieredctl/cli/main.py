@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
-from errno import EDQUOT, ENOSPC
+from copy import copy
+from errno import EDQUOT, ENAMETOOLONG, ENOSPC
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ from tieredctl.errors import ExitCode, TieredctlError
 
 if TYPE_CHECKING:
     import typer
+    from typer.models import CommandInfo
 
 _NO_COLOR = "--no-color"
 _COMPLETION_VARIABLE = "_TIEREDCTL_COMPLETE"
@@ -41,14 +44,22 @@ NOUNS = {
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line and ends the process with the command's exit code."""
     words = sys.argv[1:] if arguments is None else arguments
-    if words == ["--version"]:
-        print(f"{PROGRAM} {__version__}")
-        return
     try:
-        code = run(words)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:  # what nohup ignores stays ignored
+                signal.signal(number, signal.default_int_handler)
+        code = _say_version() if words == ["--version"] else run(words)
     except KeyboardInterrupt:
         code = _interrupted()
     sys.exit(code)
+
+
+def _say_version() -> int:
+    try:
+        print(f"{PROGRAM} {__version__}", flush=True)
+    except OSError as error:
+        return _fail_to_write(error)
+    return ExitCode.CLEAN
 
 
 def run(words: list[str]) -> int:
@@ -58,7 +69,7 @@ def run(words: list[str]) -> int:
     _prepare_output(words)
     words = [word for word in words if word != _NO_COLOR]
     try:
-        code = _invoke(_app(words), words)
+        code = invoke(words)
         sys.stdout.flush()
         return code
     except typer.TyperException as wrong_use:
@@ -67,13 +78,17 @@ def run(words: list[str]) -> int:
         return _fail(error)
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
-    except BrokenPipeError:
-        _discard_stdout()
-        return ExitCode.CLEAN
     except OSError as error:
-        return _fail(_named(error))
+        return _fail_to_write(error)
     except MemoryError:
         return _fail(TieredctlError("unreadable", "There is not enough memory for this.", hint=""))
+    except Exception as fault:  # noqa: BLE001 - the last resort: it is said, and is a failure
+        return _fail(_fault(fault))
+
+
+def invoke(words: Sequence[str]) -> int:
+    """Runs a command line within another command: its exit code. Raises whatever it raises."""
+    return _invoke(_app(words), words)
 
 
 def _invoke(app: typer.Typer, words: Sequence[str]) -> int:
@@ -136,6 +151,7 @@ def _app(words: Sequence[str]) -> typer.Typer:
     for noun, meaning in NOUNS.items():
         if noun == chosen:
             import_module(f"tieredctl.cli.commands.{noun}").add_to(app, noun, meaning)
+            _keep_typed_verbs(app, completed or words)
         else:
             app.command(noun, help=meaning)(_not_loaded)
     return app
@@ -148,8 +164,25 @@ def _completed_words() -> list[str] | None:
     return next((os.environ[name].split() for name in _COMPLETED_LINES if name in os.environ), [])
 
 
+def _keep_typed_verbs(app: typer.Typer, words: Sequence[str]) -> None:
+    """Leaves of the other verbs a name and a line of help: Typer reads the options of all it knows, which is slow."""
+    for group in app.registered_groups:
+        assert group.typer_instance
+        group.typer_instance = verbs = copy(group.typer_instance)
+        verbs.registered_commands = [
+            verb if verb.name in words else _unread(verb) for verb in verbs.registered_commands
+        ]
+
+
+def _unread(verb: CommandInfo) -> CommandInfo:
+    unread = copy(verb)
+    unread.help = verb.callback.__doc__ if verb.callback else None
+    unread.callback = _not_loaded
+    return unread
+
+
 def _not_loaded() -> None:
-    """Stands for the commands of a noun that was not typed."""
+    """Stands for the commands of a noun, or for a verb, that was not typed."""
 
 
 def _refuse(wrong_use: typer.TyperException) -> int:
@@ -175,6 +208,14 @@ def _fail(error: TieredctlError) -> int:
     return int(error.exit_code)
 
 
+def _fail_to_write(error: OSError) -> int:
+    """An error of the system, where it is no failure that a reader has gone, such as `head`."""
+    if isinstance(error, BrokenPipeError):
+        _discard_stdout()
+        return ExitCode.CLEAN
+    return _fail(_named(error))
+
+
 def _interrupted() -> int:
     # Whoever read the output may be the reason for the interruption: nothing more is written to it.
     _discard_stdout()
@@ -186,14 +227,26 @@ def _named(error: OSError) -> TieredctlError:
     where = error.filename or "the input or output"
     what = f"{where}: {error.strerror or error}"
     if isinstance(error, FileNotFoundError):
-        return TieredctlError("path-missing", what)
+        return TieredctlError("path-missing", f"There is no {where}")
     if isinstance(error, PermissionError):
-        return TieredctlError("path-forbidden", what)
+        return TieredctlError("path-forbidden", f"{where} may not be read")
+    if error.errno == ENAMETOOLONG:
+        return TieredctlError("path-missing", what)
     if error.errno in (ENOSPC, EDQUOT):
         return TieredctlError("unwritable", what)
     return TieredctlError("unreadable", what, hint="")
 
 
+def _fault(fault: Exception) -> TieredctlError:
+    """An error that nobody foresaw, with the place in tieredctl where it arose."""
+    from traceback import extract_tb
+
+    places = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(fault.__traceback__)]
+    own = [place for place in places if f"/{PROGRAM}/" in place] or places
+    return TieredctlError("fault", f"{PROGRAM} {__version__} has a fault at {own[-1]}: {fault!r}")
+
+
 def _discard_stdout() -> None:
-    """Keeps Python from complaining, at its end, that what it still holds can't be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    from tieredctl.cli.outcome import discard
+
+    discard(sys.stdout)

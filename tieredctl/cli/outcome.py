@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from tieredctl.cli import PROGRAM
 from tieredctl.cli.output import Listing, OutputFormat, printable, render
@@ -26,10 +28,14 @@ def finish(
 ) -> ExitCode:
     """Shows a listing and says the findings that belong to it; gives their exit code, or `otherwise` without any.
 
-    `findings` may grow while the listing's items are read: it is looked at afterwards.
+    `findings` may grow while the listing's items are read: it is looked at afterwards. A reader that has gone, such as
+    `head`, takes nothing from the exit code.
     """
-    render(listing, output, sys.stdout)
-    sys.stdout.flush()
+    try:
+        render(listing, output, sys.stdout)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard(sys.stdout)
     if output not in _DOCUMENTS and not quiet:
         say_findings(findings)
     code = exit_code_of(findings) or otherwise
@@ -46,17 +52,30 @@ def say_findings(findings: Iterable[Finding]) -> None:
     grave = [finding for finding in findings if finding.severity is not Severity.INFO]
     for finding in grave[:_MOST_LINES]:
         said = printable(f"{finding.code}: {finding.subject}: {finding.message}")
-        print(f"{finding.severity.label}: {said}", file=sys.stderr)
+        say(f"{finding.severity.label}: {said}")
     if len(grave) > _MOST_LINES:
-        print(f"… and {len(grave) - _MOST_LINES} more; -o json has them all", file=sys.stderr)
+        say(f"… and {len(grave) - _MOST_LINES} more; -o json has them all")
 
 
 def say_error(error: TieredctlError) -> None:
     """What a tired operator reads: a sentence on stderr, and what to do next."""
     sentence = error.message if error.message.endswith((".", "!", "?")) else f"{error.message}."
-    print(f"{PROGRAM}: {printable(sentence)}", file=sys.stderr)
+    say(f"{PROGRAM}: {printable(sentence)}")
     if error.hint:
-        print(f"  {printable(error.hint)}", file=sys.stderr)
+        say(f"  {printable(error.hint)}")
+
+
+def say(line: str) -> None:
+    """A line on stderr. Where nobody can hear it, it is lost: it decides nothing."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Keeps Python from complaining, at its end, that what a stream still holds can't be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def finding_documents(findings: Iterable[Finding]) -> list[dict[str, object]]:

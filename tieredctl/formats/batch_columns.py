@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from crc32c import crc32c
 from numpy.typing import NDArray
 
+from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.log_scan import length_fields
 from tieredctl.formats.record_batches import BATCH_HEADER, CRC_AT, CRC_FROM, LENGTH_AT, MAGIC
 from tieredctl.formats.schema import Primitive, Struct

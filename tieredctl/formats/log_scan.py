@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from crc32c import crc32c
-
 from tieredctl.errors import DecodeError
+from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.record_batches import (
     BATCH_HEADER,
     CRC_FROM,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from tieredctl.formats.arrow_columns import binary_array, numbers_in
 from tieredctl.formats.columns import NULL, ColumnReader, Columns, Lists, Spans
 from tieredctl.formats.metadata_schemas import (
     FRAME_VERSION,
@@ -99,7 +99,7 @@ def _group(data: Bytes, api_key: int, form: RecordForm, rows: Ints, columns: Col
         partitions = [_topic_id_partition(key) for key in keys.dictionary.to_pylist()]
     except UnicodeDecodeError:
         return None
-    return EventGroup(api_key, form, rows, columns, partitions, keys.indices.to_numpy())
+    return EventGroup(api_key, form, rows, columns, partitions, numbers_in(keys.indices))
 
 
 def _topic_id_partition(key: bytes) -> TopicIdPartition:
@@ -116,16 +116,6 @@ def _kept(column: np.ndarray[Any, Any] | Spans | Lists, keep: Flags) -> np.ndarr
         elements = {name: values[kept] for name, values in column.elements.items()}
         return Lists(np.concatenate([[0], np.cumsum(counts[keep])]), elements)
     return column[keep]
-
-
-def binary_array(data: Bytes, starts: Ints, ends: Ints) -> pa.BinaryArray:
-    """Spans of a buffer that rise and do not overlap, as one Arrow array."""
-    edges = np.empty(2 * len(starts) + 1, np.int32)
-    edges[0], edges[1::2], edges[2::2] = 0, starts, ends
-    covering = pa.BinaryArray.from_buffers(
-        pa.binary(), 2 * len(starts), [None, pa.py_buffer(edges), pa.py_buffer(data)]
-    )
-    return covering.take(pa.array(np.arange(1, 2 * len(starts), 2)))
 
 
 def _sensible(api_key: int, columns: Columns) -> Flags:

@@ -16,9 +16,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from crc32c import crc32c
-
 from tieredctl.errors import DecodeError
+from tieredctl.formats.crc32c import crc32c
 from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
 
 METADATA_PARTITION, METADATA_OFFSET, TIMESTAMP_MS, VALUE = (
@@ -109,8 +108,10 @@ def read_record_line(line: bytes) -> ExportedRecord:
     try:
         metadata_partition, offset, timestamp_ms, text = (document[name] for name in RECORD_COLUMNS)
         value = None if text is None else b64decode(text, validate=True)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DecodeError(f"record with a wrong {error}", 0) from None
+    except KeyError as error:
+        raise DecodeError(f"record without {error}", 0) from None
+    except (TypeError, ValueError):
+        raise DecodeError("record with a value that is not base64", 0) from None
     if not all(type(number) is int for number in (metadata_partition, offset, timestamp_ms)):
         raise DecodeError("record with an offset or time that is no number", 0)
     return ExportedRecord(metadata_partition, offset, timestamp_ms, value)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tieredctl.formats.arrow_columns import flag_array, number_array, text_array, text_scalar
 from tieredctl.formats.columns import NULL, Columns, Lists, Spans
 from tieredctl.formats.metadata_columns import EventGroup
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA
@@ -86,8 +87,8 @@ def _closing(columns: Columns) -> list[Text]:
 
 
 def _partitions(group: EventGroup, before: str, behind: str) -> pa.StringArray:
-    texts = pa.array([f"{before}{partition}{behind}" for partition in group.partitions], pa.string())
-    return texts.take(pa.array(group.partition_index))
+    texts = text_array([f"{before}{partition}{behind}" for partition in group.partitions])
+    return texts.take(number_array(group.partition_index))
 
 
 def _custom_metadata(columns: Columns) -> Text:
@@ -96,7 +97,7 @@ def _custom_metadata(columns: Columns) -> Text:
         return custom_metadata_text(None)
     some, none = custom_metadata_text(b"").split("0"), custom_metadata_text(None)
     lengths = _joined([some[0], _numbers(spans.ends - spans.starts), some[1]])
-    return pc.if_else(pa.array(spans.starts == NULL), none, lengths)
+    return pc.if_else(flag_array(spans.starts == NULL), text_scalar(none), lengths)
 
 
 def _txn_idx_empty(columns: Columns) -> Text:
@@ -110,18 +111,18 @@ def _epochs(epochs: Lists) -> pa.StringArray:
         pairs = pa.repeat(pairs, int(epochs.bounds[-1]))  # one text for all
     if len(pairs) == len(epochs.bounds) - 1:
         return pairs  # one epoch in each segment
-    return pc.binary_join(pa.ListArray.from_arrays(pa.array(epochs.bounds.astype(np.int32)), pairs), ", ")
+    lists = pa.ListArray.from_arrays(number_array(epochs.bounds.astype(np.int32)), pairs)
+    return pc.binary_join(lists, text_scalar(", "))
 
 
 def _numbers(values: NDArray[Any]) -> Text:
-    native = values.astype(values.dtype.newbyteorder("="))
-    if len(native) and native[0] == native[-1] and (native == native[0]).all():
-        return str(native[0])
-    return pc.cast(pa.array(native), pa.string())
+    if len(values) and values[0] == values[-1] and (values == values[0]).all():
+        return str(values[0])
+    return pc.cast(number_array(values), pa.string())
 
 
 def _choice(values: NDArray[Any], names: list[str]) -> pa.StringArray:
-    return pa.array(names, pa.string()).take(pa.array(values.astype(np.int8)))
+    return text_array(names).take(number_array(values.astype(np.int8)))
 
 
 def _joined(parts: Iterable[Text]) -> pa.StringArray:
@@ -132,7 +133,8 @@ def _joined(parts: Iterable[Text]) -> pa.StringArray:
             merged[-1] += part
         else:
             merged.append(part)
-    return pc.binary_join_element_wise(*merged, "")
+    columns = (text_scalar(part) if isinstance(part, str) else part for part in merged)
+    return pc.binary_join_element_wise(*columns, text_scalar(""))
 
 
 def in_order(lines: list[pa.StringArray], rows: list[Ints]) -> memoryview:
@@ -140,7 +142,7 @@ def in_order(lines: list[pa.StringArray], rows: list[Ints]) -> memoryview:
     order = np.argsort(np.concatenate(rows), kind="stable")
     together = pa.concat_arrays(lines)
     if (order[1:] < order[:-1]).any():
-        together = together.take(pa.array(order))
+        together = together.take(number_array(order))
     bounds = np.frombuffer(together.buffers()[1], np.int32)
     first, last = bounds[together.offset], bounds[together.offset + len(together)]
     return memoryview(together.buffers()[2])[first:last]

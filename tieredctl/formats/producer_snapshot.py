@@ -9,9 +9,8 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from tieredctl.errors import DecodeError
+from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.schema import Field, Primitive, Struct
 from tieredctl.formats.varints import Buffer
 

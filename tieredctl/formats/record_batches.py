@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from tieredctl.errors import DecodeError
 from tieredctl.formats.compression import Codec, compress, decompress
+from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.schema import Field, Primitive, Struct
 from tieredctl.formats.varints import Buffer, read_varint, read_varlong, varint, varlong
 

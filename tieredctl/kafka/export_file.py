@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from crc32c import crc32c
-
 from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.metadata_export import (
     HEADER_KEY,
     METADATA_OFFSET,
@@ -83,6 +82,8 @@ class _Rows(Protocol):
 
 def _opened(path: Path) -> _Rows:
     try:
+        if not path.is_file() and path.exists():
+            raise _damaged(path, "it is not a regular file")
         with path.open("rb") as file:
             magic = file.read(len(_PARQUET_MAGIC))
             return _ParquetRows(path) if magic == _PARQUET_MAGIC else _LineRows(path)
@@ -149,7 +150,7 @@ class _ParquetRows:
         self._path = path
         try:
             self._file = pq.ParquetFile(path, page_checksum_verification=True)
-            self.header = read_header((self._file.metadata.metadata or {}).get(HEADER_KEY, b""))
+            self.header = read_header((self._file.metadata.metadata or {}).get(HEADER_KEY, b"{}"))
             self._row_groups = self._row_groups_by_partition()
         except DecodeError as error:
             raise _damaged(path, error.reason) from None
@@ -182,10 +183,12 @@ def _table_chunk(table: pa.Table) -> RecordChunk:
     import numpy as np
     import pyarrow as pa
 
+    from tieredctl.formats.arrow_columns import numbers_in
+
     values = table.column(VALUE).cast(pa.binary()).combine_chunks()
     _, bounds, data = values.buffers()
     edges: Any = np.frombuffer(bounds, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    starts: Any = np.where(values.is_null().to_numpy(zero_copy_only=False), NO_VALUE, edges[:-1])
+    starts: Any = np.where(numbers_in(values.is_null().cast(pa.int8())), NO_VALUE, edges[:-1])
     offsets, timestamps = (_integers(table, name) for name in (METADATA_OFFSET, TIMESTAMP_MS))
     return RecordChunk(data.to_pybytes() if data else b"", offsets, timestamps, starts, edges[1:])
 
@@ -193,10 +196,12 @@ def _table_chunk(table: pa.Table) -> RecordChunk:
 def _integers(table: pa.Table, name: str) -> Any:
     import pyarrow as pa
 
+    from tieredctl.formats.arrow_columns import numbers_in
+
     column = table.column(name).cast(pa.int64())
     if column.null_count:
         raise ValueError(f"{name} is missing in places")
-    return column.to_numpy()
+    return numbers_in(column.combine_chunks())
 
 
 def _told(error: Exception) -> str:

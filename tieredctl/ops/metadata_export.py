@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -11,9 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from crc32c import crc32c
-
 from tieredctl.errors import TieredctlError
+from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.metadata_export import (
     HEADER_KEY,
     ExportedPartition,
@@ -26,6 +24,7 @@ from tieredctl.formats.metadata_export import (
 from tieredctl.kafka.source import RecordChunk
 from tieredctl.ops.documents import Document, event_document
 from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.replaced_file import replaced_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +46,7 @@ def export_metadata(stream: EventStream, path: Path, *, force: bool) -> list[Doc
     if open_writer is None:
         hint = f"Name it *{' or *'.join(_WRITERS)}."
         raise TieredctlError("usage", f"{path} does not say by its name what it shall be.", hint=hint)
-    with _replaced(path, force=force) as file, open_writer(file) as writer:
+    with replaced_file(path, force=force) as file, open_writer(file) as writer:
         counts = Counter[int]()
         for metadata_partition, chunk in stream.chunks():
             counts[metadata_partition] += len(chunk)
@@ -68,31 +67,6 @@ def _row(partition: ExportedPartition) -> Document:
         "endOffset": partition.end_offset,
         "records": partition.records,
     }
-
-
-@contextmanager
-def _replaced(path: Path, *, force: bool) -> Iterator[BinaryIO]:
-    """A new file that takes a path's place once all is written and on disk; of a failure nothing is left."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        _demand_absent(path, force=force)
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        _demand_absent(path, force=force)
-        temporary.replace(path)
-    except OSError as error:
-        if error.filename is not None and Path(error.filename).parent != path.parent:
-            raise  # it is the source that cannot be read
-        raise TieredctlError("unwritable", f"{path} cannot be written: {error.strerror}.") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _demand_absent(path: Path, *, force: bool) -> None:
-    if path.exists() and not force:
-        raise TieredctlError("unwritable", f"{path} is there already.", hint="Give --force to replace it.")
 
 
 class _Writer(Protocol):

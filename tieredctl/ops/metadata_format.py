@@ -66,8 +66,8 @@ def _column_lines(
     stream: EventStream, metadata_partition: int, chunk: RecordChunk, text: KafkaText
 ) -> bytes | memoryview:
     import numpy as np
-    import pyarrow as pa
 
+    from tieredctl.formats.arrow_columns import text_array
     from tieredctl.formats.metadata_columns import decode_columns
     from tieredctl.formats.metadata_text_columns import in_order
     from tieredctl.formats.metadata_text_columns import kafka_lines as group_lines
@@ -79,6 +79,6 @@ def _column_lines(
     row_of_offset = {int(offsets[row]): row for row in left}
     others = list(stream.decode(metadata_partition, chunk, left.tolist()))
     if others:
-        lines.append(pa.array([kafka_line(record, text) + "\n" for record in others], pa.string()))
+        lines.append(text_array([kafka_line(record, text) + "\n" for record in others]))
         rows.append(np.array([row_of_offset[record.metadata_offset] for record in others]))
     return in_order(lines, rows) if lines else b""

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tieredctl.formats.arrow_columns import binary_array, flag_array, number_array, text_array
 from tieredctl.formats.columns import NULL, Lists, Spans
-from tieredctl.formats.metadata_columns import EventGroup, binary_array, decode_columns
+from tieredctl.formats.metadata_columns import EventGroup, decode_columns
 from tieredctl.formats.metadata_export import METADATA_OFFSET, METADATA_PARTITION, TIMESTAMP_MS, VALUE
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA
 from tieredctl.formats.metadata_text_columns import uuid_texts
@@ -71,16 +72,18 @@ def record_table(stream: EventStream, metadata_partition: int, chunk: RecordChun
     )
     data = np.frombuffer(chunk.buffer, np.uint8)
     records = [
-        pa.array(np.full(len(offsets), metadata_partition, np.int32)),
-        pa.array(offsets),
-        pa.array(timestamps),
+        number_array(np.full(len(offsets), metadata_partition, np.int32)),
+        number_array(offsets),
+        number_array(timestamps),
         _binary(data, Spans(starts, ends)),
     ]
     groups, left = decode_columns(data, starts, ends) if len(chunk) >= COLUMNS_FROM else ([], np.arange(len(chunk)))
     rows = [*(group.rows for group in groups), left]
-    tables = [*(_group_table(data, group) for group in groups), _row_table(stream, metadata_partition, chunk, left)]
+    tables = [_group_table(data, group) for group in groups]
+    if len(left) or not tables:
+        tables.append(_row_table(stream, metadata_partition, chunk, left))
     order = np.argsort(np.concatenate(rows), kind="stable")
-    events = pa.concat_tables(tables).take(pa.array(order)).combine_chunks()
+    events = pa.concat_tables(tables).take(number_array(order)).combine_chunks()
     return pa.Table.from_arrays([*records, *events.columns], schema=RECORD_TABLE_SCHEMA)
 
 
@@ -103,7 +106,7 @@ def _group_table(data: NDArray[np.uint8], group: EventGroup) -> pa.Table:
         "type": _repeated(_TYPE_NAMES[group.api_key], len(group.rows)),
         "dialect": _repeated(group.form.dialect, len(group.rows)),
         **_partition_columns(group),
-        **{name: _native(columns[path]) for path, name in _NUMBERS.items() if path in columns},
+        **{name: number_array(columns[path]) for path, name in _NUMBERS.items() if path in columns},
     }
     if group.api_key == PARTITION_DELETE:
         found["state"] = _names(columns["RemotePartitionDeleteState"], RemotePartitionDeleteState)
@@ -115,37 +118,35 @@ def _group_table(data: NDArray[np.uint8], group: EventGroup) -> pa.Table:
     if group.api_key == SEGMENT_METADATA:
         found["segmentLeaderEpochs"] = _epochs(columns["SegmentLeaderEpochs"])
         none_said = np.zeros(len(group.rows), np.bool_)
-        found["txnIdxEmpty"] = pa.array(columns.get("TxnIndexEmpty", none_said).astype(np.bool_))
+        found["txnIdxEmpty"] = flag_array(columns.get("TxnIndexEmpty", none_said).astype(np.bool_))
     absent = {field.name: pa.nulls(len(group.rows), field.type) for field in _EVENT_SCHEMA}
     return pa.table(absent | found, _EVENT_SCHEMA)
 
 
 def _partition_columns(group: EventGroup) -> dict[str, Any]:
-    index = pa.array(group.partition_index)
+    index = number_array(group.partition_index)
+    numbers = np.array([partition.partition for partition in group.partitions], np.int32)
     return {
-        "topic": pa.array([partition.topic for partition in group.partitions], pa.string()).take(index),
-        "topicId": pa.array([partition.topic_id for partition in group.partitions], pa.string()).take(index),
-        "partition": pa.array([partition.partition for partition in group.partitions], pa.int32()).take(index),
+        "topic": text_array([partition.topic for partition in group.partitions]).take(index),
+        "topicId": text_array([partition.topic_id for partition in group.partitions]).take(index),
+        "partition": number_array(numbers).take(index),
     }
 
 
 def _repeated(text: str, count: int) -> pa.StringArray:
-    return pa.array([text], pa.string()).take(pa.array(np.zeros(count, np.int8)))
-
-
-def _native(values: NDArray[Any]) -> pa.Array:
-    return pa.array(values.astype(values.dtype.newbyteorder("=")))
+    return text_array([text]).take(number_array(np.zeros(count, np.int8)))
 
 
 def _names(values: NDArray[Any], kind: Any) -> pa.StringArray:
-    return pa.array([state.name for state in kind], pa.string()).take(pa.array(values.astype(np.int8)))
+    return text_array([state.name for state in kind]).take(number_array(values.astype(np.int8)))
 
 
 def _epochs(epochs: Lists) -> pa.ListArray:
     pairs = pa.StructArray.from_arrays(
-        [_native(epochs.elements["LeaderEpoch"]), _native(epochs.elements["Offset"])], ["leaderEpoch", "offset"]
+        [number_array(epochs.elements["LeaderEpoch"]), number_array(epochs.elements["Offset"])],
+        ["leaderEpoch", "offset"],
     )
-    return pa.ListArray.from_arrays(pa.array(epochs.bounds.astype(np.int32)), pairs)
+    return pa.ListArray.from_arrays(number_array(epochs.bounds.astype(np.int32)), pairs)
 
 
 def _binary(data: NDArray[np.uint8], spans: Spans) -> pa.BinaryArray:
@@ -153,4 +154,4 @@ def _binary(data: NDArray[np.uint8], spans: Spans) -> pa.BinaryArray:
     if not null.any():
         return binary_array(data, spans.starts, spans.ends)
     values = binary_array(data, np.where(null, spans.ends, spans.starts), spans.ends)
-    return pc.if_else(pa.array(null), pa.scalar(None, pa.binary()), values)
+    return pc.if_else(flag_array(null), pa.nulls(1, pa.binary())[0], values)

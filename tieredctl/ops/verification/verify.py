@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
-from crc32c import crc32c
-
 from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.formats.crc32c import crc32c
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes

@@ -1,0 +1,57 @@
+"""Columns as Arrow arrays and back, by their buffers.
+
+`pyarrow.array`, `scalar` and `to_numpy` do it too, but where pandas is installed they first import it, to ask whether
+one of its columns is meant: that takes longer than the decoding of half a million events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tieredctl.formats.windows import Bytes, Flags, Ints
+
+
+def number_array(values: NDArray[Any]) -> pa.Array:
+    """Numbers in any byte order, of the type that they have."""
+    native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(native.dtype), len(native), [None, pa.py_buffer(native)])
+
+
+def flag_array(flags: Flags) -> pa.BooleanArray:
+    """Truth values, of which Arrow has eight in a byte."""
+    bits = np.packbits(flags, bitorder="little")
+    return pa.BooleanArray.from_buffers(pa.bool_(), len(flags), [None, pa.py_buffer(bits)])
+
+
+def text_array(texts: Sequence[str]) -> pa.StringArray:
+    """Texts, of less than 2 GiB in all."""
+    encoded = [text.encode("utf-8") for text in texts]
+    bounds = np.zeros(len(texts) + 1, np.int32)
+    np.cumsum([len(text) for text in encoded], out=bounds[1:])
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(bounds), pa.py_buffer(b"".join(encoded)))
+
+
+def text_scalar(text: str) -> pa.StringScalar:
+    """One text, for all rows."""
+    return text_array([text])[0]
+
+
+def binary_array(data: Bytes, starts: Ints, ends: Ints) -> pa.BinaryArray:
+    """Spans of a buffer that rise and do not overlap."""
+    edges = np.empty(2 * len(starts) + 1, np.int32)
+    edges[0], edges[1::2], edges[2::2] = 0, starts, ends
+    covering = pa.BinaryArray.from_buffers(
+        pa.binary(), 2 * len(starts), [None, pa.py_buffer(edges), pa.py_buffer(data)]
+    )
+    return covering.take(number_array(np.arange(1, 2 * len(starts), 2)))
+
+
+def numbers_in(array: pa.Array) -> NDArray[Any]:
+    """The values of an array of numbers that has no nulls, not copied."""
+    values = np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())
+    return values[array.offset : array.offset + len(array)]
