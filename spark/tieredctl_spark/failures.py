@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkImportError
 
 from tieredctl.errors import TieredctlError
 
@@ -19,9 +19,13 @@ _HOLLOW = "Exception thrown in awaitResult"
 
 @contextmanager
 def spark_failures() -> Iterator[None]:
-    """Turns what Spark raises into TieredctlError `spark-failed`, without a traceback. Ctrl-C stays an interrupt."""
+    """Turns what Spark raises into TieredctlError, without a traceback: `missing-extra` for a package that PySpark
+    lacks, else `spark-failed`. Ctrl-C stays an interrupt."""
     try:
         yield
+    except PySparkImportError as error:
+        hint = "Install what it needs with `pip install tieredctl-spark`."
+        raise TieredctlError("missing-extra", f"Spark cannot run here: {reason(str(error))}", hint=hint) from None
     except (PySparkException, Py4JError) as error:
         if _interrupted(error):
             raise KeyboardInterrupt from None

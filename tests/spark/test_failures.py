@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tieredctl_spark.failures import reason
+from pyspark.errors import PySparkImportError
+from tieredctl_spark.failures import reason, spark_failures
+
+from tieredctl.errors import TieredctlError
 
 IN_A_WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -52,3 +55,11 @@ OF_THE_CONTEXT = """An error occurred while calling None.org.apache.spark.api.ja
 )
 def test_the_line_that_says_why_is_found(text: str, said: str) -> None:
     assert reason(text) == said
+
+
+def test_a_package_that_pyspark_lacks_is_said_to_be_missing() -> None:
+    with pytest.raises(TieredctlError) as failure, spark_failures():
+        raise PySparkImportError("[PACKAGE_NOT_INSTALLED] pandas must be installed.")
+
+    assert failure.value.kind.code == "missing-extra"
+    assert failure.value.message == "Spark cannot run here: [PACKAGE_NOT_INSTALLED] pandas must be installed."
