@@ -1,7 +1,8 @@
-"""Turns what was typed into values: times, durations, NAME=VALUE pairs, TOPIC:PARTITION."""
+"""Turns what was typed into values: ids, paths, times, durations, NAME=VALUE pairs, TOPIC:PARTITION."""
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -9,15 +10,49 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.model.ids import UUID_CHARACTERS, uuid_bytes
 from tieredctl.ops.event_stream import AsOf
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"^(\d+)(ms|s|m|h|d)$")
+# Of more digits nothing that is meant here has need, and Python refuses to read a number of thousands.
+_DURATION = re.compile(r"([0-9]{1,18})(ms|s|m|h|d)")
+_TIME_MS = re.compile(r"[0-9]{1,18}")
+_TOPIC_PARTITION = re.compile(r"(?P<topic>.+)(?P<separator>[:-])(?P<partition>[0-9]{1,10})", re.DOTALL)
+_SERVER = re.compile(r"([\w.%-]+|\[[0-9A-Fa-f:.%\w]+\]):([0-9]{1,5})", re.ASCII)
+GREATEST_INT32, GREATEST_INT64 = (1 << 31) - 1, (1 << 63) - 1
+_LARGEST_OFFSET_FILE = 1 << 20
+
+
+def kafka_id(text: str) -> str:
+    """A topic's or a segment's id."""
+    try:
+        uuid_bytes(text)
+    except ValueError:
+        hint = f"An id has {UUID_CHARACTERS} characters, such as Ex-aw3fEQIi3do0H9Y7cKQ."
+        raise TieredctlError("usage", f"{text!r} is not an id of Kafka's.", hint=hint) from None
+    return text
+
+
+def given_path(text: str) -> Path:
+    """A path; an empty one, which a shell makes of a variable that is not set, would mean the current folder."""
+    if not text:
+        raise TieredctlError("usage", "An empty text is not a path.", hint="Is a variable of your shell's not set?")
+    return Path(text)
+
+
+def bootstrap_servers(text: str) -> str:
+    """HOST:PORT, or several with commas between them."""
+    for server in text.split(","):
+        match = _SERVER.fullmatch(server.strip())
+        if match is None or not 1 <= int(match[2]) < 1 << 16:
+            hint = "For example broker-1:9092,broker-2:9092."
+            raise TieredctlError("usage", f"{server!r} is not HOST:PORT.", hint=hint)
+    return text
 
 
 def duration_ms(text: str) -> int:
     """`90s`, `15m`, `1h`, `7d` in milliseconds."""
-    match = _DURATION.match(text)
+    match = _DURATION.fullmatch(text)
     if not match:
         raise TieredctlError("usage", f"{text!r} is not a duration.", hint="Write it as 90s, 15m, 1h or 7d.")
     return int(match[1]) * _UNITS_MS[match[2]]
@@ -25,7 +60,7 @@ def duration_ms(text: str) -> int:
 
 def time_ms(text: str) -> int:
     """Milliseconds since the epoch, or ISO 8601 (UTC where it names no zone), in milliseconds."""
-    if text.isascii() and text.isdigit():
+    if _TIME_MS.fullmatch(text):
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
@@ -44,17 +79,27 @@ def as_of(text: str | None) -> AsOf | None:
     """A time, or a file of metadata offsets in the form of Kafka's _rlmm_committed_offsets."""
     if text is None:
         return None
-    path = Path(text)
-    if not path.is_file():
+    # Only a name that is no time is looked for, so that no file in the current folder can hide a time.
+    try:
         return AsOf(timestamp_ms=time_ms(text))
+    except TieredctlError as error:
+        if not text or not os.path.isfile(text):
+            raise TieredctlError("usage", f"{text!r} is neither a time nor a file.", hint=error.hint) from None
+    return AsOf(offsets=_metadata_offsets(Path(text)))
+
+
+def _metadata_offsets(file: Path) -> dict[int, int]:
     from tieredctl.formats.committed_offsets import read_committed_offsets
 
     try:
-        offsets = read_committed_offsets(path.read_bytes()).offsets
+        with file.open("rb") as opened:
+            data = opened.read(_LARGEST_OFFSET_FILE + 1)
+        if len(data) > _LARGEST_OFFSET_FILE:
+            raise DecodeError("it is far too large", _LARGEST_OFFSET_FILE)
+        return dict(read_committed_offsets(data).offsets)
     except DecodeError as error:
         hint = "One `<metadata partition> <offset>` a line, as in _rlmm_committed_offsets."
-        raise TieredctlError("usage", f"{path} is no file of metadata offsets: {error.message}.", hint=hint) from None
-    return AsOf(offsets=offsets)
+        raise TieredctlError("usage", f"{file} is no file of metadata offsets: {error.message}.", hint=hint) from None
 
 
 def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
@@ -70,7 +115,7 @@ def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
 
 def topic_partition(text: str) -> tuple[str, int]:
     """TOPIC:PARTITION; also TOPIC-PARTITION as Kafka prints it, where there is no colon."""
-    topic, separator, partition = text.rpartition(":" if ":" in text else "-")
-    if not separator or not topic or not (partition.isascii() and partition.isdigit()):
+    match = _TOPIC_PARTITION.fullmatch(text)
+    if match is None or (":" in text and match["separator"] != ":") or int(match["partition"]) > GREATEST_INT32:
         raise TieredctlError("usage", f"{text!r} is not TOPIC:PARTITION.", hint="For example orders:3.")
-    return topic, int(partition)
+    return match["topic"], int(match["partition"])

@@ -51,6 +51,8 @@ def main(arguments: list[str] | None = None) -> None:
         code = _say_version() if words == ["--version"] else run(words)
     except KeyboardInterrupt:
         code = _interrupted()
+    except ImportError as error:
+        code = _fail(_missing(error))
     sys.exit(code)
 
 
@@ -82,6 +84,8 @@ def run(words: list[str]) -> int:
         return _fail_to_write(error)
     except MemoryError:
         return _fail(TieredctlError("unreadable", "There is not enough memory for this.", hint=""))
+    except ImportError as error:
+        return _fail(_missing(error))
     except Exception as fault:  # noqa: BLE001 - the last resort: it is said, and is a failure
         return _fail(_fault(fault))
 
@@ -235,6 +239,12 @@ def _named(error: OSError) -> TieredctlError:
     if error.errno in (ENOSPC, EDQUOT):
         return TieredctlError("unwritable", what)
     return TieredctlError("unreadable", what, hint="")
+
+
+def _missing(error: ImportError) -> TieredctlError:
+    """A package that an installation of tieredctl has, and this one lacks."""
+    hint = f"Install {PROGRAM} anew: pip install --force-reinstall {PROGRAM}"
+    return TieredctlError("missing-extra", f"This needs a package that cannot be loaded: {error.msg}", hint=hint)
 
 
 def _fault(fault: Exception) -> TieredctlError:

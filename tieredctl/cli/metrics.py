@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections import Counter
@@ -10,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ExitCode
 from tieredctl.model.findings import Finding
+from tieredctl.ops.replaced_file import replaced_file
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -39,10 +39,5 @@ def metrics_text(kind: str, summary: Mapping[str, Any], findings: Iterable[Findi
 
 def write_metrics(path: Path, text: str) -> None:
     """Replaces the file in one step: a collector never sees half of it. Raises TieredctlError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise TieredctlError("unwritable", f"{path} cannot be written: {error.strerror}.") from None
+    with replaced_file(path) as file:
+        file.write(text.encode())

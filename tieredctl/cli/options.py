@@ -7,20 +7,31 @@ from typing import Annotated
 
 import typer
 
+from tieredctl.cli.arguments import GREATEST_INT32, bootstrap_servers, given_path, kafka_id
 from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.progress import ProgressMode
 
 LogDirs = Annotated[
     list[Path] | None,
     typer.Option(
-        "--log-dir", metavar="DIR", help="Read metadata from a broker's log directory; repeat it for several."
+        "--log-dir",
+        metavar="DIR",
+        parser=given_path,
+        help="Read metadata from a broker's log directory; repeat it for several.",
     ),
 ]
-BootstrapServer = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Read metadata from a live cluster.")]
-CommandConfig = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Client properties, as Kafka's own tools take them.")
+BootstrapServer = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", parser=bootstrap_servers, help="Read metadata from a live cluster."),
 ]
-Export = Annotated[Path | None, typer.Option(metavar="FILE", help="Read metadata from what `metadata export` wrote.")]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", parser=given_path, help="Client properties, as Kafka's own tools take them."),
+]
+Export = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", parser=given_path, help="Read metadata from what `metadata export` wrote."),
+]
 AsOfPoint = Annotated[
     str | None,
     typer.Option(
@@ -43,11 +54,14 @@ LayoutOptions = Annotated[
     typer.Option("--layout-option", metavar="NAME=VALUE", help="A setting of the layout; repeat it for several."),
 ]
 Topic = Annotated[str | None, typer.Option(metavar="TOPIC", help="Only this topic.")]
-TopicId = Annotated[str | None, typer.Option(metavar="TOPIC-ID", help="Only the topic with this id.")]
-Partition = Annotated[int | None, typer.Option(metavar="NUMBER", help="Only this partition.", min=0)]
-SegmentId = Annotated[str | None, typer.Option(metavar="SEGMENT-ID", help="Only this segment.")]
+TopicId = Annotated[str | None, typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Only the topic with this id.")]
+Partition = Annotated[
+    int | None, typer.Option(metavar="NUMBER", help="Only this partition.", min=0, max=GREATEST_INT32)
+]
+SegmentId = Annotated[str | None, typer.Option(metavar="SEGMENT-ID", parser=kafka_id, help="Only this segment.")]
 MetadataPartition = Annotated[
-    int | None, typer.Option(metavar="NUMBER", help="Only this partition of __remote_log_metadata.", min=0)
+    int | None,
+    typer.Option(metavar="NUMBER", help="Only this partition of __remote_log_metadata.", min=0, max=GREATEST_INT32),
 ]
 Output = Annotated[
     OutputFormat,
@@ -57,7 +71,8 @@ Output = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
 MetricsFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write Prometheus text here, for a node exporter.")
+    Path | None,
+    typer.Option(metavar="FILE", parser=given_path, help="Write Prometheus text here, for a node exporter."),
 ]
 Now = Annotated[str | None, typer.Option(metavar="TIME", help="Take ages against this time instead of the clock.")]
 Engine = Annotated[str, typer.Option(metavar="local|spark", help="Where bulk work runs.")]

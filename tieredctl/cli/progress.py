@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tieredctl.cli.outcome import say
+
 if TYPE_CHECKING:
     from tieredctl.ops.verification.report import SegmentReport
 
@@ -49,7 +51,7 @@ def _lines() -> Told:
         read += report.bytes_read
         if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
             last = time.monotonic()
-            print(f"{done} of {total} segments, {read / 1e6:.0f} MB read", file=sys.stderr, flush=True)
+            say(f"{done} of {total} segments, {read / 1e6:.0f} MB read")
 
     return tell
 

@@ -30,6 +30,8 @@ def open_source(
     named = [bool(log_dir), bootstrap_server is not None, export is not None]
     if sum(named) > 1:
         raise TieredctlError("usage", "--log-dir, --bootstrap-server and --export exclude each other.")
+    if command_config is not None and bootstrap_server is None:
+        raise TieredctlError("usage", "--command-config is for --bootstrap-server.")
     if log_dir:
         from tieredctl.kafka.log_directory import LogDirectories
 
@@ -54,11 +56,12 @@ def open_stream(
     metadata_partition: int | None = None,
 ) -> EventStream:
     """The events of the source that was named, up to the point that was named."""
+    point = as_of(as_of_point)
     source = open_source(log_dir, bootstrap_server, command_config, export)
     if metadata_partition is not None and metadata_partition not in source.metadata_partitions():
         known = ", ".join(map(str, source.metadata_partitions()))
         raise TieredctlError("usage", f"There is no metadata partition {metadata_partition} here; there are {known}.")
-    return EventStream(source, metadata_partition=metadata_partition, as_of=as_of(as_of_point))
+    return EventStream(source, metadata_partition=metadata_partition, as_of=point)
 
 
 def open_remote(

@@ -25,6 +25,9 @@ LONGEST_WAIT_SECONDS = 0.25
 """A wait inside librdkafka hides Ctrl-C from Python, so none should be longer."""
 
 _COMPLAINTS_WAIT_SECONDS = 0.05
+# Four bytes of something else, taken for a length; librdkafka's advice is to allow such lengths.
+_OTHER_PROTOCOL = "Invalid response size"
+_OTHER_PROTOCOL_HINT = "Check the port, and security.protocol in --command-config."
 _UNKNOWN_PROPERTY = re.compile(r'No such configuration property: "([^"]+)"')
 _DEFAULTS = {"group.id": "tieredctl", "client.id": "tieredctl", "log_level": "0"}
 # What a read without traces needs, whatever the file of properties says.
@@ -63,6 +66,9 @@ class BrokerClient:
         """Those of the file that mean nothing to librdkafka."""
         self._properties = _DEFAULTS | read_client_properties(command_config) | _DEMANDED
         self._properties["bootstrap.servers"] = bootstrap_server
+        if not self._properties["group.id"]:
+            # librdkafka's Python client ends the process where this is empty.
+            self._properties["group.id"] = _DEFAULTS["group.id"]
         self._complaint: str | None = None
         self._refusal: str | None = None
         self.consumer = self._made()
@@ -102,9 +108,15 @@ class BrokerClient:
 
     def unreachable(self, reason: str) -> TieredctlError:
         """The error after a silence; `reason` is told where librdkafka gave no better one."""
-        said = self._public(self._complaint or reason)
         waited = f"did not answer within the request timeout of {self.request_timeout_seconds:g} s"
-        return TieredctlError("broker-unreachable", f"{self.bootstrap_server} {waited}: {said}")
+        reason = self._complaint or reason
+        if _OTHER_PROTOCOL in reason:
+            reason, hint = "what listens there does not speak Kafka's protocol", _OTHER_PROTOCOL_HINT
+        else:
+            hint = None
+        return TieredctlError(
+            "broker-unreachable", f"{self.bootstrap_server} {waited}: {self._public(reason)}", hint=hint
+        )
 
     def _made(self) -> Consumer:
         """The consumer, without those properties that librdkafka does not know."""

@@ -15,6 +15,7 @@ from tieredctl.formats.java_properties import read_properties
 
 Properties = dict[str, str]
 
+_LARGEST_FILE = 1 << 22
 _SECRET_NAME = re.compile(r"password|secret|jaas|token|ssl\.key\.pem|ssl\.keystore\.key")
 _HIDDEN = "(hidden)"
 
@@ -39,13 +40,17 @@ def read_client_properties(file: Path | None) -> Properties:
     if file is None:
         return {}
     try:
-        properties = read_properties(file.read_bytes())
+        with file.open("rb") as opened:
+            data = opened.read(_LARGEST_FILE + 1)
+        if len(data) > _LARGEST_FILE:
+            raise _refused(f"{file} is far too large for a properties file")
+        properties = read_properties(data)
     except FileNotFoundError:
         raise TieredctlError("path-missing", f"There is no {file}.") from None
     except PermissionError:
         raise TieredctlError("path-forbidden", f"{file} may not be read.") from None
     except OSError as error:
-        raise TieredctlError("unreadable", f"{file} cannot be read: {error.strerror}.") from None
+        raise _refused(f"{file} cannot be read: {error.strerror}") from None
     except DecodeError as error:
         raise _refused(f"{file} is no properties file: {error.message}") from None
     for translate in _TRANSLATIONS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tieredctl.errors import DecodeError
+from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint, read_offset_checkpoint
 from tieredctl.formats.file_names import (
     LEADER_EPOCH_CHECKPOINT,
@@ -23,8 +23,8 @@ LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 def read_local_logs(log_dirs: Iterable[Path]) -> dict[TopicIdPartition, LocalLog]:
     """The partitions of log directories, by id. Of several replicas the one that reaches furthest back is taken.
 
-    A folder that lacks a readable partition.metadata, leader-epoch-checkpoint or segment is left out: it proves
-    nothing.
+    A folder that lacks a sound partition.metadata, leader-epoch-checkpoint or segment is left out: it proves nothing.
+    Raises TieredctlError for what is there and may not be read.
     """
     logs: dict[TopicIdPartition, LocalLog] = {}
     for log_dir in log_dirs:
@@ -41,27 +41,47 @@ def read_log_start_offsets(log_dir: Path) -> dict[tuple[str, int], int]:
     """What the broker's checkpoint says, by topic and partition; nothing where there is no usable one."""
     try:
         entries = read_offset_checkpoint((log_dir / LOG_START_OFFSET_CHECKPOINT).read_bytes())
+    except PermissionError as error:
+        raise _forbidden(error) from None
     except (OSError, DecodeError):
         return {}
     return {(entry.topic, entry.partition): entry.offset for entry in entries}
 
 
 def _partition_folders(log_dir: Path) -> Iterator[tuple[TopicIdPartition, Path]]:
-    for folder in sorted(log_dir.iterdir()):
+    for folder in _entries(log_dir):
         name = parse_partition_folder_name(folder.name)
         if name is None or name.fate is not None:
             continue
         try:
             metadata = read_partition_metadata((folder / PARTITION_METADATA_FILE).read_bytes())
+        except PermissionError as error:
+            raise _forbidden(error) from None
         except (OSError, DecodeError):
             continue
         yield TopicIdPartition(metadata.topic_id, name.topic, name.partition), folder
+
+
+def _entries(log_dir: Path) -> list[Path]:
+    """What is in a log directory; nothing where it is none, which reading the metadata says better."""
+    try:
+        return sorted(log_dir.iterdir())
+    except PermissionError as error:
+        raise _forbidden(error) from None
+    except OSError:
+        return []
+
+
+def _forbidden(error: PermissionError) -> TieredctlError:
+    return TieredctlError("path-forbidden", f"{error.filename} may not be read.")
 
 
 def _local_log(folder: Path, log_start_offset: int | None) -> LocalLog | None:
     try:
         entries = read_leader_epoch_checkpoint((folder / LEADER_EPOCH_CHECKPOINT).read_bytes())
         names = [parse_segment_file_name(file.name) for file in folder.iterdir()]
+    except PermissionError as error:
+        raise _forbidden(error) from None
     except (OSError, DecodeError):
         return None
     starts = [name.offset for name in names if name and name.part is SegmentPart.LOG and name.transition is None]

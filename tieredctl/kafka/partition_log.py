@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from errno import EINVAL
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ class PartitionLog:
         self._passed_over: list[Path] = []
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if match := _SEGMENT_FILE.match(entry.name):
+                if not entry.is_file():
+                    raise OSError(EINVAL, f"{entry.name} is not a regular file")
                 self._files.append((int(match[1]), Path(entry.path), entry.stat().st_size))
             elif _PASSING_FILE.match(entry.name):
                 self._passed_over.append(Path(entry.path))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.ops.batch_file_documents import BATCH_FILES
@@ -21,6 +22,8 @@ _HEAD_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 22
 LARGEST_SMALL_FILE = 1 << 28
 """Kinds other than logs and KRaft snapshots are read whole; Kafka's are far below this."""
+LARGEST_BATCH_FILE = (1 << 31) - 1
+"""Kafka's positions in a log are 32 bits wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
     A log's damaged batches are entries with `isValid` false, as long as the file holds any batch.
     """
     with _reading(path):
-        size = path.stat().st_size
+        size = _size(path)
         head = next(_chunks(path, min(size, _HEAD_BYTES)), b"")
     kind = kind or identify(path.name, head)
     if kind is None:
@@ -60,6 +63,7 @@ def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
         )
     with _naming(path, kind):
         if kind in BATCH_FILES:
+            _demand_size(path, size, LARGEST_BATCH_FILE)
             fields, entries = BATCH_FILES[kind](path.name, lambda: _chunks(path, size), size)
         else:
             fields, entries = small_file(kind, path.name, _whole(path, size))
@@ -68,9 +72,22 @@ def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
     return InspectedFile(path, kind, {**fields, "sizeInBytes": size}, chain(begun, _named(path, kind, entries)))
 
 
+def _size(path: Path) -> int:
+    """The size of a regular file: to read from a pipe could last for ever, and a device has no size."""
+    status = path.stat()
+    if not S_ISREG(status.st_mode) and not S_ISDIR(status.st_mode):
+        raise TieredctlError("usage", f"{path} is not a regular file", hint="Copy what it gives into a file first.")
+    return status.st_size
+
+
+def _demand_size(path: Path, size: int, largest: int) -> None:
+    if size > largest:
+        hint = "Say with --kind what it is, if it is of another kind."
+        raise TieredctlError("unreadable", f"{path} has {size} bytes, far more than a file of its kind", hint=hint)
+
+
 def _whole(path: Path, size: int) -> bytes:
-    if size > LARGEST_SMALL_FILE:
-        raise TieredctlError("unreadable", f"{path} has {size} bytes, far more than a file of its kind")
+    _demand_size(path, size, LARGEST_SMALL_FILE)
     return b"".join(_chunks(path, size))
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tieredctl.errors import TieredctlError
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot, RemoteLogSegmentState
-from tieredctl.model.findings import Finding
+from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document, event_document, partition_document, segment_document
 from tieredctl.ops.event_stream import EventStream
@@ -28,6 +29,15 @@ def replayed(
     store.replay(record for record in stream.records() if _selected(record, selection))
     stream.findings += store.findings
     return store
+
+
+def demand_known(stream: EventStream, store: RemotePartitionMetadataStore, selection: Selection) -> None:
+    """Raises TieredctlError where whole metadata has no event of what was selected: a typing error must not look like
+    a clean result."""
+    partitions = replace(selection, segment_id=None)
+    known = store.caches or store.partition_deletes or exit_code_of(stream.findings)
+    if partitions != Selection() and not known:
+        raise TieredctlError("unknown-topic", f"The metadata has no event of {partitions}.")
 
 
 def segments(

@@ -18,6 +18,16 @@ class Selection:
     partition: int | None = None
     segment_id: str | None = None
 
+    def __str__(self) -> str:
+        """`topic orders, partition 3`."""
+        named = {
+            "topic": self.topic,
+            "topic id": self.topic_id,
+            "partition": self.partition,
+            "segment": self.segment_id,
+        }
+        return ", ".join(f"{name} {value}" for name, value in named.items() if value is not None)
+
     def has(self, partition: TopicIdPartition) -> bool:
         return (
             self.topic in (None, partition.topic)

@@ -29,6 +29,9 @@ def _open_folder(folder: str, options: Mapping[str, str]) -> ObjectStore:
     _demand_no_options("file", options)
     if not folder:
         raise TieredctlError("no-store", "'file:' names no folder.")
+    if folder.startswith("//") and not folder.startswith("///"):
+        message = f"'file:{folder}' names a host: a folder of another host must be mounted here."
+        raise TieredctlError("no-store", message, hint="Write it as file:DIR.")
     return FileStore(os.path.abspath(folder))
 
 

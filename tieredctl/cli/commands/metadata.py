@@ -11,7 +11,16 @@ from typing import Annotated, Any
 
 import typer
 
-from tieredctl.cli.arguments import duration_ms, now_ms, topic_partition
+from tieredctl.cli.arguments import (
+    GREATEST_INT32,
+    GREATEST_INT64,
+    duration_ms,
+    given_path,
+    kafka_id,
+    now_ms,
+    topic_partition,
+)
+from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.metadata_tables import (
     EPOCH_COLUMNS,
     EVENT_COLUMNS,
@@ -37,7 +46,7 @@ from tieredctl.cli.options import (
     Topic,
     TopicId,
 )
-from tieredctl.cli.outcome import finding_documents, finish, say_findings
+from tieredctl.cli.outcome import finding_documents, finish, say, say_findings
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
 from tieredctl.cli.wiring import open_stream
 from tieredctl.errors import ExitCode, TieredctlError
@@ -101,9 +110,11 @@ def format_events(
     style: Annotated[
         Style, typer.Option(help="kafka: as RemoteLogMetadataFormatter; kip405: as the KIP.")
     ] = Style.KAFKA,
-    kafka_version: Annotated[str, typer.Option(help="Print as this release does: 3.5, 3.9, 4.0 or later.")] = "4.0",
+    kafka_version: Annotated[
+        str, typer.Option(metavar="VERSION", help="Print as this release does: 3.5, 3.9, 4.0 or later.")
+    ] = "4.0",
     formatter_property: Annotated[
-        list[str] | None, typer.Option("--property", help="NAME=VALUE for the kip405 style.")
+        list[str] | None, typer.Option("--property", metavar="NAME=VALUE", help="What the kip405 style prints.")
     ] = None,
     output: Annotated[
         OutputFormat | None, typer.Option("--output", "-o", help="Events as data instead of text.")
@@ -111,6 +122,8 @@ def format_events(
     quiet: Quiet = False,
 ) -> ExitCode:
     """Every event, one a line: by metadata partition, then offset."""
+    if formatter_property and style is not Style.KIP405:
+        raise TieredctlError("usage", "--property is for --style kip405.")
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of, metadata_partition)
     if output is not None:
         documents = map(event_document, stream.records())
@@ -146,7 +159,7 @@ def segments(
     topic_id: TopicId = None,
     partition: Partition = None,
     segment_id: SegmentId = None,
-    state: Annotated[str | None, typer.Option(help="Only segments in this state.")] = None,
+    state: Annotated[str | None, typer.Option(metavar="STATE", help="Only segments in this state.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Those deleted too.")] = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
@@ -159,6 +172,8 @@ def segments(
     store = metadata_state.replayed(stream, selection, keep_deleted=everything)
     items = list(metadata_state.segments(store, selection, wanted))
     size = sum(item["segmentSizeInBytes"] for item in items)
+    if not items and output in _TABLES and not quiet:
+        say("No segments.")
     listing = _listing("RemoteLogSegments", stream, items, SEGMENT_COLUMNS, segments=len(items), bytes=size)
     return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
 
@@ -173,9 +188,11 @@ def _state(text: str | None) -> RemoteLogSegmentState | None:
         raise TieredctlError("usage", f"{text!r} is no state.", hint=f"States are {known}.") from None
 
 
-@_commands.command("history")
+@_commands.command("history", cls=CommandOfIds)
 def history(
-    segment_id: Annotated[str, typer.Argument(help="The segment's id, 22 characters.")],
+    segment_id: Annotated[
+        str, typer.Argument(metavar="SEGMENT-ID", parser=kafka_id, help="The segment's id, 22 characters.")
+    ],
     log_dir: LogDirs = None,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
@@ -194,8 +211,11 @@ def history(
 @_commands.command("lookup")
 def lookup(
     where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION")],
-    epoch: Annotated[int, typer.Option(help="The leader epoch that the reader believes in.", min=0)],
-    offset: Annotated[int, typer.Option(help="The offset to be fetched.", min=0)],
+    epoch: Annotated[
+        int,
+        typer.Option(metavar="EPOCH", help="The leader epoch that the reader believes in.", min=0, max=GREATEST_INT32),
+    ],
+    offset: Annotated[int, typer.Option(metavar="OFFSET", help="The offset to be fetched.", min=0, max=GREATEST_INT64)],
     log_dir: LogDirs = None,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
@@ -215,7 +235,7 @@ def lookup(
     listing = _listing("SegmentLookup", stream, items, SEGMENT_COLUMNS, reason=answer.reason)
     findings = [finding for finding in stream.findings if finding.kind.incomplete]
     if answer.reason and output in _TABLES and not quiet:
-        print(f"No segment serves it: {answer.reason}.", file=sys.stderr)
+        say(f"No segment serves it: {answer.reason}.")
     return finish(
         listing, output, findings, quiet=quiet, otherwise=ExitCode.CLEAN if answer.segment else ExitCode.FINDINGS
     )
@@ -233,7 +253,10 @@ def epochs(
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Leader-epoch lineage of a partition: what each epoch holds remotely, gaps and overlaps."""
+    """What each leader epoch of a partition holds remotely.
+
+    Its lineage, with gaps and overlaps.
+    """
     topic, number = topic_partition(where)
     selection = Selection(topic, topic_id, number)
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
@@ -254,17 +277,20 @@ def stuck(
     topic: Topic = None,
     topic_id: TopicId = None,
     partition: Partition = None,
-    older_than: Annotated[str, typer.Option(help="Younger ones may still be under way: 90s, 15m, 1h, 7d.")] = "1h",
+    older_than: Annotated[
+        str, typer.Option(metavar="DURATION", help="Younger ones may still be under way: 90s, 15m, 1h, 7d.")
+    ] = "1h",
     now: Now = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
-    """Copies and deletions that began and never ended (exit 3 when there are any)."""
+    """Copies and deletions that never ended (exit 3 if any)."""
     selection = Selection(topic, topic_id, partition)
     age_ms, moment = duration_ms(older_than), now_ms(now)
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
     store = metadata_state.replayed(stream, selection)
+    metadata_state.demand_known(stream, store, selection)
     found = metadata_state.stuck(store, selection, moment, age_ms)
     items = finding_documents(found)
     listing = _listing("StuckSegments", stream, items, STUCK_COLUMNS, stuck=len(found))
@@ -273,22 +299,22 @@ def stuck(
     return finish(listing, output, said, quiet=quiet, metrics_file=metrics_file, otherwise=otherwise)
 
 
-@_commands.command("partition-of")
+@_commands.command("partition-of", cls=CommandOfIds)
 def partition_of(
-    topic_id: Annotated[str, typer.Argument(metavar="TOPIC-ID")],
-    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0)],
+    topic_id: Annotated[str, typer.Argument(metavar="TOPIC-ID", parser=kafka_id)],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, max=GREATEST_INT32)],
     metadata_partitions: Annotated[
-        int, typer.Option(help="remote.log.metadata.topic.num.partitions of the cluster.", min=1)
+        int,
+        typer.Option(
+            metavar="NUMBER", help="remote.log.metadata.topic.num.partitions of the cluster.", min=1, max=GREATEST_INT32
+        ),
     ] = 50,
     output: Output = OutputFormat.TABLE,
 ) -> ExitCode:
     """The metadata partition that holds a user partition's events."""
     from tieredctl.rlmm.partitioner import metadata_partition
 
-    try:
-        number = metadata_partition(topic_id, partition, metadata_partitions)
-    except ValueError:
-        raise TieredctlError("usage", f"{topic_id!r} is not a topic id.", hint="An id has 22 characters.") from None
+    number = metadata_partition(topic_id, partition, metadata_partitions)
     if output is OutputFormat.TABLE:
         print(number)
         return ExitCode.CLEAN
@@ -309,20 +335,25 @@ def stats(
     quiet: Quiet = False,
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
-    """What each metadata partition costs: events, bytes, how many are dead, how long a broker replays them."""
+    """What each metadata partition costs.
+
+    Events, bytes, how many of them are dead, how long a broker replays them.
+    """
     from tieredctl.ops.metadata_stats import statistics
 
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
     found = statistics(stream)
     if output in _TABLES and not quiet:
-        print(_STATISTICS_SENTENCE.format_map(found.total), file=sys.stderr)
+        say(_STATISTICS_SENTENCE.format_map(found.total))
     listing = _listing("MetadataStatistics", stream, found.partitions, STATISTICS_COLUMNS, **found.total)
     return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
 
 
 @_commands.command("export")
 def export_to_file(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write: *.parquet or *.jsonl.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", parser=given_path, help="What to write: *.parquet or *.jsonl.")
+    ],
     log_dir: LogDirs = None,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
@@ -332,7 +363,10 @@ def export_to_file(
     quiet: Quiet = False,
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
-    """Write all records to one file, which --export reads back, and query engines read as a table."""
+    """Write all records to one file, for --export.
+
+    Query engines read it as a table.
+    """
     from tieredctl.ops.metadata_export import export_metadata
 
     stream = open_stream(log_dir, bootstrap_server, command_config, export, None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import typer
 
 from tieredctl.cli.options import (
@@ -19,7 +17,7 @@ from tieredctl.cli.options import (
     Topic,
     TopicId,
 )
-from tieredctl.cli.outcome import finish
+from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.wiring import AUTO, open_remote
 from tieredctl.errors import ExitCode
@@ -103,7 +101,7 @@ def _finish(
 ) -> ExitCode:
     code = finish(listing, output, [], quiet=quiet, metrics_file=metrics_file)
     if output in (OutputFormat.TABLE, OutputFormat.WIDE) and not quiet:
-        print(_total(inventory), file=sys.stderr)
+        say(_total(inventory))
     return code
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tieredctl.cli.arguments import given_path
 from tieredctl.cli.file_description import describe
 from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
 from tieredctl.cli.options import (
@@ -26,7 +27,7 @@ from tieredctl.cli.options import (
     Store,
     StoreOptions,
 )
-from tieredctl.cli.outcome import finding_documents, finish, say_error
+from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_error
 from tieredctl.cli.output import Item, Listing, OutputFormat, render
 from tieredctl.cli.wiring import AUTO, open_remote, open_stream
 from tieredctl.errors import DecodeError, ExitCode, TieredctlError, worst
@@ -48,7 +49,10 @@ _FILE_FIELDS = ("path", "fileKind", "fields", "entries")
 
 @_commands.command("inspect")
 def inspect_files(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files of a broker or of a remote-log store.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH", parser=given_path, help="Files of a broker or of a remote-log store."),
+    ],
     kind: Annotated[
         FileKind | None, typer.Option(help="What the files are, where their names and contents do not tell.")
     ] = None,
@@ -58,13 +62,11 @@ def inspect_files(
     """What a file holds: index, log, snapshot, checkpoint, properties."""
     del quiet  # what is said here beside the answer are errors
     inspection = _Inspection(paths, kind)
-    if output in _TABLES:
-        inspection.describe(wide=output is OutputFormat.WIDE)
-    else:
-        source = {"kind": "files", "paths": [str(path) for path in paths]}
-        items = inspection.documents()
-        render(Listing("InspectedFiles", source, items, (), inspection.summary, _FILE_FIELDS), output, sys.stdout)
-    sys.stdout.flush()
+    try:
+        inspection.show(output)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard(sys.stdout)
     for error in inspection.errors.values():
         say_error(error)
     return worst(*(error.exit_code for error in inspection.errors.values()))
@@ -78,8 +80,16 @@ class _Inspection:
         self._kind = kind
         self.errors: dict[Path, TieredctlError] = {}
 
-    def documents(self) -> Iterator[Item]:
-        """Each file that can be read, as an item."""
+    def show(self, output: OutputFormat) -> None:
+        """Writes each file that can be read, and remembers why the others can't."""
+        if output in _TABLES:
+            self._describe(wide=output is OutputFormat.WIDE)
+        else:
+            source = {"kind": "files", "paths": [str(path) for path in self._paths]}
+            listing = Listing("InspectedFiles", source, self._documents(), (), self._summary, _FILE_FIELDS)
+            render(listing, output, sys.stdout)
+
+    def _documents(self) -> Iterator[Item]:
         for path in self._paths:
             try:
                 document = self._open(path).document()
@@ -88,8 +98,7 @@ class _Inspection:
             else:
                 yield document
 
-    def describe(self, *, wide: bool) -> None:
-        """Writes each file as text."""
+    def _describe(self, *, wide: bool) -> None:
         for number, path in enumerate(self._paths):
             try:
                 file = self._open(path)
@@ -98,7 +107,7 @@ class _Inspection:
             except TieredctlError as error:
                 self.errors[path] = error
 
-    def summary(self) -> dict[str, Any]:
+    def _summary(self) -> dict[str, Any]:
         """Of what was read so far."""
         errors = [
             {"path": str(path), "code": error.kind.code, "message": error.message}
@@ -120,7 +129,9 @@ class _Inspection:
 
 @_commands.command("check")
 def check(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="Brokers' log directories.")],
+    directories: Annotated[
+        list[Path], typer.Argument(metavar="DIR", parser=given_path, help="Brokers' log directories.")
+    ],
     log_dir: LogDirs = None,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
@@ -153,7 +164,7 @@ def check(
     items = finding_documents(result.findings)
     listing = Listing("StoreCheck", source, items, FINDING_COLUMNS, result.summary(), FINDING_FIELDS)
     if output in _TABLES and not quiet:
-        print(_headline(result), file=sys.stderr)
+        say(_headline(result))
     return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import Annotated
 
@@ -32,7 +31,7 @@ from tieredctl.cli.options import (
     Topic,
     TopicId,
 )
-from tieredctl.cli.outcome import finding_documents, finish
+from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.progress import ProgressMode, segment_progress
 from tieredctl.cli.wiring import open_remote, open_stream
@@ -64,13 +63,15 @@ def verify(
     topic_id: TopicId = None,
     partition: Partition = None,
     segment_id: SegmentId = None,
-    subset: Annotated[str | None, typer.Option(help="A share of the segments: 3/30 or 5%.")] = None,
+    subset: Annotated[str | None, typer.Option(metavar="N/M|P%", help="A share of the segments: 3/30 or 5%.")] = None,
     layout: LayoutName = "auto",
     store_option: StoreOptions = None,
     layout_option: LayoutOptions = None,
-    older_than: Annotated[str, typer.Option(help="Copies and deletions under way for longer are stuck.")] = "1h",
+    older_than: Annotated[
+        str, typer.Option(metavar="DURATION", help="Copies and deletions under way for longer are stuck.")
+    ] = "1h",
     index_interval: Annotated[
-        int, typer.Option(help="index.interval.bytes of the topics.", min=0)
+        int, typer.Option(metavar="BYTES", help="index.interval.bytes of the topics.", min=0)
     ] = DEFAULT_INDEX_INTERVAL_BYTES,
     now: Now = None,
     engine: Engine = LOCAL,
@@ -85,7 +86,7 @@ def verify(
         level=level,
         clock=Clock(now_ms(now), duration_ms(older_than)),
         selection=Selection(topic, topic_id, partition, segment_id),
-        subset=Subset.parse(subset) if subset else Subset(),
+        subset=Subset() if subset is None else Subset.parse(subset),
         index_interval_bytes=index_interval,
     )
     opened, chosen = open_remote(store, store_option, layout, layout_option)
@@ -103,7 +104,7 @@ def verify(
     items = finding_documents(result.findings)
     listing = Listing("Verification", source, items, FINDING_COLUMNS, result.summary, FINDING_FIELDS)
     if output in (OutputFormat.TABLE, OutputFormat.WIDE) and not quiet:
-        print(_headline(result), file=sys.stderr)
+        say(_headline(result))
     return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)
 
 
