@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR
 from stat import S_ISREG
+from typing import ClassVar
 
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.protocol import STREAM_CHUNK_BYTES, StoredObject
@@ -23,6 +24,9 @@ class FileStore:
     folder around it is not followed again. Bytes of a name that are not UTF-8 appear in the key as lone surrogates
     (PEP 383).
     """
+
+    # More would wait for the interpreter, not for the disk, which the kernel reads ahead.
+    parallel_reads: ClassVar[int] = 1
 
     root: str
 

@@ -12,6 +12,7 @@ class MemoryStore:
     """An `ObjectStore` that starts empty. Pickling copies what it holds."""
 
     url = "memory:"
+    parallel_reads = 1
 
     def __init__(self) -> None:
         self._objects: dict[str, tuple[bytes, int]] = {}

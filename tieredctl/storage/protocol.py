@@ -31,6 +31,11 @@ class ObjectStore(Protocol):
     """
 
     @property
+    def parallel_reads(self) -> int:
+        """How many reads at once serve one process best: several where a read waits, as it does for a network."""
+        ...
+
+    @property
     def url(self) -> str:
         """What `open_store` takes to open this store again. Holds no secret."""
         ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -33,17 +32,19 @@ class LocalEngine:
     """Threads of this process: reading and checksumming both let go of the interpreter."""
 
     def __init__(self, threads: int | None = None) -> None:
-        self._threads = threads or (os.cpu_count() or 1)
+        """As many threads as the store reads best with, if it is not said how many."""
+        self._threads = threads
 
     def check_segments(
         self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
     ) -> Iterator[SegmentReport]:
+        threads = self._threads or store.parallel_reads
         waiting: deque[Future[SegmentReport]] = deque()
-        with ThreadPoolExecutor(self._threads) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             try:
                 for task in tasks:
                     waiting.append(pool.submit(check_segment, task, store, layout))
-                    if len(waiting) > 2 * self._threads:
+                    if len(waiting) > 2 * threads:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()

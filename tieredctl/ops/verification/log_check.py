@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
+from tieredctl.formats.batch_columns import AsColumns, HeaderColumns, joined_headers
 from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
 from tieredctl.formats.record_batches import LOG_OVERHEAD
 from tieredctl.formats.windows import Ints
@@ -19,6 +19,7 @@ from tieredctl.ops.verification.unindexed_tail import UnindexedTail
 
 NO_TIMESTAMP = -1
 _EXAMPLES = 8
+_BATCHES_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +79,20 @@ class LogCheck:
         self._epochs = np.array([epoch for epoch, _ in metadata.segment_leader_epochs], np.int64)
         self._epoch_starts = np.array([offset for _, offset in metadata.segment_leader_epochs], np.int64)
         self._damages: list[tuple[Damage, int]] = []
+        self._positions: list[Ints] = []
+        self._headers: list[HeaderColumns] = []
+        self._gathered = 0
 
     def run(self, chunks: Iterable[bytes], size: int) -> LogFacts:
         """`size` bytes of a log, in pieces."""
         for part in scan_log(chunks, size, AsColumns(), self._metadata.start_offset):
             if isinstance(part, Damage):
+                self._check_gathered()
                 self._damaged(part)
             else:
-                self._sound(part)
+                self._gather(part)
             del part  # before the next is read: its memory can serve again
+        self._check_gathered()
         self._misplaced(self._order.finish())
         self._settle_damages(self._highest_offset)
         self._note_unreadable_markers()
@@ -95,9 +101,24 @@ class LogCheck:
             self._note_hole(self.facts.last_offset + 1, self._highest_offset)
         return self.facts
 
-    def _sound(self, block: LogBlock[HeaderColumns]) -> None:
-        headers, facts = block.headers, self.facts
-        positions = np.asarray(block.positions, np.int64) + block.file_position + self._first_position
+    def _gather(self, block: LogBlock[HeaderColumns]) -> None:
+        """Keeps the headers of sound batches until there are enough to check them together, by few calls of numpy."""
+        self.transactions.feed(block)
+        positions = np.asarray(block.positions, np.int64)
+        self._positions.append(positions + (block.file_position + self._first_position))
+        self._headers.append(block.headers)
+        self._gathered += len(positions)
+        if self._gathered >= _BATCHES_AT_ONCE:
+            self._check_gathered()
+
+    def _check_gathered(self) -> None:
+        if self._gathered:
+            self._check(np.concatenate(self._positions), joined_headers(self._headers))
+            self._positions, self._headers, self._gathered = [], [], 0
+
+    def _check(self, positions: Ints, headers: HeaderColumns) -> None:
+        """Sound batches, one behind the other."""
+        facts = self.facts
         bases = headers["baseOffset"].astype(np.int64)
         lasts = bases + headers["lastOffsetDelta"]
         spans = BatchSpans(positions, bases, lasts, headers["maxTimestamp"].astype(np.int64))
@@ -106,7 +127,6 @@ class LogCheck:
         self._check_epochs(spans, headers["partitionLeaderEpoch"].astype(np.int64))
         self._check_timestamps(spans)
         self._look_for_hole(spans)
-        self.transactions.feed(block)
         if self._offset_index:
             self._offset_index.feed(spans, int(positions[-1]) + int(headers["batchLength"][-1]) + LOG_OVERHEAD)
         if self._time_index:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-from tieredctl.errors import DecodeError
+from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.layouts.protocol import Part, SegmentReader
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.verification.log_check import LogFacts
@@ -47,7 +47,10 @@ class OpenedSegment:
         return min(self._parts[Part.LOG], self.metadata.segment_size_in_bytes)
 
     def decode(self, part: Part, decode: Callable[[bytes], _Decoded]) -> _Decoded | None:
-        """What a small part holds; None where it is not there, or, with a finding, cannot be decoded."""
+        """What a small part holds; None where it is not there, or, with a finding, cannot be read or decoded.
+
+        Raises TieredctlError where it is the store that does not answer.
+        """
         if part not in self._parts:
             return None
         try:
@@ -57,19 +60,24 @@ class OpenedSegment:
         except DecodeError as error:
             code = _UNDECODABLE.get(part, "index-damaged")
             self.findings.add(code, part, error.reason, position=error.position)
-            return None
+        except TieredctlError as error:
+            if error.kind.code == "store-unreachable":
+                raise
+            self.findings.add("unreadable", part, error.message)
+        return None
 
     def log(self) -> Iterator[bytes]:
         """The log from its first byte, in pieces, as far as it is looked at."""
         left = self.log_size
         for chunk in self._segment.stream(Part.LOG, STREAM_BYTES):
-            piece = chunk[:left] if len(chunk) > left else chunk
+            piece = chunk[:left]
             left -= len(piece)
             self._bytes_read += len(piece)
             if piece:
                 yield piece
             if not left:
                 return
+            del chunk, piece  # before the next is read: its memory can serve again
 
     def log_range(self, start: int, end: int) -> Iterator[bytes]:
         """The bytes of the log from `start` up to, not including, `end`, in pieces."""
@@ -77,6 +85,11 @@ class OpenedSegment:
             piece = self._segment.read(Part.LOG, position, min(position + STREAM_BYTES, end))
             self._bytes_read += len(piece)
             yield piece
+
+    def forget(self) -> None:
+        """What was counted and found, but for the bytes that were read: it is about to be read again."""
+        self.findings = SegmentFindings(self.metadata, self.findings.keys)
+        self._batches = self._records = 0
 
     def count(self, facts: LogFacts) -> None:
         """What reading the log, or a part of it, gave."""
