@@ -16,7 +16,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,23 +92,26 @@ def _pair(text: str) -> tuple[str, str]:
 def _run(options: argparse.Namespace) -> ExitCode:
     store = open_store(options.store, dict(options.store_option))
     layout = layout_named(options.layout, dict(options.layout_option))
-    source = metadata_source(options.log_dir, options.bootstrap_server, options.command_config, options.export)
+    # Before the metadata: a running broker trims its local log only behind what it has written there.
+    local_logs = read_local_logs(options.log_dir)
     how = VerifyOptions(
         level=options.level,
         clock=Clock(time.time_ns() // 1_000_000, _STUCK_AFTER_MS),
         subset=options.subset,
         index_interval_bytes=options.index_interval,
-        local_logs=read_local_logs(options.log_dir),
+        local_logs=local_logs,
     )
+    named = (options.log_dir, options.bootstrap_server, options.command_config, options.export)
     with spark_session({}) as session, spark_failures():
-        return _verify(source, store, layout, how, OutputFolder(session, options.output))
+        return _verify(partial(metadata_source, *named), store, layout, how, OutputFolder(session, options.output))
 
 
 def _verify(
-    source: MetadataSource, store: ObjectStore, layout: Layout, how: VerifyOptions, output: OutputFolder
+    read: Callable[[], MetadataSource], store: ObjectStore, layout: Layout, how: VerifyOptions, output: OutputFolder
 ) -> ExitCode:
     engine = ResumingEngine(SparkEngine({}), Ledger(output))
-    result = verify(EventStream(source), store, layout, engine, how)
+    source = read()
+    result = verify(EventStream(source), store, layout, engine, how, read_again=lambda: EventStream(read()))
     findings = [finding_row(finding) for finding in result.findings]
     output.write_table("findings", pa.Table.from_pylist(findings, pa.schema(list(FINDING_TYPE))))
     code = exit_code_of(result.findings)
