@@ -73,7 +73,7 @@ class Cluster:
     def verify(self, level: Level = Level.FULL, **options: Any) -> Verification:
         clock = Clock(self.last_event_ms + 2 * HOUR_MS, HOUR_MS)
         chosen = VerifyOptions(level=level, clock=clock, local_logs=self.local_logs, **options)
-        return verify(EventStream(EventsInMemory(self.events)), self.store(), LAYOUT, LocalEngine(), chosen)
+        return verify(EventStream(EventsInMemory(self.events)), self.store(), LAYOUT, LocalEngine(threads=1), chosen)
 
     def findings(self, level: Level = Level.FULL) -> list[Finding]:
         return self.verify(level).findings
@@ -99,6 +99,15 @@ class Cluster:
 
     def has(self, metadata: RemoteLogSegmentMetadata, part: Part) -> bool:
         return key_of(metadata, part) in self.objects
+
+    def only(self, *partitions: TopicIdPartition) -> Cluster:
+        """As if the cluster had no other partitions than these."""
+        prefixes = tuple(map(LAYOUT.partition_prefix, partitions))
+        return Cluster(
+            tuple(event for event in self.events if getattr(event, "topic_id_partition", None) in partitions),
+            {key: data for key, data in self.objects.items() if key.startswith(prefixes)},
+            {partition: log for partition, log in self.local_logs.items() if partition in partitions},
+        )
 
     def with_part(self, metadata: RemoteLogSegmentMetadata, part: Part, data: bytes) -> Cluster:
         return self.with_object(key_of(metadata, part), data)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.captured_segments import large_segment, small_segment
 from tests.faults.cluster import Cluster, captured
 from tests.faults.segment_writer import WrittenSegment
 from tests.faults.segments_made import all_shapes
@@ -36,3 +37,27 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """Segments are read in pieces larger and smaller than themselves."""
     monkeypatch.setattr("tieredctl.ops.verification.opened_segment.STREAM_BYTES", request.param)
     monkeypatch.setattr("tieredctl.ops.verification.headers_check.STREAM_BYTES", request.param)
+
+
+@pytest.fixture(scope="session")
+def small(cluster: Cluster) -> WrittenSegment:
+    """A captured segment of some hundred bytes that has a transaction index."""
+    return small_segment(cluster)
+
+
+@pytest.fixture(scope="session")
+def large(cluster: Cluster) -> WrittenSegment:
+    """A captured segment of about a MiB, the last of its partition, that two leaders wrote."""
+    return large_segment(cluster)
+
+
+@pytest.fixture(scope="session")
+def two_partitions(cluster: Cluster, small: WrittenSegment, large: WrittenSegment) -> Cluster:
+    """Those of the two segments, with all their segments."""
+    return cluster.only(small.metadata.topic_id_partition, large.metadata.topic_id_partition)
+
+
+@pytest.fixture(params=["small", "large"])
+def real_segment(request: pytest.FixtureRequest, small: WrittenSegment, large: WrittenSegment) -> WrittenSegment:
+    """Each of the two."""
+    return small if request.param == "small" else large

@@ -33,6 +33,10 @@ class TimeIndexColumns(NamedTuple):
     timestamps: Ints
     relative_offsets: Ints
 
+    def last(self) -> TimeIndexColumns:
+        """The last entry alone, if there is one."""
+        return TimeIndexColumns(self.timestamps[-1:], self.relative_offsets[-1:])
+
 
 def read_offset_index_columns(data: bytes) -> OffsetIndexColumns:
     """The same entries, and the same DecodeErrors, as `indexes.read_offset_index`."""

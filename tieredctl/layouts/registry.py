@@ -45,11 +45,22 @@ def detect(store: ObjectStore, options: Mapping[str, str] = _NO_OPTIONS) -> str:
     several do, `missing-extra` as `layout_named` does.
     """
     layouts = _layouts_taking(options)
-    keys = [stored.key for stored in islice(store.list(), DETECTION_KEYS)]
+    keys = _first_keys(store)
     fitting = [layout.name for layout in layouts if any(layout.explain(key) for key in keys)]
     if len(fitting) == 1:
         return fitting[0]
     raise TieredctlError("unknown-layout", _why_undecided(store, keys, fitting), hint="Name the layout with --layout.")
+
+
+def _first_keys(store: ObjectStore) -> list[str]:
+    """As many as are needed, or as can be listed."""
+    keys: list[str] = []
+    try:
+        keys.extend(stored.key for stored in islice(store.list(), DETECTION_KEYS))
+    except TieredctlError:
+        if not keys:
+            raise
+    return keys
 
 
 def _layouts_taking(options: Mapping[str, str]) -> list[Layout]:

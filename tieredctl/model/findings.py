@@ -91,6 +91,7 @@ _TABLE = (
         Severity.ERROR,
         "aborted transactions have no entry: read_committed consumers would see their records",
         _HISTORY,
+        altered=True,
     ),
     FindingKind("offset-gap", Severity.CRITICAL, "offsets that no remote segment holds", _EPOCHS),
     FindingKind("offset-overlap", Severity.INFO, "offsets that more than one segment holds", _EPOCHS),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
 from tieredctl.formats.indexes import AbortedTransaction
 from tieredctl.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
 from tieredctl.layouts.protocol import Part
@@ -17,14 +16,14 @@ from tieredctl.ops.verification.index_findings import (
 from tieredctl.ops.verification.log_check import LogCheck, LogFacts
 from tieredctl.ops.verification.log_findings import report_hole, report_log, report_size
 from tieredctl.ops.verification.opened_segment import OpenedSegment
-from tieredctl.ops.verification.small_parts import report_leader_epochs, report_producers
+from tieredctl.ops.verification.small_parts import leader_epoch_entries, report_leader_epochs, report_producers
 from tieredctl.ops.verification.transactions import AbortedTransactions, TransactionIndexCheck
 from tieredctl.ops.verification.unindexed_tail import UnindexedTail
 
 
 def check_everything(segment: OpenedSegment) -> None:
     """Holds every part against the metadata, and the indexes against the log."""
-    leader_epochs = segment.decode(Part.LEADER_EPOCH, read_leader_epoch_checkpoint)
+    leader_epochs = segment.decode(Part.LEADER_EPOCH, leader_epoch_entries)
     if leader_epochs is not None:
         report_leader_epochs(leader_epochs, segment.findings)
     producers = segment.decode(Part.PRODUCER_SNAPSHOT, read_producer_snapshot)

@@ -150,7 +150,9 @@ class TimeIndexCheck:
     It is the batch's last offset; before Kafka 3.8 it could be another, through which look-ups are right too.
     """
 
-    def __init__(self, entries: TimeIndexColumns, base_offset: int) -> None:
+    def __init__(self, entries: TimeIndexColumns, base_offset: int, first_entry: int = 0) -> None:
+        """`first_entry` is the number that the first of these entries has in the index."""
+        self._first_entry = first_entry
         self.timestamps = entries.timestamps
         self.offsets = entries.relative_offsets + base_offset
         self._right = np.zeros(len(self.offsets), np.bool_)
@@ -159,6 +161,11 @@ class TimeIndexCheck:
     @property
     def last_timestamp(self) -> int | None:
         return int(self.timestamps[-1]) if len(self.timestamps) else None
+
+    @property
+    def last_offset(self) -> int | None:
+        """The offset of the last entry."""
+        return int(self.offsets[-1]) if len(self.offsets) else None
 
     def feed(self, batches: BatchSpans) -> None:
         """A block's batches by rising offset."""
@@ -185,4 +192,4 @@ class TimeIndexCheck:
             return None
         row = int(rows[0])
         why = reason.format(self.timestamps[row])
-        return WrongEntries(len(rows), row * TIME_ENTRY_BYTES, int(self.offsets[row]), why)
+        return WrongEntries(len(rows), (self._first_entry + row) * TIME_ENTRY_BYTES, int(self.offsets[row]), why)

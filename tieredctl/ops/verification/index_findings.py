@@ -45,14 +45,14 @@ def report_missing_latest(index: TimeIndexCheck, facts: LogFacts, index_size: in
 
 
 def report_last_time(times: TimeIndexColumns, findings: SegmentFindings) -> None:
-    """The last entry of a time index, of whose log too little was read to look for the batch: it is held against the
-    metadata alone."""
-    metadata = findings.metadata
+    """The last entry of a time index, whose batch was not read: it is held against the metadata alone. A broker takes
+    both from one place."""
     if not len(times.timestamps):
         return
-    timestamp, offset = int(times.timestamps[-1]), metadata.start_offset + int(times.relative_offsets[-1])
-    if offset > metadata.end_offset or timestamp > metadata.max_timestamp_ms:
-        message = f"its last entry, timestamp {timestamp} at offset {offset}, is beyond the segment"
+    timestamp, offset = int(times.timestamps[-1]), findings.metadata.start_offset + int(times.relative_offsets[-1])
+    claimed = findings.metadata.max_timestamp_ms
+    if offset < findings.metadata.start_offset or timestamp != claimed:
+        message = f"its last entry has timestamp {timestamp} at offset {offset}, the metadata says {claimed}"
         position = (len(times.timestamps) - 1) * TIME_ENTRY_BYTES
         findings.add("index-damaged", Part.TIME_INDEX, message, position=position, offsets=(offset, offset))
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tieredctl.errors import TieredctlError
-from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
 from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
@@ -15,7 +14,7 @@ from tieredctl.model.local_log import LeaderEpochs, LocalLog
 from tieredctl.ops.metadata_state import stuck_finding
 from tieredctl.ops.verification.lineage_check import check_lineage
 from tieredctl.ops.verification.report import SegmentFindings
-from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
+from tieredctl.ops.verification.small_parts import leader_epoch_contradiction, leader_epoch_entries
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
@@ -111,7 +110,13 @@ def _check_finished(
     findings = SegmentFindings(metadata, promised | optional)
     for part, key in promised.items():
         if part not in present:
-            found = store.head(key)  # a listing may be older than the object
+            try:
+                found = store.head(key)  # a listing may be older than the object
+            except TieredctlError as error:
+                if error.kind.code == "store-unreachable":
+                    raise
+                findings.add("unreadable", Part.LOG, error.message)
+                break
             if found:
                 present[part] = found
             else:
@@ -145,7 +150,7 @@ def _lineage(finished: Sequence[RemoteLogSegmentMetadata], store: ObjectStore, l
         return ()
     latest = max(finished, key=lambda metadata: (metadata.segment_leader_epochs[-1][0], metadata.end_offset))
     try:
-        entries = read_leader_epoch_checkpoint(layout.open_segment(store, latest).read(Part.LEADER_EPOCH))
+        entries = leader_epoch_entries(layout.open_segment(store, latest).read(Part.LEADER_EPOCH))
     except TieredctlError:
         entries = []
     if leader_epoch_contradiction(entries, latest):  # damaged, or missing, which is a finding of its own

@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from struct import calcsize
 
-from tieredctl.formats.checkpoints import EpochEntry
+from tieredctl.errors import DecodeError
+from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint, read_leader_epoch_checkpoint
 from tieredctl.formats.producer_snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT_HEADER, ProducerEntry
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.verification.report import SegmentFindings
+from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES
 
 _NO_NEXT = 1 << 63
+_SNAPSHOT_HEADER_BYTES, _ENTRY_BYTES = map(
+    calcsize, (PRODUCER_SNAPSHOT_HEADER.fixed_format, PRODUCER_ENTRY.fixed_format)
+)
+_SHORTEST_CHECKPOINT = len(encode_leader_epoch_checkpoint([EpochEntry(0, 0)]))
+
+
+def leader_epoch_entries(data: bytes) -> list[EpochEntry]:
+    """The entries of a checkpoint that was copied with a segment, which has to be as a broker writes it, to the end of
+    its last line: a reader would not notice that the last offset lost its last digits. Raises DecodeError."""
+    entries = read_leader_epoch_checkpoint(data)
+    written = encode_leader_epoch_checkpoint(entries)
+    if entries and data != written:
+        same = next((at for at, (one, other) in enumerate(zip(data, written, strict=False)) if one != other), None)
+        raise DecodeError("checkpoint is not as a broker writes it", len(data) if same is None else same)
+    return entries
+
+
+def sizes_are_possible(size: Callable[[Part], int | None]) -> bool:
+    """Whether a broker writes small parts of so many bytes; `size` is None for one that is not there."""
+    snapshot, checkpoint, aborted = map(size, (Part.PRODUCER_SNAPSHOT, Part.LEADER_EPOCH, Part.TRANSACTION_INDEX))
+    producers = None if snapshot is None else divmod(snapshot - _SNAPSHOT_HEADER_BYTES, _ENTRY_BYTES)
+    return (
+        (producers is None or (producers[0] >= 0 and not producers[1]))
+        and (checkpoint is None or checkpoint >= _SHORTEST_CHECKPOINT)
+        and (aborted is None or (aborted > 0 and not aborted % TRANSACTION_ENTRY_BYTES))
+    )
 
 
 def report_producers(entries: Sequence[ProducerEntry], findings: SegmentFindings) -> None:
@@ -20,7 +48,7 @@ def report_producers(entries: Sequence[ProducerEntry], findings: SegmentFindings
     for number, entry in enumerate(entries):
         if entry.last_offset > findings.metadata.end_offset:
             message = f"producer {entry.producer_id} has offset {entry.last_offset}, which is beyond the segment"
-            position = calcsize(PRODUCER_SNAPSHOT_HEADER.fixed_format) + number * calcsize(PRODUCER_ENTRY.fixed_format)
+            position = _SNAPSHOT_HEADER_BYTES + number * _ENTRY_BYTES
             findings.add("producer-snapshot-damaged", Part.PRODUCER_SNAPSHOT, message, position=position)
             return
 

@@ -26,6 +26,7 @@ from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.storage.protocol import ObjectStore
 
 _HASH_RANGE = 1 << 32
+_NOTICED_TWICE = ("size-mismatch", "unreadable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +193,20 @@ def _listed_partitions(
     store: ObjectStore, layout: Layout, selection: Selection, result: Verification
 ) -> Iterator[tuple[TopicIdPartition, list[OwnedObject]]]:
     """The store's objects by partition, which are beside each other by their keys. What the layout cannot explain
-    becomes a finding."""
+    becomes a finding, as does what ends the listing too early: objects can still be asked for by name."""
+    inventory = Inventory(store, layout, replace(selection, segment_id=None))
 
     def owned() -> Iterator[OwnedObject]:
-        for stored, explained in Inventory(store, layout, replace(selection, segment_id=None)).objects():
-            if explained:
-                yield stored, explained
-            else:
-                result.findings.append(unreferenced(stored, None))
+        try:
+            for stored, explained in inventory.objects():
+                if explained:
+                    yield stored, explained
+                else:
+                    result.findings.append(unreferenced(stored, None))
+        except TieredctlError as error:
+            if error.kind.code == "store-unreachable" or not inventory.total.objects:
+                raise
+            result.findings.append(Finding("unreadable", store.url, error.message, {"file": store.url}))
 
     for partition, objects in groupby(owned(), lambda one: one[1].topic_id_partition):
         yield partition, list(objects)
@@ -248,8 +255,5 @@ def _place(finding: Finding) -> tuple[str, str, int, int, str, str]:
 
 def _without_repetition(findings: list[Finding]) -> list[Finding]:
     """One finding for what both the listing and the reading of a segment noticed: the reading knows more of it."""
-    last: dict[tuple[object, ...], Finding] = {}
-    for finding in findings:
-        if finding.code == "size-mismatch":
-            last[(finding.code, finding.subject)] = finding
-    return [f for f in findings if f.code != "size-mismatch" or last[(f.code, f.subject)] is f]
+    last = {(f.code, f.subject): f for f in findings if f.code in _NOTICED_TWICE}
+    return [f for f in findings if last.get((f.code, f.subject), f) is f]

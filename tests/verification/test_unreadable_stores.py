@@ -1,0 +1,172 @@
+"""Objects that cannot be read, as the command line tells of them: never a traceback, and never a clean result."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.cli.command_line import Outcome
+from tieredctl.cli.main import run
+
+LEVELS = ["listing", "headers", "full"]
+
+
+@pytest.fixture
+def capture(captures: Path, tmp_path: Path) -> Path:
+    """A copy whose remote files may be replaced, but not written to: they are links."""
+    (tmp_path / "data").symlink_to(captures / "kafka-4.3.1" / "data")
+    shutil.copytree(captures / "kafka-4.3.1" / "remote", tmp_path / "remote", copy_function=os.link)
+    return tmp_path
+
+
+@pytest.fixture
+def log(capture: Path) -> Path:
+    """The largest log in the store."""
+    logs = (capture / "remote" / "kafka-tiered-storage").rglob("*.log")
+    return max(logs, key=lambda path: path.stat().st_size)
+
+
+@pytest.fixture
+def forbidding(captures: Path) -> Iterator[Path]:
+    """A copy whose files' permissions may be changed, where every user may look for it."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(shutil.copytree(captures / "kafka-4.3.1", Path(folder) / "cluster"))
+
+
+def largest(capture: Path, suffix: str) -> Path:
+    """The file of that kind in the store that comes last of the largest."""
+    files = (capture / "remote" / "kafka-tiered-storage").rglob(f"*.{suffix}")
+    return max(files, key=lambda path: (path.stat().st_size, path.name))
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root may read whatever it likes; nobody may not."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def verified_by_nobody(capture: Path, capsys: pytest.CaptureFixture[str], *words: str) -> Outcome:
+    assert verified(capture, capsys, *words).exit_code in (0, 5)  # nothing is left that only root may import
+    with as_nobody():
+        return verified(capture, capsys, *words)
+
+
+def verified(capture: Path, capsys: pytest.CaptureFixture[str], *words: str | Path) -> Outcome:
+    store = f"file:{capture / 'remote' / 'kafka-tiered-storage'}"
+    words = ("verify", "--log-dir", capture / "data", "--store", store, "-o", "json", *words)
+    exit_code = run([str(word) for word in words])
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    return Outcome(exit_code, said.out, said.err)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_folder_in_place_of_a_log_is_a_missing_log(
+    capture: Path, log: Path, level: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.unlink()
+    log.mkdir()
+
+    outcome = verified(capture, capsys, "--level", level)
+
+    finding = outcome.finding(exit_code=4)
+    assert (finding["code"], finding["evidence"]["part"]) == ("object-missing", "log")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("target", ["nowhere", "."])
+def test_a_link_that_leads_to_no_file_is_a_missing_log(
+    capture: Path, log: Path, level: str, target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.unlink()
+    log.symlink_to(target)
+
+    outcome = verified(capture, capsys, "--level", level)
+
+    finding = outcome.finding(exit_code=4)
+    assert (finding["code"], finding["evidence"]["part"]) == ("object-missing", "log")
+
+
+def test_a_pipe_in_place_of_a_log_is_a_missing_log(
+    capture: Path, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.unlink()
+    os.mkfifo(log)
+
+    outcome = verified(capture, capsys, "--level", "full")
+
+    assert outcome.finding(exit_code=4)["code"] == "object-missing"
+
+
+@pytest.mark.parametrize(
+    ("level", "part"),
+    [
+        ("headers", "log"),
+        ("headers", "timeindex"),
+        ("full", "log"),
+        ("full", "timeindex"),
+        ("full", "leader_epoch_checkpoint"),
+    ],
+)
+def test_a_file_without_permission_is_unreadable_and_the_rest_is_verified(
+    forbidding: Path, level: str, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = largest(forbidding, part)
+    file.chmod(0)
+
+    outcome = verified_by_nobody(forbidding, capsys, "--level", level)
+
+    finding = outcome.finding(exit_code=5)
+    assert finding["code"] == "unreadable"
+    assert finding["evidence"]["key"].endswith(file.name)
+    summary = outcome.document()["summary"]
+    assert (summary["segments"], summary["objects"], summary["complete"]) == (172, 879, False)
+
+
+def test_a_folder_without_permission_is_unreadable_and_the_rest_is_verified(
+    forbidding: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    largest(forbidding, "log").parent.chmod(0)
+
+    outcome = verified_by_nobody(forbidding, capsys, "--level", "full")
+
+    assert outcome.exit_code == 5
+    assert {finding["code"] for finding in outcome.document()["items"]} == {"unreadable"}
+    assert outcome.document()["summary"]["segments"] == 172
+
+
+def test_a_store_that_is_not_there_is_wrong_use(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = verified(capture, capsys, "--store", f"file:{capture / 'nowhere'}")
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert "nowhere" in outcome.err
+
+
+def test_a_file_is_no_store(capture: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = verified(capture, capsys, "--store", f"file:{log}")
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+
+
+def test_a_store_that_lost_everything(capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+
+    outcome = verified(capture, capsys, "--store", f"file:{tmp_path / 'empty'}", "--layout", "local")
+
+    assert outcome.exit_code == 4
+    assert {finding["code"] for finding in outcome.document()["items"]} == {"object-missing"}
+    assert len(outcome.document()["items"]) == 172 * 5
