@@ -77,8 +77,8 @@ def _report_offset_index(
     report_wrong_entries(Part.OFFSET_INDEX, verdict, segment.findings)
     if not verdict.altered:
         leader_changed = segment.metadata.segment_leader_epochs[-1][1] > tail.last_offset
-        judged = tail.judge(witness, leader_changed=leader_changed, by_append=verdict.harmless is not None)
-        report_missing_end(tail, judged, segment.size(Part.OFFSET_INDEX) or 0, segment.findings)
+        if tail.is_cut(witness, leader_changed=leader_changed, by_append=verdict.harmless is not None):
+            report_missing_end(tail, segment.size(Part.OFFSET_INDEX) or 0, segment.findings)
 
 
 def _report_transactions(

@@ -109,8 +109,8 @@ def _report_offset_index(
     metadata = segment.metadata
     witness = TimeIndexCheck(time_entries, metadata.start_offset) if time_entries is not None else None
     leader_changed = metadata.segment_leader_epochs[-1][1] > tail.last_offset
-    judged = tail.judge(witness, leader_changed=leader_changed, by_append=verdict.harmless is not None)
-    report_missing_end(tail, judged, index_size, segment.findings)
+    if tail.is_cut(witness, leader_changed=leader_changed, by_append=verdict.harmless is not None):
+        report_missing_end(tail, index_size, segment.findings)
     return True
 
 

@@ -10,9 +10,7 @@ from tieredctl.ops.verification.index_check import TIME_ENTRY_BYTES, IndexVerdic
 from tieredctl.ops.verification.log_check import NO_TIMESTAMP, LogFacts
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES, TransactionIndexCheck
-from tieredctl.ops.verification.unindexed_tail import TailVerdict, UnindexedTail
-
-_CUT_SEVERITIES = {TailVerdict.CUT: None, TailVerdict.DOUBTFUL: Severity.WARNING}
+from tieredctl.ops.verification.unindexed_tail import UnindexedTail
 
 
 def report_wrong_entries(part: Part, verdict: IndexVerdict, findings: SegmentFindings) -> None:
@@ -27,12 +25,10 @@ def report_wrong_entries(part: Part, verdict: IndexVerdict, findings: SegmentFin
         _report_entries(part, verdict.harmless, Severity.WARNING, findings)
 
 
-def report_missing_end(tail: UnindexedTail, verdict: TailVerdict, index_size: int, findings: SegmentFindings) -> None:
+def report_missing_end(tail: UnindexedTail, index_size: int, findings: SegmentFindings) -> None:
     """An offset index of `index_size` bytes that stops too early."""
-    if verdict is not TailVerdict.COMPLETE:
-        message = f"it ends {tail.unindexed_bytes} bytes before the last batch: {verdict.value}"
-        severity = _CUT_SEVERITIES[verdict]
-        findings.add("index-damaged", Part.OFFSET_INDEX, message, position=index_size, severity=severity)
+    message = f"it ends {tail.unindexed_bytes} bytes before the last batch: entries are missing"
+    findings.add("index-damaged", Part.OFFSET_INDEX, message, position=index_size)
 
 
 def report_missing_latest(index: TimeIndexCheck, facts: LogFacts, index_size: int, findings: SegmentFindings) -> bool:

@@ -8,20 +8,10 @@ each entry of the offset index at which timestamps had risen.
 
 from __future__ import annotations
 
-from enum import Enum
-
 import numpy as np
 
 from tieredctl.formats.windows import Ints
 from tieredctl.ops.verification.index_check import BatchSpans, TimeIndexCheck
-
-
-class TailVerdict(Enum):
-    """Whether an offset index is complete."""
-
-    COMPLETE = "complete"
-    DOUBTFUL = "one entry is missing, or a broker was restarted there"
-    CUT = "entries are missing"
 
 
 class UnindexedTail:
@@ -53,20 +43,21 @@ class UnindexedTail:
         self._latest = int(latest[-1])
         self.unindexed_bytes = int(batches.positions[-1]) - self._last_position
 
-    def judge(self, witness: TimeIndexCheck | None, *, leader_changed: bool, by_append: bool) -> TailVerdict:
-        """`witness` is the time index, where that is sound. `leader_changed` says that a leader epoch begins behind
-        the last entry, as it does when a broker is restarted; `by_append` that entries were made for appends."""
+    def is_cut(self, witness: TimeIndexCheck | None, *, leader_changed: bool, by_append: bool) -> bool:
+        """Whether entries are missing.
+
+        `witness` is the time index, where that is sound. `leader_changed` says that a leader epoch begins behind the
+        last entry, as it does when a broker is restarted; `by_append` that entries were made for appends.
+        """
         missed = len(self.latest_at)
         if not missed:
-            return TailVerdict.COMPLETE
+            return False
         testimony = self._testimony(witness.timestamps, witness.offsets) if witness else None
-        if testimony:
+        if testimony is not None:
             return testimony
-        if by_append or (missed == 1 and leader_changed):
-            return TailVerdict.COMPLETE
-        return TailVerdict.CUT if missed > 1 else TailVerdict.DOUBTFUL
+        return not by_append and not (missed == 1 and leader_changed)
 
-    def _testimony(self, timestamps: Ints, offsets: Ints) -> TailVerdict | None:
+    def _testimony(self, timestamps: Ints, offsets: Ints) -> bool | None:
         """What the time index tells; None where timestamps did not rise enough for it to tell anything."""
         if not len(timestamps):
             return None
@@ -77,6 +68,4 @@ class UnindexedTail:
         if not expected:
             return None
         found = set(timestamps[(offsets > self.last_offset) & (timestamps < latest)].tolist())
-        if len(self.latest_at) == 1:
-            return TailVerdict.CUT if expected <= found else TailVerdict.COMPLETE
-        return TailVerdict.CUT if 2 * len(found) >= len(expected) else TailVerdict.COMPLETE
+        return expected <= found if len(self.latest_at) == 1 else 2 * len(found) >= len(expected)
