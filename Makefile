@@ -35,8 +35,8 @@ demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a r
 	@$(if $(JAVA_FOR_SPARK),$(MAKE) --silent $(VENV)/spark.installed)
 	@$(BIN)/tieredctl demo
 
-test: lint ## Lint, then run all tests; those with a real broker need Java 17 and Maven 3.8
-	@for tool in java mvn; do command -v $$tool >/dev/null || \
+test: lint ## Lint, then run all tests; those with real servers need Java 17, Maven 3.8 and Go
+	@for tool in java mvn go; do command -v $$tool >/dev/null || \
 		echo "There is no $$tool on the PATH: the tests that need it $(if $(CI),fail,are skipped)"; done
 	@echo "Running the tests"
 	@$(BIN)/python -m pytest $(if $(CI),-p tests.no_skips)
@@ -65,7 +65,7 @@ RESOLVE = printf '%s\n' $(1) | $(COMPILE) - $(LOCAL_NAMES:%=--no-emit-package %)
 
 lock: ## Write the locks anew (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
-	@$(call RESOLVE,.[kafka$(comma)spark] $(PACKAGES:%=./%), \
+	@$(call RESOLVE,.[gs$(comma)kafka$(comma)s3$(comma)spark] $(PACKAGES:%=./%), \
 		--group pyproject.toml:build --group pyproject.toml:dev -o requirements.lock)
 	@$(call RESOLVE,. $(PLUGINS:%=./%),-c requirements.lock -o requirements-runtime.lock)
 	@$(call RESOLVE,.[spark] $(PACKAGES:%=./%),-c requirements.lock -o requirements-spark.lock)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.rigs import object_servers
+from tests.rigs.availability import rig_unavailable
+from tests.rigs.object_servers import ObjectServer
+from tests.rigs.prerequisites import RigMissing
 
 CAPTURES = Path(__file__).parent / "captures"
 
@@ -18,3 +25,57 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with tarfile.open(archive) as members:
             members.extractall(folder, filter="data")
     return folder
+
+
+@pytest.fixture(scope="session")
+def cloud_environment() -> Iterator[None]:
+    """What the clouds' libraries find: the test user's key, and neither the configuration nor the identity of who runs
+    the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in os.environ:
+            if name.startswith(("AWS_", "GOOGLE_", "STORAGE_EMULATOR")):
+                patch.delenv(name)
+        patch.setenv("AWS_ACCESS_KEY_ID", object_servers.ACCESS_KEY)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", object_servers.SECRET_KEY)
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        patch.setenv("AWS_CONFIG_FILE", os.devnull)
+        patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+        patch.setenv("CLOUDSDK_CONFIG", os.devnull)
+        patch.setenv("NO_GCE_CHECK", "true")
+        yield
+
+
+@pytest.fixture(scope="session")
+def moto(cloud_environment: None) -> Iterator[ObjectServer]:
+    """An S3 server that believes everybody."""
+    with object_servers.moto() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def versitygw(cloud_environment: None) -> Iterator[ObjectServer]:
+    """An S3 server that checks signatures, and copies no object above 5 MiB at once."""
+    try:
+        gateway = object_servers.versitygw(largest_copy_at_once=5 << 20)
+    except RigMissing as missing:
+        rig_unavailable(str(missing))
+    with gateway as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def fake_gcs_server(cloud_environment: None) -> Iterator[ObjectServer]:
+    """A server like Google Cloud Storage that keeps to preconditions of writes."""
+    try:
+        fake = object_servers.fake_gcs_server()
+    except RigMissing as missing:
+        rig_unavailable(str(missing))
+    with fake as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gcp_storage_emulator(cloud_environment: None) -> Iterator[ObjectServer]:
+    """A server like Google Cloud Storage that takes preconditions and keeps to none."""
+    with object_servers.gcp_storage_emulator() as server:
+        yield server

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tieredctl_aiven import AivenLayout
+from tieredctl_aiven.keys import PrivateKeys
 
+from tests.faults.aiven_storage_manager import AivenStorageManager, private_key
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, Layout, Part, SegmentIdentity, SegmentReader
 from tieredctl.layouts.registry import installed_layouts, layout_named
@@ -34,7 +37,18 @@ def copy_part_by_part(store: MemoryStore, segment: SegmentIdentity, parts: Mappi
         store.put(keys[part], data)
 
 
-CASES = [LayoutCase(layout_named("local"), copy_part_by_part)]
+def aiven(manager: AivenStorageManager, key_prefix: str = "") -> LayoutCase:
+    layout = AivenLayout(key_prefix, keys=PrivateKeys((private_key(),)))
+    return LayoutCase(layout, lambda store, segment, parts: manager.copy_segment(store, layout, segment, parts))
+
+
+CASES = [
+    LayoutCase(layout_named("local"), copy_part_by_part),
+    aiven(AivenStorageManager()),
+    aiven(AivenStorageManager(compression=True), "a/prefix/"),
+    aiven(AivenStorageManager(encryption=True), "no-folder"),
+    aiven(AivenStorageManager(compression=True, encryption=True)),
+]
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.layout.name)
 each_layout = pytest.mark.parametrize("layout", [case.layout for case in CASES], ids=lambda layout: layout.name)
@@ -217,6 +231,31 @@ def test_a_segment_that_is_not_there_cannot_be_read(layout: Layout) -> None:
         layout.open_segment(MemoryStore(), SEGMENT).read(Part.LOG)
 
     assert raised.value.kind.code == "object-missing"
+
+
+@each_layout
+def test_a_layout_that_is_settled_in_a_store_explains_its_keys(layout: Layout) -> None:
+    store = MemoryStore()
+    for key in objects_of(layout, SEGMENT).values():
+        store.put(key, b"")
+
+    settled = layout.settled_in(store)
+
+    assert objects_of(settled, SEGMENT) == objects_of(layout, SEGMENT)
+    assert all(settled.explain(stored.key) for stored in store.list())
+
+
+@each_case
+def test_what_was_stored_together_contradicts_nothing(case: LayoutCase) -> None:
+    assert list(opened(case, PARTS).contradictions()) == []
+
+
+@each_case
+@pytest.mark.parametrize(("start", "end"), [(0, 0), (0, 1), (6, 8), (7, 7), (3, None), (2, 1_000), (1_000, 2_000)])
+def test_a_range_is_cut_as_a_slice_is(case: LayoutCase, start: int, end: int | None) -> None:
+    reader = opened(case, PARTS)
+
+    assert {part: reader.read(part, start, end) for part in PARTS} == {p: data[start:end] for p, data in PARTS.items()}
 
 
 @each_layout

@@ -9,7 +9,8 @@ import pytest
 
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.broker import KafkaBroker
-from tests.rigs.maven import KafkaJars, RigMissing, kafka_jars
+from tests.rigs.maven import KafkaJars, kafka_jars
+from tests.rigs.prerequisites import RigMissing
 from tests.rigs.workload import DrivenCluster, drive
 
 

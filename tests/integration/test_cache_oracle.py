@@ -15,7 +15,7 @@ import pytest
 from tests.metadata_logs import COPIED, PARTITION, copied, partition_delete, started, updated
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.cache_oracle import CacheAnswers, CacheOracle, EventSequence, Initialized, KnownSegment, RecordValue
-from tests.rigs.maven import RigMissing
+from tests.rigs.prerequisites import RigMissing
 from tieredctl.formats.metadata_records import decode_event, encode_event
 from tieredctl.formats.metadata_text import KafkaText, event_text
 from tieredctl.model.events import (

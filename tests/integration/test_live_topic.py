@@ -17,7 +17,8 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from tests.metadata_logs import copied
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
-from tests.rigs.maven import KafkaJars, RigMissing, kafka_jars
+from tests.rigs.maven import KafkaJars, kafka_jars
+from tests.rigs.prerequisites import RigMissing
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.errors import TieredctlError

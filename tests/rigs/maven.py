@@ -8,14 +8,15 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from .prerequisites import BUILD_FOLDER, RigMissing, build_folder
+
 RIGS_FOLDER = Path(__file__).resolve().parent
 JAVA_SOURCES = RIGS_FOLDER / "java"
-BUILD_FOLDER = RIGS_FOLDER.parents[1] / "build"
 DEFAULT_JAR_CACHE = BUILD_FOLDER / "kafka"
 DEFAULT_CLASS_CACHE = BUILD_FOLDER / "rig-classes"
 
@@ -24,10 +25,6 @@ REQUIRED_JAVA = 17
 REQUIRED_MAVEN = (3, 8)
 MAVEN_TIMEOUT_SECONDS = 900
 COMPILER_TIMEOUT_SECONDS = 180
-
-
-class RigMissing(Exception):
-    """A prerequisite of a rig is not on this machine; the text is one sentence that names it."""
 
 
 class CompilationFailed(Exception):
@@ -73,7 +70,7 @@ def kafka_jars(version: str, cache_folder: Path = DEFAULT_JAR_CACHE) -> KafkaJar
     java_command("javac")
     folder = cache_folder / version
     if not folder.is_dir():
-        _build_folder(folder, lambda unfinished: _copy_jars(version, unfinished))
+        build_folder(folder, lambda unfinished: _copy_jars(version, unfinished))
     return KafkaJars(version, folder)
 
 
@@ -89,7 +86,7 @@ def compile_java(sources: Sequence[Path], class_path: str, out_dir: Path = DEFAU
         fingerprint.update(source.read_bytes())
     folder = out_dir / fingerprint.hexdigest()[:20]
     if not folder.is_dir():
-        _build_folder(folder, lambda unfinished: _compile(sources, class_path, unfinished))
+        build_folder(folder, lambda unfinished: _compile(sources, class_path, unfinished))
     return folder
 
 
@@ -128,20 +125,6 @@ def _compile(sources: Sequence[Path], class_path: str, folder: Path) -> None:
     )
     if completed.returncode != 0:
         raise CompilationFailed(completed.stderr.strip())
-
-
-def _build_folder(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Let `fill` write into a new folder, then rename it to `folder`; a twin that was faster wins."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
-        unfinished = Path(scratch, "unfinished")
-        unfinished.mkdir()
-        fill(unfinished)
-        try:
-            unfinished.rename(folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
 
 
 def _locate_java_command(name: str) -> str:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from errno import ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR
 from stat import S_ISREG
 from typing import ClassVar
 
 from tieredctl.errors import TieredctlError
-from tieredctl.storage.protocol import STREAM_CHUNK_BYTES, StoredObject
-
-_NO_SUCH_FILE = (ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP)
+from tieredctl.storage import file_changes
+from tieredctl.storage.file_paths import NO_SUCH_FILE, is_unfinished, path_of, reading_failure, stored_at
+from tieredctl.storage.protocol import (
+    STREAM_CHUNK_BYTES,
+    Capability,
+    Deletion,
+    DeletionOutcome,
+    MultipartUpload,
+    StoredObject,
+)
+from tieredctl.storage.refusals import demand_batch, incapable, key_impossible, object_missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +30,14 @@ class FileStore:
     Links are followed, as a broker follows them; one that leads nowhere is no object, and one that leads back to a
     folder around it is not followed again. Bytes of a name that are not UTF-8 appear in the key as lone surrogates
     (PEP 383).
+
+    Changes are whole whoever looks, and exclude each other among the tieredctl processes of one host. Another program
+    may still write between the look at a version and the change. Folders are made as keys need them, and stay.
     """
 
     # More would wait for the interpreter, not for the disk, which the kernel reads ahead.
     parallel_reads: ClassVar[int] = 1
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {Capability.MULTIPART_UPLOADS}
 
     root: str
 
@@ -41,7 +52,7 @@ class FileStore:
     def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
         self._demand_root()
         folder, slash, _ = prefix.rpartition("/")
-        if slash and _path_of(self.root, folder) is None:
+        if slash and path_of(self.root, folder) is None:
             return
         # Keys still to be visited, the next one last. A folder's ends in "/", which is also how it sorts.
         pending = _keys_in(self.root, folder + slash, prefix, start_after)
@@ -49,12 +60,12 @@ class FileStore:
             key = pending.pop()
             if key.endswith("/"):
                 pending += _keys_in(self.root, key, prefix, start_after)
-            elif stored := _stored(key, f"{self.root}/{key}"):
+            elif stored := stored_at(key, f"{self.root}/{key}"):
                 yield stored
 
     def head(self, key: str) -> StoredObject | None:
-        path = _path_of(self.root, key)
-        stored = _stored(key, path) if path else None
+        path = path_of(self.root, key)
+        stored = stored_at(key, path) if path else None
         if stored is None:
             self._demand_root()
         return stored
@@ -68,46 +79,73 @@ class FileStore:
         with self._opened(key) as descriptor:
             yield from _pieces(descriptor, start, os.fstat(descriptor).st_size, chunk_size)
 
+    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
+        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        return file_changes.put_if_absent(self.root, key, self._writable_path(key), data)
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        return file_changes.replace(self.root, current, self._writable_path(current.key), data)
+
+    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+        source_path = path_of(self.root, source.key)
+        if source_path is None:
+            return None
+        return file_changes.copy(self.root, source, source_path, key, self._writable_path(key))
+
+    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
+        demand_batch(objects)
+        return [self._deletion(stored) for stored in objects]
+
+    def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
+        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
+
+    def _deletion(self, stored: StoredObject) -> Deletion:
+        path = path_of(self.root, stored.key)
+        try:
+            self._demand_root()
+            unchanged = path is None or file_changes.delete(self.root, stored, path)
+        except TieredctlError as error:
+            return Deletion(stored, DeletionOutcome.FAILED, error)
+        return Deletion(stored, DeletionOutcome.GONE if unchanged else DeletionOutcome.CHANGED)
+
+    def _writable_path(self, key: str) -> str:
+        self._demand_root()
+        path = path_of(self.root, key)
+        if path is None:
+            raise key_impossible(self.url, key)
+        return path
+
     @contextmanager
     def _opened(self, key: str) -> Iterator[int]:
-        path = _path_of(self.root, key)
+        path = path_of(self.root, key)
         if path is None:
             raise self._missing(key)
         try:
             # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            raise (self._missing(key) if error.errno in _NO_SUCH_FILE else _failure(path, error)) from None
+            raise (self._missing(key) if error.errno in NO_SUCH_FILE else reading_failure(path, error)) from None
         try:
             if not S_ISREG(os.fstat(descriptor).st_mode):
                 raise self._missing(key)
             yield descriptor
         except OSError as error:
-            raise _failure(path, error) from None
+            raise reading_failure(path, error) from None
         finally:
             os.close(descriptor)
 
     def _missing(self, key: str) -> TieredctlError:
         self._demand_root()
-        return TieredctlError("object-missing", f"There is no object {key} in {self.url}.")
+        return object_missing(self.url, key)
 
     def _demand_root(self) -> None:
         """A store that has gone must not look like one whose objects have."""
         try:
             os.scandir(self.root).close()
         except OSError as error:
-            raise _failure(self.root, error) from None
-
-
-def _path_of(root: str, key: str) -> str | None:
-    """Where an object of this key would be; None for a key that no file below the root can have."""
-    if "\0" in key or not {"", ".", ".."}.isdisjoint(key.split("/")):
-        return None
-    try:
-        os.fsencode(key)
-    except UnicodeEncodeError:
-        return None
-    return f"{root}/{key}"
+            raise reading_failure(self.root, error) from None
 
 
 def _keys_in(root: str, folder: str, prefix: str, start_after: str) -> list[str]:
@@ -115,11 +153,15 @@ def _keys_in(root: str, folder: str, prefix: str, start_after: str) -> list[str]
     path = f"{root}/{folder}"
     try:
         with os.scandir(path) as entries:
-            keys = [folder + (entry.name + "/" if _is_folder(root, folder, entry) else entry.name) for entry in entries]
+            keys = [
+                folder + (entry.name + "/" if _is_folder(root, folder, entry) else entry.name)
+                for entry in entries
+                if not is_unfinished(entry.name)
+            ]
     except OSError as error:
-        if error.errno in _NO_SUCH_FILE:
+        if error.errno in NO_SUCH_FILE:
             return []
-        raise _failure(path, error) from None
+        raise reading_failure(path, error) from None
     return sorted((key for key in keys if _leads_to_listed(key, prefix, start_after)), reverse=True)
 
 
@@ -138,30 +180,8 @@ def _leads_to_listed(key: str, prefix: str, start_after: str) -> bool:
     return (key.startswith(prefix) or prefix.startswith(key)) and (key > start_after or start_after.startswith(key))
 
 
-def _stored(key: str, path: str) -> StoredObject | None:
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        if error.errno in _NO_SUCH_FILE:
-            return None
-        raise _failure(path, error) from None
-    if not S_ISREG(status.st_mode):
-        return None
-    return StoredObject(key, status.st_size, status.st_mtime_ns // 1_000_000)
-
-
 def _pieces(descriptor: int, start: int, end: int, chunk_size: int) -> Iterator[bytes]:
     while start < end and (piece := os.pread(descriptor, min(chunk_size, end - start), start)):
         start += len(piece)
         yield piece
         del piece  # before the next is read: its memory can serve again
-
-
-def _failure(path: str, error: OSError) -> TieredctlError:
-    if isinstance(error, FileNotFoundError):
-        return TieredctlError("path-missing", f"There is no {path}.")
-    if isinstance(error, NotADirectoryError):
-        return TieredctlError("path-missing", f"{path} is not a folder.")
-    if isinstance(error, PermissionError):
-        return TieredctlError("path-forbidden", f"{path} may not be read.")
-    return TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.")

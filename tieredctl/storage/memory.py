@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from threading import RLock
 
-from tieredctl.errors import TieredctlError
-from tieredctl.storage.protocol import STREAM_CHUNK_BYTES, StoredObject
+from tieredctl.storage.protocol import (
+    STREAM_CHUNK_BYTES,
+    Capability,
+    Deletion,
+    DeletionOutcome,
+    MultipartUpload,
+    StoredObject,
+)
+from tieredctl.storage.refusals import demand_batch, incapable, object_missing
 
 
 class MemoryStore:
-    """An `ObjectStore` that starts empty. Pickling copies what it holds."""
+    """A `WritableObjectStore` that starts empty. Pickling copies what it holds."""
 
     url = "memory:"
     parallel_reads = 1
+    capabilities = frozenset(Capability) - {Capability.MULTIPART_UPLOADS}
 
     def __init__(self) -> None:
-        self._objects: dict[str, tuple[bytes, int]] = {}
+        self._objects: dict[str, tuple[StoredObject, bytes]] = {}
+        self._writes = 0
+        self._writing = RLock()
 
-    def put(self, key: str, data: bytes, last_modified_ms: int = 0) -> None:
-        """Makes an object, or replaces it."""
-        self._objects[key] = (data, last_modified_ms)
+    def __getstate__(self) -> dict[str, object]:
+        with self._writing:
+            return {"_objects": dict(self._objects), "_writes": self._writes}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._writing = RLock()
+
+    def put(self, key: str, data: bytes, last_modified_ms: int = 0) -> StoredObject:
+        """Makes an object, or replaces it, with a time of one's own choice."""
+        with self._writing:
+            self._writes += 1
+            stored = StoredObject(key, len(data), last_modified_ms, str(self._writes))
+            self._objects[key] = (stored, data)
+            return stored
 
     def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
         for key in sorted(self._objects):
@@ -28,17 +52,52 @@ class MemoryStore:
                 yield stored
 
     def head(self, key: str) -> StoredObject | None:
-        if key not in self._objects:
-            return None
-        data, last_modified_ms = self._objects[key]
-        return StoredObject(key, len(data), last_modified_ms)
+        stored, _ = self._objects.get(key, (None, b""))
+        return stored
 
     def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
         if key not in self._objects:
-            raise TieredctlError("object-missing", f"There is no object {key} in {self.url}.")
-        return self._objects[key][0][start:end]
+            raise object_missing(self.url, key)
+        return self._objects[key][1][start:end]
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         data = self.read(key, start)
         for position in range(0, len(data), chunk_size):
             yield data[position : position + chunk_size]
+
+    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
+        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        with self._writing:
+            return None if key in self._objects else self.put(key, data, _now_ms())
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        with self._writing:
+            return self.put(current.key, data, _now_ms()) if self._is_current(current) else None
+
+    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+        with self._writing:
+            return self.put(key, self.read(source.key), _now_ms()) if self._is_current(source) else None
+
+    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
+        demand_batch(objects)
+        with self._writing:
+            return [self._delete(stored) for stored in objects]
+
+    def _delete(self, stored: StoredObject) -> Deletion:
+        if stored.key in self._objects and not self._is_current(stored):
+            return Deletion(stored, DeletionOutcome.CHANGED)
+        self._objects.pop(stored.key, None)
+        return Deletion(stored, DeletionOutcome.GONE)
+
+    def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
+        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
+
+    def _is_current(self, stored: StoredObject) -> bool:
+        found = self.head(stored.key)
+        return found is not None and found.version == stored.version
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

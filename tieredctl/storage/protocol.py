@@ -1,20 +1,59 @@
-"""What tieredctl needs of an object store, and what every store promises."""
+"""What tieredctl needs of an object store, and what every store promises.
+
+Who only looks takes an `ObjectStore`, which has no way to change anything; who changes something takes a
+`WritableObjectStore`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from typing import NamedTuple, Protocol
+
+from tieredctl.errors import TieredctlError
 
 STREAM_CHUNK_BYTES = 1 << 20
 """How much `stream` holds in memory at a time unless told."""
+MOST_DELETED_AT_ONCE = 1_000
+"""How many objects `delete` takes in one call: what S3 takes in one request."""
 
 
 class StoredObject(NamedTuple):
-    """An object as its store lists it. Size in bytes, as stored; time in milliseconds since the epoch, UTC."""
+    """An object as its store lists it. Size in bytes, as stored; time in milliseconds since the epoch, UTC.
+
+    `version` names these bytes under this key, in the store's own words (an ETag, a generation): another version means
+    that the object was written anew. Compare for equality only.
+    """
 
     key: str
     size: int
     last_modified_ms: int
+    version: str
+
+
+class MultipartUpload(NamedTuple):
+    """An upload in parts that was begun and neither completed nor aborted: it is paid for, and in no listing.
+
+    Time in milliseconds since the epoch, UTC.
+    """
+
+    key: str
+    upload_id: str
+    initiated_ms: int
+
+
+class Capability(StrEnum):
+    """What some stores can and others can't. Ask for it before the method that needs it."""
+
+    CONDITIONAL_WRITE = "conditional-write"
+    """`put_if_absent` and `replace`."""
+    CONDITIONAL_COPY = "conditional-copy"
+    """`copy` copies the version that was named or none. Without it, it looks first and copies then: a writer between
+    the two is not noticed."""
+    CONDITIONAL_DELETE = "conditional-delete"
+    """`delete` removes the version that was named or none. Without it, it removes what is under the key."""
+    MULTIPART_UPLOADS = "multipart-uploads"
+    """`multipart_uploads` and `abort_multipart_upload`."""
 
 
 class ObjectStore(Protocol):
@@ -24,11 +63,17 @@ class ObjectStore(Protocol):
     A key that the store cannot hold, such as one with a part `..` in a folder, is the key of no object: it is never
     listed, `head` gives None and reading it raises `object-missing`.
 
-    Every method may raise TieredctlError `store-unreachable`, `path-forbidden` or `unreadable` when the store does not
-    answer, refuses or fails. What it cannot look at it never passes over in silence: an incomplete listing would make
-    objects look lost. A store may be used from several threads, and can be pickled: it takes its settings along, not
-    its connections.
+    Every method may raise TieredctlError when the store does not answer (`store-unreachable`), asks for patience
+    (`store-throttled`), refuses (`store-forbidden`, `path-forbidden`, `no-credentials`), is not there
+    (`bucket-missing`, `path-missing`) or fails (`unreadable`). What it cannot look at it never passes over in silence:
+    an incomplete listing would make objects look lost. A store may be used from several threads, and can be pickled: it
+    takes its settings along, not its connections.
     """
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What this store can. One that is only read has of them at most MULTIPART_UPLOADS. Asks nobody."""
+        ...
 
     @property
     def parallel_reads(self) -> int:
@@ -67,5 +112,82 @@ class ObjectStore(Protocol):
         """The bytes from `start` to the end, in pieces of at most `chunk_size` bytes, none of them empty.
 
         Raises TieredctlError `object-missing`, when the first piece is asked for.
+        """
+        ...
+
+    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
+        """Every upload begun for a key that starts with `prefix`, and not ended, by ascending key.
+
+        Needs Capability.MULTIPART_UPLOADS.
+        """
+        ...
+
+
+class DeletionOutcome(StrEnum):
+    """Whether an object that was to be deleted is gone."""
+
+    GONE = "gone"
+    """The store confirmed that this version is no longer there; somebody else may have removed it."""
+    CHANGED = "changed"
+    """Another version is there now, and was left alone."""
+    FAILED = "failed"
+    """The store said no, or nothing: the object may be there or not."""
+
+
+class Deletion(NamedTuple):
+    """What became of one object that was to be deleted; where that failed, why."""
+
+    stored: StoredObject
+    outcome: DeletionOutcome
+    error: TieredctlError | None = None
+
+
+class WritableObjectStore(ObjectStore, Protocol):
+    """An object store that can be changed, one object at a time: there are no folders to make or remove.
+
+    Every change is whole or not at all, and is seen by every read and listing that begins after it returned. A method
+    that needs a capability which the store lacks raises TieredctlError `store-incapable` and changes nothing; a key
+    that the store cannot hold raises `unwritable`.
+
+    An error does not say that nothing was changed: the answer alone may have been lost. Asking again is safe with
+    `copy` and `delete`. With `put_if_absent` and `replace` the store may then refuse what it did itself before; see
+    `tieredctl.storage.retrying`.
+    """
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        """Makes an object. None, and nothing is changed, where there is one of this key.
+
+        Of several writers at once exactly one succeeds. Needs Capability.CONDITIONAL_WRITE.
+        """
+        ...
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        """Compare and swap: gives the object new bytes if it still is the version `current`.
+
+        None, and nothing is changed, where it is another version or gone. Of several writers at once exactly one
+        succeeds. Needs Capability.CONDITIONAL_WRITE.
+        """
+        ...
+
+    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+        """Copies an object inside the store, without its bytes passing through here, and replaces what is under `key`.
+
+        The copy keeps content type, metadata and storage class; its time is that of the copying. None, and nothing is
+        changed, where the source is no longer the version `source`.
+        """
+        ...
+
+    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
+        """Deletes at most MOST_DELETED_AT_ONCE objects, and tells of each in the order given what became of it.
+
+        Whatever goes wrong is said there, object by object, and never raised. In a bucket with versioning the older
+        versions stay.
+        """
+        ...
+
+    def abort_multipart_upload(self, upload: MultipartUpload) -> None:
+        """Gives up an upload and its parts; one that is no longer there is done already.
+
+        Needs Capability.MULTIPART_UPLOADS.
         """
         ...

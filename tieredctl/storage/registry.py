@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from tieredctl.errors import TieredctlError
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.storage.protocol import Capability, ObjectStore, WritableObjectStore
+from tieredctl.storage.read_only import ReadOnlyStore
 
-Opener = Callable[[str, Mapping[str, str]], ObjectStore]
-"""(what follows the scheme and its colon, options) -> the store."""
+Opener = Callable[[str, Mapping[str, str], bool], WritableObjectStore]
+"""(what follows the scheme and its colon, options, whether it is to be changed) -> the store."""
 
 
 def open_store(url: str, options: Mapping[str, str]) -> ObjectStore:
-    """The store that a URL names. Raises TieredctlError for a URL or an option that no store understands, and for a
-    store that is not there."""
+    """The store that a URL names, to look at: nothing can be changed through it.
+
+    Raises TieredctlError for a URL or an option that no store understands, and for a folder that is not there. Whether
+    a bucket is there, the first request tells.
+    """
+    return ReadOnlyStore(_opened(url, options, to_change=False))
+
+
+def open_writable_store(url: str, options: Mapping[str, str]) -> WritableObjectStore:
+    """The store that a URL names, to change it. Raises TieredctlError as `open_store` does.
+
+    A server that is not the cloud's own is tried on objects made for it and removed again: its `capabilities` are what
+    it was seen to do, since some take a condition and do not keep it.
+    """
+    return _opened(url, options, to_change=True)
+
+
+def _opened(url: str, options: Mapping[str, str], to_change: bool) -> WritableObjectStore:
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in _OPENERS:
         known = ", ".join(form for form, _ in _OPENERS.values())
         raise TieredctlError("no-store", f"{url!r} names no store that tieredctl can open; it can open {known}.")
     _, opener = _OPENERS[scheme]
-    return opener(rest, options)
+    return opener(rest, options, to_change)
 
 
-def _open_folder(folder: str, options: Mapping[str, str]) -> ObjectStore:
+def _open_folder(folder: str, options: Mapping[str, str], _to_change: bool) -> WritableObjectStore:
     from tieredctl.storage.file import FileStore
 
-    _demand_no_options("file", options)
+    _demand_known_options("file", options, ())
     if not folder:
         raise TieredctlError("no-store", "'file:' names no folder.")
     if folder.startswith("//") and not folder.startswith("///"):
@@ -35,22 +53,56 @@ def _open_folder(folder: str, options: Mapping[str, str]) -> ObjectStore:
     return FileStore(os.path.abspath(folder))
 
 
-def _open_memory(rest: str, options: Mapping[str, str]) -> ObjectStore:
+def _open_memory(rest: str, options: Mapping[str, str], _to_change: bool) -> WritableObjectStore:
     from tieredctl.storage.memory import MemoryStore
 
-    _demand_no_options("memory", options)
+    _demand_known_options("memory", options, ())
     if rest:
         raise TieredctlError("no-store", f"A store in memory has no name, but 'memory:{rest}' gives it one.")
     return MemoryStore()
 
 
-def _demand_no_options(scheme: str, options: Mapping[str, str]) -> None:
+def _open_s3(rest: str, options: Mapping[str, str], to_change: bool) -> WritableObjectStore:
+    from tieredctl.storage.bucket_address import bucket_address
+    from tieredctl.storage.retrying import RetryingStore
+    from tieredctl.storage.s3 import S3Store
+    from tieredctl.storage.s3_connection import S3_OPTIONS, s3_connection
+    from tieredctl.storage.trial import capabilities_seen
+
+    _demand_known_options("s3", options, S3_OPTIONS)
+    store = S3Store(bucket_address("s3", rest), s3_connection(options))
+    if to_change and not store.connection.is_aws:
+        plain = replace(store, capabilities=frozenset[Capability]())
+        store = replace(store, capabilities=capabilities_seen(RetryingStore(store), RetryingStore(plain)))
+    return RetryingStore(store)
+
+
+def _open_gcs(rest: str, options: Mapping[str, str], to_change: bool) -> WritableObjectStore:
+    from tieredctl.storage.bucket_address import bucket_address
+    from tieredctl.storage.gcs import GcsStore
+    from tieredctl.storage.gcs_connection import GCS_OPTIONS, gcs_connection
+    from tieredctl.storage.retrying import RetryingStore
+    from tieredctl.storage.trial import capabilities_seen
+
+    _demand_known_options("gs", options, GCS_OPTIONS)
+    store = GcsStore(bucket_address("gs", rest), gcs_connection(options))
+    if to_change and not store.connection.is_google:
+        plain = replace(store, capabilities=frozenset[Capability]())
+        store = replace(store, capabilities=capabilities_seen(RetryingStore(store), RetryingStore(plain)))
+    return RetryingStore(store)
+
+
+def _demand_known_options(scheme: str, options: Mapping[str, str], known: Iterable[str]) -> None:
     for name in options:
-        raise TieredctlError("usage", f"A {scheme}: store has no option {name!r}.")
+        if name not in known:
+            hint = f"It has {', '.join(known)}." if known else "It has none."
+            raise TieredctlError("usage", f"A {scheme}: store has no option {name!r}.", hint=hint)
 
 
 _OPENERS: dict[str, tuple[str, Opener]] = {
     "file": ("file:DIR", _open_folder),
     "memory": ("memory:", _open_memory),
+    "s3": ("s3://BUCKET/PREFIX", _open_s3),
+    "gs": ("gs://BUCKET/PREFIX", _open_gcs),
 }
 """By scheme: how to write it, and what opens it."""

@@ -1,0 +1,130 @@
+"""Every store there is, with objects in it: on this machine's disk, in memory, and on real servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
+from tieredctl.storage.file import FileStore
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+from tieredctl.storage.registry import open_store, open_writable_store
+
+StoreWith = Callable[[Mapping[str, bytes]], ObjectStore]
+"""Makes a store that holds these objects and no others."""
+WritableWith = Callable[[Mapping[str, bytes]], WritableObjectStore]
+"""The same, of a store that can be changed."""
+
+SERVERS: dict[str, tuple[str, type[Bucket]]] = {
+    "moto": ("moto", S3Bucket),
+    "versitygw": ("versitygw", S3Bucket),
+    "fake-gcs-server": ("fake_gcs_server", GcsBucket),
+    "gcp-storage-emulator": ("gcp_storage_emulator", GcsBucket),
+}
+STORES = ("file", "memory", *SERVERS)
+
+_prefixes = count()
+
+
+@dataclass(frozen=True)
+class BucketPart:
+    """The part of a bucket that a test has for itself, and how to open it."""
+
+    bucket: Bucket
+    prefix: str
+
+    @property
+    def url(self) -> str:
+        return f"{self.bucket.scheme}://{BUCKET}/{self.prefix}"
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        return self.bucket.options
+
+    def put(self, key: str, data: bytes, content_type: str = "text/plain", **metadata: str) -> None:
+        self.bucket.put(self.prefix + key, data, content_type, **metadata)
+
+    def described(self, key: str) -> tuple[str, Mapping[str, str]]:
+        return self.bucket.described(self.prefix + key)
+
+
+BucketWith = Callable[[Mapping[str, bytes]], BucketPart]
+"""Puts objects into a bucket."""
+
+
+@pytest.fixture(scope="session")
+def buckets() -> dict[str, Bucket]:
+    """The bucket of each server that was asked for."""
+    return {}
+
+
+@pytest.fixture(params=STORES)
+def store_kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def bucket_with(store_kind: str, buckets: dict[str, Bucket], request: pytest.FixtureRequest) -> BucketWith:
+    """A prefix of its own for these objects, on the server of `store_kind`."""
+    server_fixture, bucket_kind = SERVERS[store_kind]
+    if store_kind not in buckets:
+        buckets[store_kind] = bucket_kind(request.getfixturevalue(server_fixture).endpoint)
+    bucket = buckets[store_kind]
+
+    def with_objects(objects: Mapping[str, bytes]) -> BucketPart:
+        part = BucketPart(bucket, f"case-{next(_prefixes)}/")
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(part.put, objects.keys(), objects.values()))
+        return part
+
+    return with_objects
+
+
+@pytest.fixture
+def store_with(store_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> StoreWith:
+    if store_kind not in SERVERS:
+        return _local_store_with(store_kind, tmp_path)
+    bucket_with = request.getfixturevalue("bucket_with")
+
+    def server_store(objects: Mapping[str, bytes]) -> ObjectStore:
+        place: BucketPart = bucket_with(objects)
+        return open_store(place.url, place.options)
+
+    return server_store
+
+
+@pytest.fixture
+def writable_with(store_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> WritableWith:
+    if store_kind not in SERVERS:
+        return _local_store_with(store_kind, tmp_path)
+    bucket_with = request.getfixturevalue("bucket_with")
+
+    def server_store(objects: Mapping[str, bytes]) -> WritableObjectStore:
+        place: BucketPart = bucket_with(objects)
+        return open_writable_store(place.url, place.options)
+
+    return server_store
+
+
+def _local_store_with(store_kind: str, folder: Path) -> WritableWith:
+    def file_store(objects: Mapping[str, bytes]) -> WritableObjectStore:
+        root = Path(mkdtemp(dir=folder))
+        for key, data in objects.items():
+            (root / key).parent.mkdir(parents=True, exist_ok=True)
+            (root / key).write_bytes(data)
+        return FileStore(str(root))
+
+    def memory_store(objects: Mapping[str, bytes]) -> WritableObjectStore:
+        store = MemoryStore()
+        for key, data in objects.items():
+            store.put(key, data)
+        return store
+
+    return file_store if store_kind == "file" else memory_store

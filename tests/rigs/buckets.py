@@ -1,0 +1,73 @@
+"""Buckets on the servers of `object_servers`, filled and looked at by the clouds' own libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .object_servers import ACCESS_KEY, SECRET_KEY
+
+BUCKET = "tiered"
+
+
+class S3Bucket:
+    """A bucket of an S3 server, made when it is not there."""
+
+    scheme = "s3"
+
+    def __init__(self, endpoint: str) -> None:
+        import boto3
+        from botocore.config import Config
+
+        self.options = {"endpoint": endpoint, "addressing-style": "path"}
+        self.client = boto3.client(
+            "s3",
+            endpoint_url=endpoint,
+            region_name="us-east-1",
+            aws_access_key_id=ACCESS_KEY,
+            aws_secret_access_key=SECRET_KEY,
+            config=Config(s3={"addressing_style": "path"}),
+        )
+        if BUCKET not in {bucket["Name"] for bucket in self.client.list_buckets()["Buckets"]}:
+            self.client.create_bucket(Bucket=BUCKET)
+
+    def put(self, name: str, data: bytes, content_type: str = "text/plain", **metadata: str) -> None:
+        """Makes or replaces an object."""
+        self.client.put_object(Bucket=BUCKET, Key=name, Body=data, ContentType=content_type, Metadata=metadata)
+
+    def described(self, name: str) -> tuple[str, Mapping[str, str]]:
+        """An object's content type and metadata."""
+        answer = self.client.head_object(Bucket=BUCKET, Key=name)
+        return answer["ContentType"], answer["Metadata"]
+
+
+class GcsBucket:
+    """A bucket of a server like Google Cloud Storage, made when it is not there."""
+
+    scheme = "gs"
+
+    def __init__(self, endpoint: str) -> None:
+        from google.auth.credentials import AnonymousCredentials
+        from google.cloud import storage
+
+        self.options = {"endpoint": endpoint}
+        credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]
+        client = storage.Client("tests", credentials, client_options={"api_endpoint": endpoint})
+        self._bucket: Any = client.bucket(BUCKET)
+        self.blob = self._bucket.blob
+        if BUCKET not in {bucket.name for bucket in client.list_buckets()}:
+            client.create_bucket(BUCKET)
+
+    def put(self, name: str, data: bytes, content_type: str = "text/plain", **metadata: str) -> None:
+        """Makes or replaces an object."""
+        blob = self._bucket.blob(name)
+        blob.metadata = metadata
+        blob.upload_from_string(data, content_type)
+
+    def described(self, name: str) -> tuple[str, Mapping[str, str]]:
+        """An object's content type and metadata."""
+        blob = self._bucket.get_blob(name)
+        return blob.content_type, blob.metadata or {}
+
+
+Bucket = S3Bucket | GcsBucket

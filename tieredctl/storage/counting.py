@@ -1,0 +1,100 @@
+"""Another store, and how much was asked of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from threading import Lock
+
+from tieredctl.storage.protocol import (
+    STREAM_CHUNK_BYTES,
+    Capability,
+    Deletion,
+    MultipartUpload,
+    StoredObject,
+    WritableObjectStore,
+)
+
+_LISTED_BY_ONE_REQUEST = 1_000
+
+
+class CountingStore:
+    """Another store, with a count of what was asked of it: of a listing its pages of a thousand objects, of deletions
+    the objects, of anything else the calls.
+
+    Around a store that asks once it counts repetitions too; around one that asks again it does not.
+    """
+
+    def __init__(self, store: WritableObjectStore) -> None:
+        self._store = store
+        self._requests: Counter[str] = Counter()
+        self._counting = Lock()
+
+    def __reduce__(self) -> tuple[type[CountingStore], tuple[WritableObjectStore]]:
+        """A copy counts for itself, from nothing."""
+        return CountingStore, (self._store,)
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """How many requests there were, by the name of the method that made them."""
+        with self._counting:
+            return dict(self._requests)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self._store.capabilities
+
+    @property
+    def parallel_reads(self) -> int:
+        return self._store.parallel_reads
+
+    @property
+    def url(self) -> str:
+        return self._store.url
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        self._count("list")
+        for number, stored in enumerate(self._store.list(prefix, start_after)):
+            if number and number % _LISTED_BY_ONE_REQUEST == 0:
+                self._count("list")
+            yield stored
+
+    def head(self, key: str) -> StoredObject | None:
+        self._count("head")
+        return self._store.head(key)
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        self._count("read")
+        return self._store.read(key, start, end)
+
+    def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
+        self._count("stream")
+        yield from self._store.stream(key, start, chunk_size)
+
+    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
+        self._count("multipart_uploads")
+        yield from self._store.multipart_uploads(prefix)
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        self._count("put_if_absent")
+        return self._store.put_if_absent(key, data)
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        self._count("replace")
+        return self._store.replace(current, data)
+
+    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+        self._count("copy")
+        return self._store.copy(source, key)
+
+    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
+        self._count("delete", len(objects))
+        return self._store.delete(objects)
+
+    def abort_multipart_upload(self, upload: MultipartUpload) -> None:
+        self._count("abort_multipart_upload")
+        self._store.abort_multipart_upload(upload)
+
+    def _count(self, method: str, requests: int = 1) -> None:
+        with self._counting:
+            self._requests[method] += requests

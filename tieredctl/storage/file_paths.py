@@ -1,0 +1,65 @@
+"""Where a key's file is below a store's folder, and what a file is as an object."""
+
+from __future__ import annotations
+
+import os
+from errno import ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR
+from stat import S_ISREG
+
+from tieredctl.errors import TieredctlError
+from tieredctl.storage.protocol import StoredObject
+
+NO_SUCH_FILE = (ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP)
+UNFINISHED = ".tieredctl-unfinished-"
+"""How the name of a file begins that is still being written, and is no object yet."""
+
+
+def path_of(root: str, key: str) -> str | None:
+    """Where an object of this key would be; None for a key that no file below the root can have."""
+    if "\0" in key or not {"", ".", ".."}.isdisjoint(key.split("/")):
+        return None
+    try:
+        os.fsencode(key)
+    except UnicodeEncodeError:
+        return None
+    return None if is_unfinished(key) else f"{root}/{key}"
+
+
+def is_unfinished(key: str) -> bool:
+    """Whether a file of this key would be one that is still being written."""
+    return key.rpartition("/")[2].startswith(UNFINISHED)
+
+
+def stored_at(key: str, path: str) -> StoredObject | None:
+    """The object at this path; None for what is not there or no regular file."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        if error.errno in NO_SUCH_FILE:
+            return None
+        raise reading_failure(path, error) from None
+    return stored_as(key, status) if S_ISREG(status.st_mode) else None
+
+
+def stored_as(key: str, status: os.stat_result) -> StoredObject:
+    """A regular file as an object. What rewrites a file in place changes its time, what renames over it the inode."""
+    version = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+    return StoredObject(key, status.st_size, status.st_mtime_ns // 1_000_000, version)
+
+
+def reading_failure(path: str, error: OSError) -> TieredctlError:
+    """Why a path cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return TieredctlError("path-missing", f"There is no {path}.")
+    if isinstance(error, NotADirectoryError):
+        return TieredctlError("path-missing", f"{path} is not a folder.")
+    if isinstance(error, PermissionError):
+        return TieredctlError("path-forbidden", f"{path} may not be read.")
+    return TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.")
+
+
+def writing_failure(path: str, error: OSError) -> TieredctlError:
+    """Why a path cannot be changed."""
+    if isinstance(error, PermissionError):
+        return TieredctlError("path-forbidden", f"{path} may not be changed.", hint="Run as a user that may change it.")
+    return TieredctlError("unwritable", f"{path} cannot be changed: {error.strerror}.")

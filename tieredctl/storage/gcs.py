@@ -1,0 +1,236 @@
+"""A bucket of Google Cloud Storage as an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from tieredctl.errors import TieredctlError
+from tieredctl.storage.bucket_address import BucketAddress
+from tieredctl.storage.concurrently import concurrently
+from tieredctl.storage.gcs_connection import GcsConnection, GcsFailure, failing_as_tieredctl
+from tieredctl.storage.protocol import (
+    STREAM_CHUNK_BYTES,
+    Capability,
+    Deletion,
+    DeletionOutcome,
+    MultipartUpload,
+    StoredObject,
+)
+from tieredctl.storage.ranged_reads import pieces
+from tieredctl.storage.refusals import demand, demand_batch, incapable, key_impossible, object_missing, written_anew
+
+GCS_CAPABILITIES = frozenset(Capability) - {Capability.MULTIPART_UPLOADS}
+"""Resumable uploads cannot be listed."""
+
+_PAGE_OBJECTS = 1_000
+_LISTED_FIELDS = "items(name,size,generation,timeCreated),nextPageToken"
+# tieredctl.storage.retrying knows what may be tried again, and how long to wait.
+_ONCE: dict[str, Any] = {"retry": None, "timeout": (10, 120)}
+# A path of these would lead the request to the bucket's own address.
+_NAMES_REFUSED = {".", ".."}
+_KEPT_BY_A_COPY = (
+    "cache_control",
+    "content_disposition",
+    "content_encoding",
+    "content_language",
+    "content_type",
+    "custom_time",
+    "metadata",
+    "storage_class",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GcsStore:
+    """The objects below a prefix of a bucket. An object's version is its generation.
+
+    Asks each thing once: `tieredctl.storage.retrying` asks again.
+    """
+
+    parallel_reads: ClassVar[int] = 8
+
+    address: BucketAddress
+    connection: GcsConnection
+    capabilities: frozenset[Capability] = GCS_CAPABILITIES
+
+    @property
+    def url(self) -> str:
+        return self.address.url
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        return self.address.listed(self._listing(prefix, start_after), prefix, start_after)
+
+    def _listing(self, prefix: str, start_after: str) -> Iterator[StoredObject]:
+        asked = {"prefix": self.address.root + prefix, "fields": _LISTED_FIELDS, "page_size": _PAGE_OBJECTS}
+        if start := self.address.start(start_after):
+            asked["start_offset"] = start
+        try:
+            with failing_as_tieredctl(self.url):
+                for blob in self._client.list_blobs(self.address.bucket, **asked, **_ONCE):
+                    yield self._stored(blob)
+        except GcsFailure as failure:
+            raise (self._bucket_missing() if failure.is_missing else failure) from None
+
+    def head(self, key: str) -> StoredObject | None:
+        blob = self._description(key)
+        return None if blob is None else self._stored(blob)
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        if end is not None and end <= start:
+            # No range says "nothing", but the object must be there.
+            if self.head(key) is None:
+                raise object_missing(self.url, key)
+            return b""
+        return self._read(key, start, end)
+
+    def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
+        stored = self.head(key)
+        if stored is None:
+            raise object_missing(self.url, key)
+        yield from pieces(stored, start, chunk_size, self._read_version)
+
+    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
+        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        return self._put(key, data, 0)
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        return self._put(current.key, data, int(current.version))
+
+    def _put(self, key: str, data: bytes, generation: int) -> StoredObject | None:
+        demand(Capability.CONDITIONAL_WRITE, self.capabilities, self.url)
+        blob = self._blob(self._writable_name(key))
+        try:
+            with failing_as_tieredctl(self.url):
+                blob.upload_from_string(data, "application/octet-stream", if_generation_match=generation, **_ONCE)
+        except GcsFailure as failure:
+            if failure.is_changed:
+                return None
+            raise (self._bucket_missing() if failure.is_missing else failure) from None
+        return self._stored(blob)
+
+    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+        target = self._blob(self._writable_name(key))
+        original = self._description(source.key)
+        condition = {"if_source_generation_match": int(source.version)}
+        if Capability.CONDITIONAL_COPY not in self.capabilities:
+            condition = {}
+            original = original if original and str(original.generation) == source.version else None
+        if original is None:
+            return None
+        for field in _KEPT_BY_A_COPY:
+            # Whoever names one of these for the copy must name all: the others would be lost.
+            if getattr(original, field) is not None:
+                setattr(target, field, getattr(original, field))
+        try:
+            with failing_as_tieredctl(self.url):
+                token, _, _ = target.rewrite(original, **condition, **_ONCE)
+                while token:
+                    token, _, _ = target.rewrite(original, token, **condition, **_ONCE)
+        except GcsFailure as failure:
+            if failure.is_changed or failure.is_missing:
+                return None
+            raise
+        return self._stored(target)
+
+    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
+        demand_batch(objects)
+        # A batch request holds a hundred at most, and is a hundred requests to Google all the same.
+        return concurrently(self._deletion, objects)
+
+    def _deletion(self, stored: StoredObject) -> Deletion:
+        name = self._name(stored.key)
+        if name is None:
+            return Deletion(stored, DeletionOutcome.FAILED, key_impossible(self.url, stored.key))
+        conditional = Capability.CONDITIONAL_DELETE in self.capabilities
+        condition = {"if_generation_match": int(stored.version)} if conditional else {}
+        try:
+            with failing_as_tieredctl(self.url):
+                self._blob(name).delete(**condition, **_ONCE)
+        except GcsFailure as failure:
+            if failure.is_changed:
+                return Deletion(stored, DeletionOutcome.CHANGED)
+            if not failure.is_missing:
+                return Deletion(stored, DeletionOutcome.FAILED, failure)
+            return self._missing(stored)
+        return Deletion(stored, DeletionOutcome.GONE)
+
+    def _missing(self, stored: StoredObject) -> Deletion:
+        """Gone, unless it is the bucket that is."""
+        try:
+            found = self.head(stored.key)
+        except TieredctlError as error:
+            return Deletion(stored, DeletionOutcome.FAILED, error)
+        return Deletion(stored, DeletionOutcome.GONE if found is None else DeletionOutcome.CHANGED)
+
+    def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
+        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
+
+    def _description(self, key: str) -> Any:
+        """The library's Blob, filled in; None where there is no such object."""
+        name = self._name(key)
+        if name is None:
+            return None
+        with failing_as_tieredctl(self.url):
+            blob = self._client.bucket(self.address.bucket).get_blob(name, **_ONCE)
+        if blob is None:
+            # The answer is the same where there is no bucket; a listing knows.
+            next(self._listing(key, ""), None)
+        return blob
+
+    def _read_version(self, stored: StoredObject, start: int, end: int) -> bytes:
+        try:
+            return self._read(stored.key, start, end, if_generation_match=int(stored.version))
+        except GcsFailure as failure:
+            if failure.is_changed:
+                raise written_anew(self.url, stored.key) from None
+            raise
+
+    def _read(self, key: str, start: int, end: int | None, **condition: int) -> bytes:
+        name = self._name(key)
+        if name is None:
+            raise object_missing(self.url, key)
+        last = None if end is None else end - 1
+        try:
+            with failing_as_tieredctl(self.url):
+                # Raw: what is stored compressed would else be decompressed on the way.
+                data: bytes = self._blob(name).download_as_bytes(
+                    start=start, end=last, raw_download=True, **condition, **_ONCE
+                )
+        except GcsFailure as failure:
+            if failure.is_beyond_its_end:
+                return b""
+            if failure.is_missing:
+                next(self._listing(key, ""), None)
+                raise object_missing(self.url, key) from None
+            raise
+        return data
+
+    @property
+    def _client(self) -> Any:
+        return self.connection.client(self.url)
+
+    def _blob(self, name: str) -> Any:
+        return self._client.bucket(self.address.bucket).blob(name)
+
+    def _name(self, key: str) -> str | None:
+        name = self.address.name(key)
+        return None if name in _NAMES_REFUSED else name
+
+    def _writable_name(self, key: str) -> str:
+        name = self._name(key)
+        if name is None:
+            raise key_impossible(self.url, key)
+        return name
+
+    def _stored(self, blob: Any) -> StoredObject:
+        created: datetime = blob.time_created
+        modified_ms = int(created.timestamp() * 1_000)
+        return StoredObject(self.address.key(blob.name), blob.size, modified_ms, str(blob.generation))
+
+    def _bucket_missing(self) -> TieredctlError:
+        return TieredctlError("bucket-missing", f"There is no bucket for {self.url}.")

@@ -1,0 +1,133 @@
+"""How Google Cloud Storage is reached: settings, a client made of them, and what its failures mean."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tieredctl.errors import TieredctlError
+from tieredctl.storage.concurrently import MOST_REQUESTS_AT_ONCE
+from tieredctl.storage.endpoint import endpoint_option
+
+GCS_OPTIONS = ("endpoint",)
+
+_NOT_FOUND = 404
+_PRECONDITION_FAILED = 412
+_RANGE_NOT_SATISFIABLE = 416
+
+
+class GcsFailure(TieredctlError):
+    """What went wrong with a request, and its HTTP status; 0 where no server answered."""
+
+    def __init__(self, code: str, message: str, *, status: int = 0, hint: str | None = None) -> None:
+        super().__init__(code, message, hint=hint)
+        self.status = status
+
+    @property
+    def is_missing(self) -> bool:
+        """There is no such object, or no such bucket."""
+        return self.status == _NOT_FOUND
+
+    @property
+    def is_changed(self) -> bool:
+        """The object is not the generation that was named."""
+        return self.status == _PRECONDITION_FAILED
+
+    @property
+    def is_beyond_its_end(self) -> bool:
+        """The object has no byte of the range that was asked for."""
+        return self.status == _RANGE_NOT_SATISFIABLE
+
+
+@dataclass(frozen=True, slots=True)
+class GcsConnection:
+    """The settings of a connection. Credentials are none of them: Google's library finds those where gcloud leaves
+    them, and a workload's identity. A server without TLS is sent none."""
+
+    endpoint: str | None = None
+
+    @property
+    def is_google(self) -> bool:
+        """Whether requests go to Google itself, and not to a server that is like it."""
+        return self.endpoint is None and not os.environ.get("STORAGE_EMULATOR_HOST")
+
+    def client(self, url: str) -> Any:
+        """The one client that this process has for these settings, of google-cloud-storage. Raises GcsFailure."""
+        with failing_as_tieredctl(url):
+            return _client(self, os.getpid())
+
+
+def gcs_connection(options: Mapping[str, str]) -> GcsConnection:
+    """The settings that `--store-option`s give. Raises TieredctlError for a value that cannot be, and without the
+    library."""
+    try:
+        found = importlib.util.find_spec("google.cloud.storage")
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        raise TieredctlError(
+            "missing-extra",
+            "A gs: store needs google-cloud-storage.",
+            hint="Install it with pip install 'tieredctl[gs]'.",
+        )
+    return GcsConnection(endpoint_option(options.get("endpoint")))
+
+
+@cache
+def _client(connection: GcsConnection, process: int) -> Any:  # noqa: ARG001 - a fork may not share connections
+    import requests
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud import storage
+
+    endpoint = connection.endpoint
+    unsafe = endpoint is not None and endpoint.startswith("http:")
+    client = storage.Client(
+        project="unused",  # only making and listing buckets needs one
+        credentials=AnonymousCredentials() if unsafe else None,  # type: ignore[no-untyped-call]
+        client_options={"api_endpoint": endpoint} if endpoint else None,
+    )
+    # Else it asks for the bucket's own description beside the first request: for a trace that nobody takes, and with a
+    # permission that a reader of objects need not have.
+    client._bucket_metadata_cache = None
+    connections = requests.adapters.HTTPAdapter(pool_maxsize=2 * MOST_REQUESTS_AT_ONCE)
+    client._http.mount("https://", connections)
+    client._http.mount("http://", connections)
+    return client
+
+
+@contextmanager
+def failing_as_tieredctl(url: str) -> Iterator[None]:
+    """Raises what google-cloud-storage and what is below it raise as GcsFailure; `url` is the store's, for messages."""
+    import requests
+    from google.api_core.exceptions import GoogleAPICallError
+    from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError, TransportError
+    from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
+
+    try:
+        yield
+    except GoogleAPICallError as error:
+        raise refusal(int(error.code or 0), url) from None
+    except InvalidResponse as error:
+        raise refusal(int(error.response.status_code), url) from None
+    except (DefaultCredentialsError, RefreshError) as error:
+        raise GcsFailure("no-credentials", f"There are no credentials for {url} ({type(error).__name__}).") from None
+    except (requests.RequestException, TransportError, DataCorruption) as error:
+        raise GcsFailure("store-unreachable", f"{url} does not answer ({type(error).__name__}).") from None
+    except GoogleAuthError as error:
+        raise GcsFailure("no-credentials", f"Credentials for {url} cannot be used ({type(error).__name__}).") from None
+
+
+def refusal(status: int, url: str) -> GcsFailure:
+    """What an HTTP status means. The server's message is not repeated: it quotes the request."""
+    if status in {429, 503}:
+        return GcsFailure("store-throttled", f"{url} asks for patience (HTTP status {status}).", status=status)
+    if status in {401, 403}:
+        return GcsFailure("store-forbidden", f"{url} may not be used this way (HTTP status {status}).", status=status)
+    if status in {0, 408} or status >= 500:
+        return GcsFailure("store-unreachable", f"{url} failed to answer (HTTP status {status}).", status=status)
+    return GcsFailure("unreadable", f"{url} refused the request (HTTP status {status}).", status=status)

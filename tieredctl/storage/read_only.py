@@ -1,0 +1,48 @@
+"""A store that cannot be changed: what commands get that change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tieredctl.storage.protocol import (
+    STREAM_CHUNK_BYTES,
+    Capability,
+    MultipartUpload,
+    ObjectStore,
+    StoredObject,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnlyStore:
+    """Another store without its methods that change something: there is nothing here to call by mistake."""
+
+    store: ObjectStore
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self.store.capabilities & {Capability.MULTIPART_UPLOADS}
+
+    @property
+    def parallel_reads(self) -> int:
+        return self.store.parallel_reads
+
+    @property
+    def url(self) -> str:
+        return self.store.url
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        return self.store.list(prefix, start_after)
+
+    def head(self, key: str) -> StoredObject | None:
+        return self.store.head(key)
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        return self.store.read(key, start, end)
+
+    def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
+        return self.store.stream(key, start, chunk_size)
+
+    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
+        return self.store.multipart_uploads(prefix)

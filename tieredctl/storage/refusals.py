@@ -1,0 +1,40 @@
+"""The errors that every store words alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tieredctl.errors import TieredctlError
+from tieredctl.storage.protocol import MOST_DELETED_AT_ONCE, Capability, StoredObject
+
+
+def object_missing(url: str, key: str) -> TieredctlError:
+    """There is nothing to read under this key."""
+    return TieredctlError("object-missing", f"There is no object {key} in {url}.")
+
+
+def written_anew(url: str, key: str) -> TieredctlError:
+    """The rest of what is being read is gone."""
+    return TieredctlError("unreadable", f"{key} in {url} was written anew while it was read.", hint="Read it again.")
+
+
+def key_impossible(url: str, key: str) -> TieredctlError:
+    """No object of this store can have this key."""
+    return TieredctlError("unwritable", f"{url} cannot hold an object {key!r}.")
+
+
+def incapable(url: str, capability: Capability) -> TieredctlError:
+    """The store lacks a capability that its caller should have asked for."""
+    return TieredctlError("store-incapable", f"{url} is not capable of {capability}.")
+
+
+def demand(capability: Capability, capabilities: frozenset[Capability], url: str) -> None:
+    """Raises TieredctlError `store-incapable` where the capability is not among those of the store."""
+    if capability not in capabilities:
+        raise incapable(url, capability)
+
+
+def demand_batch(objects: Sequence[StoredObject]) -> None:
+    """Raises ValueError where there are more objects than one deletion takes."""
+    if len(objects) > MOST_DELETED_AT_ONCE:
+        raise ValueError(f"{len(objects)} objects are more than the {MOST_DELETED_AT_ONCE} that one deletion takes")

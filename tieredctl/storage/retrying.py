@@ -1,0 +1,180 @@
+"""Another store, asked again when it did not answer or asked for patience."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tieredctl.errors import TieredctlError
+from tieredctl.storage.protocol import (
+    STREAM_CHUNK_BYTES,
+    Capability,
+    Deletion,
+    DeletionOutcome,
+    MultipartUpload,
+    StoredObject,
+    WritableObjectStore,
+)
+from tieredctl.storage.refusals import written_anew
+
+_Answer = TypeVar("_Answer")
+
+_THROTTLED = "store-throttled"
+_TRANSIENT = (_THROTTLED, "store-unreachable")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often to ask, and how long to wait in between: twice as long each time, by up to a half less at random, so
+    that many processes that were turned away together do not come back together."""
+
+    attempts: int = 6
+    pause_seconds: float = 0.2
+    throttled_pause_seconds: float = 1.0
+    longest_pause_seconds: float = 30.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def wait(self, failures: int, error: TieredctlError) -> None:
+        """Waits after so many failures on end. Raises the error where that is enough, or asking again cannot help."""
+        if error.kind.code not in _TRANSIENT or failures >= self.attempts:
+            raise error
+        first = self.throttled_pause_seconds if error.kind.code == _THROTTLED else self.pause_seconds
+        self.sleep(min(first * 2 ** (failures - 1), self.longest_pause_seconds) * random.uniform(0.5, 1))
+
+    def run(self, ask: Callable[[bool], _Answer]) -> _Answer:
+        """The answer to `ask(again)`; `again` says that an earlier try may have had its effect."""
+        failures = 0
+        while True:
+            try:
+                return ask(failures > 0)
+            except TieredctlError as error:
+                failures += 1
+                self.wait(failures, error)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryingStore:
+    """Another store, whose answers come in spite of passing failures.
+
+    What was changed although the answer was lost counts as changed: a listing and a stream go on behind what they
+    gave, an object deleted before is gone, and never asked for again once the store confirmed it; where a write is
+    refused, but the object holds just these bytes, an earlier try of this write made it. Bytes that are to tell
+    writers apart, as a lock's, must therefore differ between writers.
+    """
+
+    store: WritableObjectStore
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self.store.capabilities
+
+    @property
+    def parallel_reads(self) -> int:
+        return self.store.parallel_reads
+
+    @property
+    def url(self) -> str:
+        return self.store.url
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        failures = 0
+        while True:
+            try:
+                for stored in self.store.list(prefix, start_after):
+                    yield stored
+                    start_after, failures = stored.key, 0
+                return
+            except TieredctlError as error:
+                failures += 1
+                self.policy.wait(failures, error)
+
+    def head(self, key: str) -> StoredObject | None:
+        return self.policy.run(lambda _: self.store.head(key))
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        return self.policy.run(lambda _: self.store.read(key, start, end))
+
+    def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
+        began_with = self.head(key)
+        failures = 0
+        while True:
+            try:
+                for piece in self.store.stream(key, start, chunk_size):
+                    yield piece
+                    start, failures = start + len(piece), 0
+                return
+            except TieredctlError as error:
+                failures += 1
+                self.policy.wait(failures, error)
+                if self.head(key) != began_with:
+                    raise written_anew(self.url, key) from None
+
+    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
+        given: set[MultipartUpload] = set()
+        failures = 0
+        while True:
+            try:
+                for upload in self.store.multipart_uploads(prefix):
+                    if upload not in given:
+                        yield upload
+                        given.add(upload)
+                        failures = 0
+                return
+            except TieredctlError as error:
+                failures += 1
+                self.policy.wait(failures, error)
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        def put(again: bool) -> StoredObject | None:
+            made = self.store.put_if_absent(key, data)
+            return self._made_before(key, data) if again and made is None else made
+
+        return self.policy.run(put)
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        def replace(again: bool) -> StoredObject | None:
+            made = self.store.replace(current, data)
+            return self._made_before(current.key, data) if again and made is None else made
+
+        return self.policy.run(replace)
+
+    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+        return self.policy.run(lambda _: self.store.copy(source, key))
+
+    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
+        latest = {deletion.stored: deletion for deletion in self.store.delete(objects)}
+        failures = 0
+        while unconfirmed := [deletion for deletion in latest.values() if _may_pass(deletion)]:
+            failures += 1
+            if failures >= self.policy.attempts:
+                break
+            self.policy.wait(failures, _worst_error(unconfirmed))
+            again = self.store.delete([deletion.stored for deletion in unconfirmed])
+            latest |= {deletion.stored: deletion for deletion in again}
+        return [latest[stored] for stored in objects]
+
+    def abort_multipart_upload(self, upload: MultipartUpload) -> None:
+        self.policy.run(lambda _: self.store.abort_multipart_upload(upload))
+
+    def _made_before(self, key: str, data: bytes) -> StoredObject | None:
+        stored = self.store.head(key)
+        if stored is None or stored.size != len(data) or self.store.read(key) != data:
+            return None
+        return stored if self.store.head(key) == stored else None
+
+
+def _may_pass(deletion: Deletion) -> bool:
+    return (
+        deletion.outcome is DeletionOutcome.FAILED
+        and deletion.error is not None
+        and deletion.error.kind.code in _TRANSIENT
+    )
+
+
+def _worst_error(deletions: Sequence[Deletion]) -> TieredctlError:
+    errors = [deletion.error for deletion in deletions if deletion.error is not None]
+    return next((error for error in errors if error.kind.code == _THROTTLED), errors[0])

@@ -1,0 +1,266 @@
+"""A bucket of S3, or of a server that speaks its language, as an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+from urllib.parse import unquote_plus
+
+from tieredctl.storage.bucket_address import BucketAddress
+from tieredctl.storage.concurrently import concurrently
+from tieredctl.storage.protocol import (
+    STREAM_CHUNK_BYTES,
+    Capability,
+    Deletion,
+    DeletionOutcome,
+    MultipartUpload,
+    StoredObject,
+)
+from tieredctl.storage.ranged_reads import pieces
+from tieredctl.storage.refusals import demand, demand_batch, key_impossible, object_missing, written_anew
+from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, refusal
+from tieredctl.storage.s3_copy import copy_at_once, copy_in_parts
+
+_MISSING = {"NoSuchKey", "404", "KeyTooLongError"}
+_CHANGED = {"PreconditionFailed", "412"}
+_NO_REASON = {"400", "403", "404"}
+_BEYOND_ITS_END = "InvalidRange"
+_LARGEST_COPY_AT_ONCE = 1 << 30
+"""S3 allows 5 GiB, but says nothing until it is done."""
+_COPIED_PART_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class S3Store:
+    """The objects below a prefix of a bucket. An object's version is its ETag.
+
+    Asks each thing once: `tieredctl.storage.retrying` asks again.
+    """
+
+    parallel_reads: ClassVar[int] = 8
+
+    address: BucketAddress
+    connection: S3Connection
+    capabilities: frozenset[Capability] = frozenset(Capability)
+    largest_copy_at_once: int = _LARGEST_COPY_AT_ONCE
+
+    @property
+    def url(self) -> str:
+        return self.address.url
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        return self.address.listed(self._listing(prefix, start_after), prefix, start_after)
+
+    def _listing(self, prefix: str, start_after: str) -> Iterator[StoredObject]:
+        parameters = {"Prefix": self.address.root + prefix}
+        if start := self.address.start(start_after):
+            parameters["StartAfter"] = start
+        while True:
+            page = self._request("list_objects_v2", **parameters)
+            for item in page.get("Contents", ()):
+                key = self.address.key(item["Key"])
+                yield StoredObject(key, item["Size"], _milliseconds(item["LastModified"]), item["ETag"])
+            if not page.get("IsTruncated"):
+                return
+            parameters["ContinuationToken"] = page["NextContinuationToken"]
+
+    def head(self, key: str) -> StoredObject | None:
+        found = self._description(key)
+        return None if found is None else _described(key, found)
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        if end is not None and end <= start:
+            # No range says "nothing", but the object must be there.
+            if self.head(key) is None:
+                raise object_missing(self.url, key)
+            return b""
+        return self._read(key, start, end)
+
+    def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
+        stored = self.head(key)
+        if stored is None:
+            raise object_missing(self.url, key)
+        yield from pieces(stored, start, chunk_size, self._read_version)
+
+    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
+        demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
+        parameters = {"Prefix": self.address.root + prefix, "EncodingType": "url"}
+        while True:
+            page = self._request("list_multipart_uploads", **parameters)
+            decoded = unquote_plus if page.get("EncodingType") == "url" else str
+            for item in page.get("Uploads", ()):
+                name = decoded(item["Key"])
+                # Some servers list those of all prefixes.
+                if name.startswith(parameters["Prefix"]):
+                    yield MultipartUpload(self.address.key(name), item["UploadId"], _milliseconds(item["Initiated"]))
+            if not page.get("IsTruncated"):
+                return
+            parameters["KeyMarker"] = decoded(page["NextKeyMarker"])
+            parameters["UploadIdMarker"] = page["NextUploadIdMarker"]
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        return self._put(key, data, IfNoneMatch="*")
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        return self._put(current.key, data, IfMatch=current.version)
+
+    def _put(self, key: str, data: bytes, **condition: str) -> StoredObject | None:
+        demand(Capability.CONDITIONAL_WRITE, self.capabilities, self.url)
+        name = self._writable_name(key)
+        try:
+            answer = self._request("put_object", Key=name, Body=data, **condition)
+        except S3Failure as failure:
+            if failure.reason in _CHANGED | _MISSING:
+                return None
+            raise
+        stored = self.head(key)
+        if stored and stored.version == answer["ETag"]:
+            return stored
+        # Replaced by another writer since: what was written is told all the same, with the time of the answer.
+        return StoredObject(key, len(data), stored.last_modified_ms if stored else 0, answer["ETag"])
+
+    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+        name = self._writable_name(key)
+        description = self._description(source.key)
+        if description is None:
+            return None
+        what: dict[str, Any] = {"CopySource": {"Bucket": self.address.bucket, "Key": self.address.root + source.key}}
+        if Capability.CONDITIONAL_COPY in self.capabilities:
+            what["CopySourceIfMatch"] = source.version
+        elif description["ETag"] != source.version:
+            return None
+        try:
+            if description["ContentLength"] <= self.largest_copy_at_once:
+                copy_at_once(self._request, name, what, description)
+            else:
+                part_bytes = min(self.largest_copy_at_once, _COPIED_PART_BYTES)
+                copy_in_parts(self._request, name, what, description, part_bytes)
+        except S3Failure as failure:
+            if failure.reason in _CHANGED | _MISSING:
+                return None
+            raise
+        return self.head(key)
+
+    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
+        demand_batch(objects)
+        if Capability.CONDITIONAL_DELETE in self.capabilities:
+            return concurrently(self._delete_if_unchanged, objects)
+        # XML cannot carry these, and a server would read some of them as other keys.
+        apart = [stored for stored in objects if not stored.key.isprintable()]
+        together = [stored for stored in objects if stored.key.isprintable()]
+        done = [*concurrently(self._delete_alone, apart), *self._delete_together(together)]
+        by_key = {deletion.stored.key: deletion for deletion in done}
+        return [by_key[stored.key] for stored in objects]
+
+    def abort_multipart_upload(self, upload: MultipartUpload) -> None:
+        demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
+        try:
+            name = self.address.root + upload.key
+            self._request("abort_multipart_upload", Key=name, UploadId=upload.upload_id)
+        except S3Failure as failure:
+            if failure.reason != "NoSuchUpload":
+                raise
+
+    def _delete_if_unchanged(self, stored: StoredObject) -> Deletion:
+        return self._deletion(stored, IfMatch=stored.version)
+
+    def _delete_alone(self, stored: StoredObject) -> Deletion:
+        return self._deletion(stored)
+
+    def _deletion(self, stored: StoredObject, **condition: str) -> Deletion:
+        name = self.address.name(stored.key)
+        if name is None:
+            return Deletion(stored, DeletionOutcome.FAILED, key_impossible(self.url, stored.key))
+        try:
+            self._request("delete_object", Key=name, **condition)
+        except S3Failure as failure:
+            if failure.reason == "NoSuchKey":
+                return Deletion(stored, DeletionOutcome.GONE)
+            if failure.reason in _CHANGED:
+                return Deletion(stored, DeletionOutcome.CHANGED)
+            return Deletion(stored, DeletionOutcome.FAILED, failure)
+        return Deletion(stored, DeletionOutcome.GONE)
+
+    def _delete_together(self, objects: Sequence[StoredObject]) -> Iterator[Deletion]:
+        names = [{"Key": self.address.root + stored.key} for stored in objects]
+        if not names:
+            return
+        try:
+            answer = self._request("delete_objects", Delete={"Objects": names, "Quiet": False})
+        except S3Failure as failure:
+            yield from (Deletion(stored, DeletionOutcome.FAILED, failure) for stored in objects)
+            return
+        gone = {item["Key"] for item in answer.get("Deleted", ())}
+        refused = {item["Key"]: item.get("Code", "") for item in answer.get("Errors", ())}
+        for stored in objects:
+            name = self.address.root + stored.key
+            if name in refused and refused[name] != "NoSuchKey":
+                yield Deletion(stored, DeletionOutcome.FAILED, refusal(refused[name], 0, self.url))
+            elif name in gone or name in refused:
+                yield Deletion(stored, DeletionOutcome.GONE)
+            else:
+                silent = S3Failure("store-unreachable", f"{self.url} says nothing of {stored.key!r}.")
+                yield Deletion(stored, DeletionOutcome.FAILED, silent)
+
+    def _description(self, key: str) -> Answer | None:
+        """What HeadObject says. Where it says no it gives no reason, which reading a byte does."""
+        name = self.address.name(key)
+        if name is None:
+            return None
+        try:
+            return self._request("head_object", Key=name)
+        except S3Failure as failure:
+            if failure.reason not in _NO_REASON:
+                raise
+        try:
+            self._request("get_object", Key=name, Range="bytes=0-0")["Body"].close()
+        except S3Failure as failure:
+            if failure.reason in _MISSING:
+                return None
+            if failure.reason != _BEYOND_ITS_END:
+                raise
+        return self._request("head_object", Key=name)
+
+    def _read_version(self, stored: StoredObject, start: int, end: int) -> bytes:
+        try:
+            return self._read(stored.key, start, end, IfMatch=stored.version)
+        except S3Failure as failure:
+            if failure.reason in _CHANGED:
+                raise written_anew(self.url, stored.key) from None
+            raise
+
+    def _read(self, key: str, start: int, end: int | None, **condition: str) -> bytes:
+        name = self.address.name(key)
+        if name is None:
+            raise object_missing(self.url, key)
+        span = f"bytes={start}-{'' if end is None else end - 1}"
+        try:
+            answer = self._request("get_object", Key=name, Range=span, **condition)
+            return self.connection.body(answer, self.url)
+        except S3Failure as failure:
+            if failure.reason == _BEYOND_ITS_END:
+                return b""
+            if failure.reason in _MISSING:
+                raise object_missing(self.url, key) from None
+            raise
+
+    def _request(self, operation: Operation, **parameters: Any) -> Answer:
+        return self.connection.request(operation, self.url, Bucket=self.address.bucket, **parameters)
+
+    def _writable_name(self, key: str) -> str:
+        name = self.address.name(key)
+        if name is None:
+            raise key_impossible(self.url, key)
+        return name
+
+
+def _described(key: str, description: Mapping[str, Any]) -> StoredObject:
+    modified_ms = _milliseconds(description["LastModified"])
+    return StoredObject(key, description["ContentLength"], modified_ms, description["ETag"])
+
+
+def _milliseconds(time: datetime) -> int:
+    """Whole seconds: HeadObject tells no more, and a listing should say the same."""
+    return int(time.timestamp()) * 1_000

@@ -1,0 +1,200 @@
+"""How an S3 server is reached: settings, a client made of them, and what its failures mean."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from tieredctl.errors import TieredctlError
+from tieredctl.storage.concurrently import MOST_REQUESTS_AT_ONCE
+from tieredctl.storage.endpoint import endpoint_option
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+
+S3_OPTIONS = ("endpoint", "region", "profile", "addressing-style")
+ADDRESSING_STYLES = ("auto", "path", "virtual")
+
+Answer = dict[str, Any]
+Operation = Literal[
+    "abort_multipart_upload",
+    "complete_multipart_upload",
+    "copy_object",
+    "create_multipart_upload",
+    "delete_object",
+    "delete_objects",
+    "get_object",
+    "head_object",
+    "list_multipart_uploads",
+    "list_objects_v2",
+    "put_object",
+    "upload_part_copy",
+]
+"""What tieredctl uses of boto3's S3 client."""
+
+_CONNECT_SECONDS = 10
+_READ_SECONDS = 120
+"""A server-side copy says nothing until it is done."""
+
+_THROTTLED = {
+    "BandwidthLimitExceeded",
+    "ConditionalRequestConflict",  # two writers at once; S3 asks to try again
+    "OperationAborted",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "ServiceUnavailable",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequests",
+    "TooManyRequestsException",
+}
+_UNKNOWN_USER = {"InvalidAccessKeyId", "InvalidToken", "ExpiredToken", "SignatureDoesNotMatch", "TokenRefreshRequired"}
+_OTHER_REGION = {"AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect", "301"}
+_NO_CREDENTIALS = {
+    "CredentialRetrievalError",
+    "LoginRefreshRequired",
+    "NoAuthTokenError",
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "SSOError",
+    "SSOTokenLoadError",
+    "TokenRetrievalError",
+    "UnauthorizedSSOTokenError",
+}
+_SETTINGS_AT_FAULT = {"InvalidConfigError", "NoRegionError", "ConfigParseError", "InvalidRegionError"}
+_NO_ANSWER = {"HTTPClientError", "HTTPError", "IncompleteReadError", "ResponseStreamingError", "ConnectionError"}
+
+
+class S3Failure(TieredctlError):
+    """What went wrong with a request, and S3's own word for it; `reason` is empty where no S3 server answered."""
+
+    def __init__(self, code: str, message: str, *, reason: str = "", hint: str | None = None) -> None:
+        super().__init__(code, message, hint=hint)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class S3Connection:
+    """The settings of a connection. Credentials are none of them: boto3 finds those where AWS' own tools do."""
+
+    endpoint: str | None = None
+    region: str | None = None
+    profile: str | None = None
+    addressing_style: str = "auto"
+
+    @property
+    def is_aws(self) -> bool:
+        """Whether requests go to AWS itself, and not to a server that is like it."""
+        endpoint: str = _client(self, os.getpid()).meta.endpoint_url
+        return (urlsplit(endpoint).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
+
+    def request(self, operation: Operation, url: str, **parameters: Any) -> Answer:
+        """A request's answer; `url` is the store's, for messages. Raises S3Failure."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        call: Callable[..., Answer] = getattr(_client(self, os.getpid()), operation)
+        try:
+            return call(**parameters)
+        except ClientError as error:
+            raise _refusal(error, url) from None
+        except BotoCoreError as error:
+            raise connection_failure(error, url, self.endpoint) from None
+
+    def body(self, answer: Answer, url: str) -> bytes:
+        """The bytes that come with an answer. Raises S3Failure."""
+        from botocore.exceptions import BotoCoreError
+        from urllib3.exceptions import HTTPError
+
+        try:
+            with closing(answer["Body"]) as body:
+                data: bytes = body.read()
+        except (BotoCoreError, HTTPError) as error:
+            raise connection_failure(error, url, self.endpoint) from None
+        return data
+
+
+def s3_connection(options: Mapping[str, str]) -> S3Connection:
+    """The settings that `--store-option`s give. Raises TieredctlError for a value that cannot be, and without boto3."""
+    if importlib.util.find_spec("boto3") is None:
+        raise TieredctlError(
+            "missing-extra", "An s3: store needs boto3.", hint="Install it with pip install 'tieredctl[s3]'."
+        )
+    style = options.get("addressing-style", "auto")
+    if style not in ADDRESSING_STYLES:
+        hint = f"Give one of {', '.join(ADDRESSING_STYLES)}."
+        raise TieredctlError("usage", f"The store option addressing-style is {style!r}.", hint=hint)
+    return S3Connection(endpoint_option(options.get("endpoint")), options.get("region"), options.get("profile"), style)
+
+
+@cache
+def _client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a fork may not share connections
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
+    checksums = "when_supported" if connection.endpoint is None else "when_required"
+    config = Config(
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_READ_SECONDS,
+        max_pool_connections=2 * MOST_REQUESTS_AT_ONCE,
+        # tieredctl.storage.retrying knows what may be tried again, and how long to wait.
+        retries={"total_max_attempts": 1},
+        s3={"addressing_style": connection.addressing_style},
+        request_checksum_calculation=checksums,
+        # Some servers answer a ranged read with the whole object's checksum.
+        response_checksum_validation=checksums,
+    )
+    try:
+        session = boto3.Session(profile_name=connection.profile, region_name=connection.region)
+        # Many servers ask for no region, but a signature names one.
+        region = session.region_name or ("us-east-1" if connection.endpoint else None)
+        return session.client("s3", endpoint_url=connection.endpoint, region_name=region, config=config)
+    except (BotoCoreError, ValueError) as error:
+        raise connection_failure(error, "The s3: store", connection.endpoint) from None
+
+
+def connection_failure(error: Exception, url: str, endpoint: str | None) -> S3Failure:
+    """Why no server answered, or none was asked."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if "ProfileNotFound" in kinds:
+        return S3Failure("usage", f"{error}.", hint="`aws configure list-profiles` lists those there are.")
+    if kinds & _NO_CREDENTIALS:
+        return S3Failure("no-credentials", f"There are no credentials for {url} ({type(error).__name__}).")
+    if kinds & _SETTINGS_AT_FAULT or isinstance(error, ValueError):
+        hint = "Look at the options endpoint and region, and at AWS' own configuration."
+        return S3Failure("usage", f"{url} cannot be reached with these settings ({type(error).__name__}).", hint=hint)
+    if kinds & _NO_ANSWER:
+        at = f" at {endpoint}" if endpoint else ""
+        return S3Failure("store-unreachable", f"{url} does not answer{at} ({type(error).__name__}).")
+    return S3Failure("unreadable", f"{url} cannot be asked ({type(error).__name__}).")
+
+
+def refusal(reason: str, status: int, url: str) -> S3Failure:
+    """What a server's error code and HTTP status mean. Its message is not repeated: it may quote the request."""
+    if reason == "NoSuchBucket":
+        return S3Failure("bucket-missing", f"There is no bucket for {url}.", reason=reason)
+    if reason in _OTHER_REGION:
+        hint = "Name its region with --store-option region=REGION."
+        return S3Failure("bucket-missing", f"{url} is in another region.", reason=reason, hint=hint)
+    if reason in _THROTTLED or status in {429, 503}:
+        return S3Failure("store-throttled", f"{url} asks for patience ({reason}).", reason=reason)
+    if reason in _UNKNOWN_USER:
+        return S3Failure("store-forbidden", f"{url} does not accept these credentials ({reason}).", reason=reason)
+    if reason == "AccessDenied" or status in {401, 403}:
+        return S3Failure("store-forbidden", f"{url} may not be used this way ({reason}).", reason=reason)
+    if status >= 500 or reason in {"InternalError", "RequestTimeout"}:
+        return S3Failure("store-unreachable", f"{url} failed to answer ({reason}).", reason=reason)
+    return S3Failure("unreadable", f"{url} refused the request ({reason}).", reason=reason)
+
+
+def _refusal(error: ClientError, url: str) -> S3Failure:
+    response: Answer = error.response
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return refusal(str(response.get("Error", {}).get("Code", status)), status, url)

@@ -1,0 +1,57 @@
+"""What a server of unknown make keeps of the conditions that it is given, seen on objects made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from uuid import uuid4
+
+from tieredctl.errors import TieredctlError
+from tieredctl.storage.protocol import Capability, DeletionOutcome, WritableObjectStore
+
+TRIAL_FOLDER = ".tieredctl/trial"
+
+
+def capabilities_seen(relying: WritableObjectStore, plain: WritableObjectStore) -> frozenset[Capability]:
+    """The capabilities that a store was seen to have. What was made to see them is removed again.
+
+    `relying` is the store as it is when it relies on all that its kind can have, `plain` when it relies on none. Raises
+    TieredctlError where the store cannot be written to at all.
+    """
+    folder = f"{TRIAL_FOLDER}/{uuid4().hex}/"
+    seen: set[Capability] = set()
+    try:
+        _look(relying, folder, seen)
+    finally:
+        with suppress(TieredctlError):
+            plain.delete(list(plain.list(folder)))
+    return frozenset(seen)
+
+
+def _look(store: WritableObjectStore, folder: str, seen: set[Capability]) -> None:
+    if Capability.MULTIPART_UPLOADS in store.capabilities:
+        with _unless_not_understood():
+            next(store.multipart_uploads(folder), None)
+            seen.add(Capability.MULTIPART_UPLOADS)
+    with _unless_not_understood():
+        key, copy_key = folder + "object", folder + "copy"
+        past = store.put_if_absent(key, b"1")
+        current = past and store.replace(past, b"22")
+        if past is None or current is None or store.put_if_absent(key, b"3") or store.replace(past, b"4"):
+            return
+        seen.add(Capability.CONDITIONAL_WRITE)
+        if store.delete([past])[0].outcome is DeletionOutcome.CHANGED:
+            seen.add(Capability.CONDITIONAL_DELETE)
+        elif store.put_if_absent(key, b"55") is None:
+            return
+        if store.copy(past, copy_key) is None:
+            seen.add(Capability.CONDITIONAL_COPY)
+
+
+@contextmanager
+def _unless_not_understood() -> Iterator[None]:
+    try:
+        yield
+    except TieredctlError as error:
+        if error.kind.code != "unreadable":
+            raise
