@@ -13,8 +13,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from tieredctl.errors import TieredctlError
-from tieredctl.layouts.protocol import Layout
-from tieredctl.layouts.registry import detect, layout_named
+from tieredctl.layouts.protocol import AUTO, Layout
+from tieredctl.layouts.registry import layout_in
 from tieredctl.ops.inventory import ListedObject, object_document
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 from tieredctl.storage.registry import open_store
@@ -38,7 +38,6 @@ _BATCH_SCHEMA = as_spark_reads(OBJECT_SCHEMA)
 _BATCH_OBJECTS = 10_000
 _MOST_PARTITIONS = 256
 _STORE_OPTION, _LAYOUT_OPTION = "storeoption.", "layoutoption."
-_AUTO = "auto"
 
 
 class RemoteObjects(DataSource):
@@ -60,9 +59,8 @@ class RemoteObjects(DataSource):
         if url is None:
             raise TieredctlError("no-store", "The option store names no store.")
         store = open_store(url, _named(self.options, _STORE_OPTION))
-        layout_options = _named(self.options, _LAYOUT_OPTION)
-        name = self.options.get("layout", _AUTO)
-        return _Reader(store, layout_named(detect(store, layout_options) if name == _AUTO else name, layout_options))
+        layout = layout_in(store, self.options.get("layout", AUTO), _named(self.options, _LAYOUT_OPTION))
+        return _Reader(store, layout)
 
 
 def _named(options: Mapping[str, str], prefix: str) -> dict[str, str]:

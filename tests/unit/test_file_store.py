@@ -11,6 +11,8 @@ import pytest
 
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.file import FileStore
+from tieredctl.storage.file_paths import UNFINISHED
+from tieredctl.storage.protocol import DeletionOutcome
 
 
 @pytest.fixture
@@ -185,3 +187,81 @@ def test_no_file_stays_open(root: Path, store: FileStore) -> None:
     store.read("a/1.log")
 
     assert len(os.listdir("/dev/fd")) == len(before)
+
+
+def test_a_file_that_is_still_being_written_is_no_object(root: Path, store: FileStore) -> None:
+    unfinished = f"a/{UNFINISHED}0123"
+    (root / unfinished).write_bytes(b"half of")
+
+    assert keys_of(store) == ["a/1.log", "a/2.log", "b/1.log"]
+    assert store.head(unfinished) is None
+
+
+def test_changes_leave_no_unfinished_file(root: Path, store: FileStore) -> None:
+    (current,) = store.list("b/")
+    store.put_if_absent("a/1.log", b"refused")
+    store.put_if_absent("c/d/1.log", b"made")
+    store.replace(current, b"replaced")
+    store.replace(current, b"refused")
+    store.copy(current, "refused")
+
+    names = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
+    assert sorted(names) == ["a/1.log", "a/2.log", "b/1.log", "c/d/1.log"]
+
+
+def test_a_copy_can_be_read_by_who_could_read_the_file(root: Path, store: FileStore) -> None:
+    (root / "a/1.log").chmod(0o640)
+    (stored,) = store.list("a/1")
+
+    store.copy(stored, "quarantine/1.log")
+
+    assert (root / "quarantine/1.log").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_written_in_place_is_another_version(root: Path, store: FileStore) -> None:
+    (past,) = store.list("b/")
+    (root / "b/1.log").write_bytes(b"B/1.LOG")
+    os.utime(root / "b/1.log", ns=(0, 1))
+
+    assert store.replace(past, b"replaced") is None
+    assert store.copy(past, "copy") is None
+    assert store.delete([past])[0].outcome is DeletionOutcome.CHANGED
+    assert (root / "b/1.log").read_bytes() == b"B/1.LOG"
+
+
+def test_a_file_on_the_way_to_a_key_is_no_folder(store: FileStore) -> None:
+    with pytest.raises(TieredctlError, match="cannot be changed") as raised:
+        store.put_if_absent("a/1.log/below", b"")
+
+    assert code_of(raised) == "unwritable"
+
+
+def test_a_deletion_in_a_store_that_has_gone_has_failed(root: Path, store: FileStore) -> None:
+    (stored,) = store.list("b/")
+    root.rename(root.with_name("moved"))
+
+    (deletion,) = store.delete([stored])
+
+    assert deletion.outcome is DeletionOutcome.FAILED
+    assert deletion.error is not None
+    assert deletion.error.kind.code == "path-missing"
+
+
+def test_a_folder_that_may_not_be_changed_is_named(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    (stored,) = store.list("b/")
+    monkeypatch.setattr(os, "unlink", refusing)
+
+    (deletion,) = store.delete([stored])
+
+    assert deletion.outcome is DeletionOutcome.FAILED
+    assert deletion.error is not None
+    assert deletion.error.kind.code == "path-forbidden"
+
+
+def test_a_deletion_leaves_the_folder(root: Path, store: FileStore) -> None:
+    store.delete(list(store.list("b/")))
+
+    assert (root / "b").is_dir()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from tieredctl.errors import DecodeError
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.storage.protocol import STREAM_CHUNK_BYTES, ObjectStore
 
 __all__ = [
+    "AUTO",
     "ORIGINAL_PARTS",
     "STREAM_CHUNK_BYTES",
+    "AlteredObject",
+    "DamagedRange",
     "ExplainedKey",
     "Layout",
     "LayoutFactory",
@@ -20,6 +24,10 @@ __all__ = [
     "SegmentIdentity",
     "SegmentReader",
 ]
+
+
+AUTO = "auto"
+"""Stands for the name of whichever layout explains a store's keys."""
 
 
 class Part(StrEnum):
@@ -93,20 +101,55 @@ class ExplainedKey(NamedTuple):
         return None
 
 
+class AlteredObject(NamedTuple):
+    """An object that is not as the other objects of its segment say. `position` is a byte of the object."""
+
+    part: Part
+    message: str
+    position: int
+
+
+class DamagedRange(DecodeError):
+    """Bytes of a part that cannot be had back, because the bytes that are stored for them were altered or are gone.
+
+    Ranges are of bytes, from the first up to, not including, the second.
+    """
+
+    def __init__(self, reason: str, original: tuple[int, int], stored: tuple[int, int]) -> None:
+        """`original` is a range of the part as the broker wrote it, `stored` one of the object."""
+        super().__init__(f"bytes {stored[0]} to {stored[1] - 1} of the object were altered: {reason}", original[0])
+        self.original = original
+        self.stored = stored
+        self._arguments = reason, original, stored
+
+    def __reduce__(self) -> tuple[type[DamagedRange], tuple[Any, ...]]:
+        return DamagedRange, self._arguments
+
+
 class SegmentReader(Protocol):
     """One segment, as the broker wrote it: decrypted, decompressed, cut out of whatever holds it.
 
     Parts are those of `ORIGINAL_PARTS`. Besides what the store raises, methods raise TieredctlError `object-missing`
-    where an object that is needed is not there, and DecodeError where what is stored is not what it should be.
+    where an object that is needed is not there, `private-key` where it cannot be decrypted with what the layout was
+    given, and DecodeError where what is stored is not what it should be.
     """
 
     def parts(self) -> Mapping[Part, int]:
-        """The parts that are there, with the sizes in bytes that the broker's files had. An empty part is there."""
+        """The parts that are there, with the sizes in bytes that the broker's files had. An empty part is there.
+
+        Of a log that is cut, what of it can be read counts. Raises DecodeError where a manifest cannot be read.
+        """
+        ...
+
+    def contradictions(self) -> Sequence[AlteredObject]:
+        """Objects whose sizes show, by what the segment's other objects say, that they were altered; but for a log
+        that is cut, whose part is then too short."""
         ...
 
     def read(self, part: Part, start: int = 0, end: int | None = None) -> bytes:
         """The bytes `start` (inclusive) to `end` (exclusive; None: to the last) of a part as the broker wrote it, cut
-        as a Python slice is. Raises TieredctlError `object-missing` where the segment has no such part."""
+        as a Python slice is. Raises TieredctlError `object-missing` where the segment has no such part, DamagedRange
+        for the first bytes among them that cannot be had back."""
         ...
 
     def stream(self, part: Part, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
@@ -127,8 +170,17 @@ class Layout(Protocol):
         """What `--layout` calls it."""
         ...
 
+    def settled_in(self, store: ObjectStore) -> Layout:
+        """The layout, told what only the keys of the store that it is used on can tell, such as what they begin with.
+        Looks at some of them. Raises TieredctlError `usage` where they leave that open."""
+        ...
+
     def explain(self, key: str) -> ExplainedKey | None:
-        """Whose object this key is; None where the layout cannot say."""
+        """Whose object this key is; None where the layout cannot say.
+
+        Of a key whose last part begins with an offset of 20 digits that fits, a dash and a segment id, what it says but
+        for these two is the same whatever they are: so many keys can be explained by a few.
+        """
         ...
 
     def partition_prefix(self, partition: TopicIdPartition) -> str:
@@ -146,6 +198,10 @@ class Layout(Protocol):
     def original_log_size(self, stored: Mapping[Part, int]) -> int | None:
         """The size in bytes that a segment's log had, by the sizes of its stored objects; None where the log is not
         stored, or only reading it can tell."""
+        ...
+
+    def stored_size(self, segment: SegmentIdentity) -> int | None:
+        """How many bytes the promised objects have together; None where the segment's custom metadata does not say."""
         ...
 
     def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:

@@ -8,7 +8,7 @@ from itertools import islice
 from types import MappingProxyType
 
 from tieredctl.errors import TieredctlError
-from tieredctl.layouts.protocol import Layout, LayoutFactory
+from tieredctl.layouts.protocol import AUTO, Layout, LayoutFactory
 from tieredctl.storage.protocol import ObjectStore
 
 ENTRY_POINT_GROUP = "tieredctl.layouts"
@@ -38,13 +38,21 @@ def layout_named(name: str, options: Mapping[str, str] = _NO_OPTIONS) -> Layout:
     return _load(found)(options)
 
 
+def layout_in(store: ObjectStore, name: str, options: Mapping[str, str] = _NO_OPTIONS) -> Layout:
+    """The layout of that name, or the one that `detect` finds for `AUTO`, settled in the store.
+
+    Raises TieredctlError as `layout_named`, `detect` and `Layout.settled_in` do.
+    """
+    return layout_named(detect(store, options) if name == AUTO else name, options).settled_in(store)
+
+
 def detect(store: ObjectStore, options: Mapping[str, str] = _NO_OPTIONS) -> str:
     """The one installed layout that takes these options and explains some of the store's first keys.
 
     Raises TieredctlError: `usage` where no layout takes the options, `unknown-layout` where none explains a key or
     several do, `missing-extra` as `layout_named` does.
     """
-    layouts = _layouts_taking(options)
+    layouts = [layout.settled_in(store) for layout in _layouts_taking(options)]
     keys = _first_keys(store)
     fitting = [layout.name for layout in layouts if any(layout.explain(key) for key in keys)]
     if len(fitting) == 1:

@@ -43,6 +43,9 @@ class LocalLayout:
     def name(self) -> str:
         return NAME
 
+    def settled_in(self, store: ObjectStore) -> Layout:  # noqa: ARG002 - all is in a key
+        return self
+
     def explain(self, key: str) -> ExplainedKey | None:
         match = _KEY.fullmatch(key)
         part = _PARTS.get(match["suffix"]) if match else None
@@ -64,6 +67,9 @@ class LocalLayout:
 
     def original_log_size(self, stored: Mapping[Part, int]) -> int | None:
         return stored.get(Part.LOG)
+
+    def stored_size(self, segment: SegmentIdentity) -> int | None:  # noqa: ARG002 - Kafka is told nothing
+        return None
 
     def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
         return FilesetReader(store, self.promised_objects(segment) | self.optional_objects(segment))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tieredctl.errors import TieredctlError
-from tieredctl.layouts.protocol import STREAM_CHUNK_BYTES, ObjectStore, Part
+from tieredctl.layouts.protocol import STREAM_CHUNK_BYTES, AlteredObject, ObjectStore, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,9 @@ class FilesetReader:
     def parts(self) -> dict[Part, int]:
         stored = {part: self.store.head(key) for part, key in self.keys.items()}
         return {part: found.size for part, found in stored.items() if found}
+
+    def contradictions(self) -> list[AlteredObject]:
+        return []
 
     def read(self, part: Part, start: int = 0, end: int | None = None) -> bytes:
         return self.store.read(self._key(part), start, end)

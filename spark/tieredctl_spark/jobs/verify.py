@@ -27,7 +27,7 @@ from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.local_logs import read_local_logs
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.layouts.protocol import Layout
-from tieredctl.layouts.registry import layout_named
+from tieredctl.layouts.registry import layout_in
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.verification.partition_check import Clock
@@ -91,7 +91,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _run(options: argparse.Namespace) -> ExitCode:
     store = open_store(options.store, dict(options.store_option))
-    layout = layout_named(options.layout, dict(options.layout_option))
+    layout = layout_in(store, options.layout, dict(options.layout_option))
     # Before the metadata: a running broker trims its local log only behind what it has written there.
     local_logs = read_local_logs(options.log_dir)
     how = VerifyOptions(

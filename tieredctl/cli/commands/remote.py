@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
+from tieredctl.cli.arguments import given_path, kafka_id
+from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import (
+    BootstrapServer,
+    CommandConfig,
+    Export,
     LayoutName,
     LayoutOptions,
+    LogDirs,
     MetricsFile,
     Output,
     Partition,
@@ -17,11 +27,13 @@ from tieredctl.cli.options import (
     Topic,
     TopicId,
 )
-from tieredctl.cli.outcome import finish, say
+from tieredctl.cli.outcome import discard, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.wiring import AUTO, open_remote
-from tieredctl.errors import ExitCode
+from tieredctl.cli.wiring import open_remote, open_stream
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.layouts.protocol import AUTO, ORIGINAL_PARTS, Part
 from tieredctl.ops.inventory import Inventory
+from tieredctl.ops.remote_read import SegmentPart, segment_in_metadata, segment_in_store
 from tieredctl.ops.selection import Selection
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -51,6 +63,23 @@ _USAGE_COLUMNS = (
     TableColumn("OBJECTS", "objects"),
     TableColumn("BYTES", "bytes"),
 )
+_READ_COLUMNS = (
+    TableColumn("PART", "part"),
+    TableColumn("BYTES", "bytes"),
+    TableColumn("FILE", "file"),
+    TableColumn("TOPIC", "topic", wide=True),
+    TableColumn("PARTITION", "partition", wide=True),
+    TableColumn("START", "startOffset", wide=True),
+    TableColumn("SEGMENT-ID", "segmentId", wide=True),
+)
+_STDOUT = Path("-")
+
+
+def _original_part(text: str) -> Part:
+    if text not in ORIGINAL_PARTS:
+        hint = f"The parts are {', '.join(ORIGINAL_PARTS)}."
+        raise TieredctlError("usage", f"{text!r} is no part of a segment that a broker wrote.", hint=hint)
+    return Part(text)
 
 
 @_commands.command("ls")
@@ -94,6 +123,57 @@ def disk_usage(
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     listing = Listing("RemoteUsage", source, inventory.usage(), _USAGE_COLUMNS, inventory.summary, _USAGE_FIELDS)
     return _finish(listing, inventory, output, quiet, metrics_file)
+
+
+@_commands.command("read", cls=CommandOfIds)
+def read(
+    segment_id: Annotated[
+        str, typer.Argument(metavar="SEGMENT-ID", parser=kafka_id, help="The segment's id, 22 characters.")
+    ],
+    to: Annotated[Path, typer.Option(metavar="FILE", parser=given_path, help="What to write; - for stdout.")],
+    part: Annotated[
+        Part, typer.Option(metavar="PART", parser=_original_part, help=f"One of {', '.join(ORIGINAL_PARTS)}.")
+    ] = Part.LOG,
+    store: Store = None,
+    store_option: StoreOptions = None,
+    layout: LayoutName = AUTO,
+    layout_option: LayoutOptions = None,
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    topic: Topic = None,
+    topic_id: TopicId = None,
+    partition: Partition = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """The segment or one of its indexes, decrypted, decompressed, as the broker wrote it.
+
+    Without metadata the store is searched for the segment; topic, topic id and partition make that quick.
+    """
+    opened, chosen = open_remote(store, store_option, layout, layout_option)
+    selection = Selection(topic, topic_id, partition, segment_id)
+    if log_dir or bootstrap_server is not None or export is not None:
+        stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
+        found = SegmentPart(opened, chosen, segment_in_metadata(stream, selection), part)
+    else:
+        found = SegmentPart(opened, chosen, segment_in_store(opened, chosen, selection), part)
+    if to == _STDOUT:
+        return _write_to_stdout(found)
+    items = [found.document(found.save_as(to), to)]
+    source = {"kind": "store", "store": opened.url, "layout": chosen.name}
+    summary = {"bytes": items[0]["bytes"]}
+    return finish(Listing("RemoteRead", source, items, _READ_COLUMNS, summary), output, [], quiet=quiet)
+
+
+def _write_to_stdout(found: SegmentPart) -> ExitCode:
+    try:
+        found.copy_to(sys.stdout.buffer)
+        sys.stdout.flush()
+    except BrokenPipeError:  # a reader that has gone, such as `head`
+        discard(sys.stdout)
+    return ExitCode.CLEAN
 
 
 def _finish(

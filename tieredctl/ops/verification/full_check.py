@@ -46,7 +46,7 @@ def check_everything(segment: OpenedSegment) -> None:
     if offset_index and tail:
         witness = time_index if times_are_right else None
         _report_offset_index(offset_index, tail, witness, facts, segment)
-    if aborted is not None or segment.size(Part.TRANSACTION_INDEX) is None:
+    if aborted is not None or segment.is_known_to_lack(Part.TRANSACTION_INDEX):
         _report_transactions(check.transactions, aborted or [], producers, facts, segment)
 
 

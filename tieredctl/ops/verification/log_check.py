@@ -30,6 +30,9 @@ class CorruptBatch:
     reason: str
     first_offset: int
     last_offset: int
+    stored: tuple[int, int] | None = None
+    """The bytes of the object that are to blame, from the first up to, not including, the second, where the layout
+    stores the log otherwise than the broker wrote it."""
 
 
 @dataclass(slots=True)

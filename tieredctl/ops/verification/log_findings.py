@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tieredctl.layouts.protocol import Part
 from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
@@ -68,7 +69,8 @@ def _report_corrupt(corrupt: Sequence[CorruptBatch], findings: SegmentFindings) 
             message += f"; {rest} stretches more are damaged, up to byte {corrupt[-1].position}"
             last_offset = corrupt[-1].last_offset
         offsets = (batch.first_offset, last_offset)
-        findings.add("batch-corrupt", Part.LOG, message, position=batch.position, offsets=offsets)
+        stored: dict[str, Any] = {"storedBytes": [batch.stored[0], batch.stored[1] - 1]} if batch.stored else {}
+        findings.add("batch-corrupt", Part.LOG, message, position=batch.position, offsets=offsets, **stored)
 
 
 def _report_misplaced(code: str, misplaced: Sequence[Misplaced], findings: SegmentFindings) -> None:

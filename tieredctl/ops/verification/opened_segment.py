@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from tieredctl.errors import DecodeError, TieredctlError
-from tieredctl.layouts.protocol import Part, SegmentReader
+from tieredctl.layouts.protocol import DamagedRange, Part, SegmentReader
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.findings import Finding
+from tieredctl.ops.verification.damaged_ranges import blame
 from tieredctl.ops.verification.log_check import LogFacts
 from tieredctl.ops.verification.report import SegmentFindings, SegmentReport, SegmentTask
 
@@ -17,6 +19,8 @@ _UNDECODABLE = {
     Part.PRODUCER_SNAPSHOT: "producer-snapshot-damaged",
     Part.LEADER_EPOCH: "leader-epoch-checkpoint-damaged",
 }
+_CONCERN_ALL = ("store-unreachable", "private-key")
+"""Errors for which no segment's objects are to blame."""
 _Decoded = TypeVar("_Decoded")
 
 
@@ -29,17 +33,43 @@ class OpenedSegment:
         self.findings = findings
         self._segment = segment
         self._parts: Mapping[Part, int] = {}
+        self._at_first_sight: tuple[Finding, ...] = ()
+        self._contradicted: set[Part] = set()
+        self._damages: dict[int, DamagedRange] = {}
         self._bytes_read = 0
         self._batches = 0
         self._records = 0
 
     def look(self) -> None:
-        """Finds out which parts are there. Raises TieredctlError."""
-        self._parts = self._segment.parts()
+        """Finds out which parts are there, and whether their objects fit together. Raises TieredctlError."""
+        try:
+            self._parts = self._segment.parts()
+        except DecodeError as error:
+            offsets = (self.metadata.start_offset, self.metadata.end_offset)
+            message = f"{error.reason}: nothing of the segment can be read"
+            self.findings.add("manifest-damaged", Part.MANIFEST, message, position=error.position, offsets=offsets)
+        self._report_contradictions()
+        self._at_first_sight = tuple(self.findings.found)
+
+    def _report_contradictions(self) -> None:
+        if not self._parts:
+            return
+        for part, message, position in self._segment.contradictions():
+            code = "size-mismatch" if part is Part.LOG else "index-damaged"
+            self.findings.add(code, part, message, position=position)
+            self._contradicted.add(part)
 
     def size(self, part: Part) -> int | None:
         """In bytes; None where there is no such part."""
         return self._parts.get(part)
+
+    def is_known_to_lack(self, part: Part) -> bool:
+        """Whether there is no such part although the object that would hold it is there and whole."""
+        if part in self._parts:
+            return False
+        if Part.INDEXES not in self.findings.keys:
+            return True
+        return Part.INDEXES in self.task.keys and Part.INDEXES not in self._contradicted
 
     @property
     def log_size(self) -> int:
@@ -61,38 +91,57 @@ class OpenedSegment:
             code = _UNDECODABLE.get(part, "index-damaged")
             self.findings.add(code, part, error.reason, position=error.position)
         except TieredctlError as error:
-            if error.kind.code == "store-unreachable":
+            if concerns_all(error):
                 raise
             self.findings.add("unreadable", part, error.message)
         return None
 
     def log(self) -> Iterator[bytes]:
-        """The log from its first byte, in pieces, as far as it is looked at."""
-        left = self.log_size
-        for chunk in self._segment.stream(Part.LOG, STREAM_BYTES):
-            piece = chunk[:left]
-            left -= len(piece)
-            self._bytes_read += len(piece)
-            if piece:
-                yield piece
-            if not left:
-                return
-            del chunk, piece  # before the next is read: its memory can serve again
+        """The log from its first byte, in pieces, as far as it is looked at: zeros where it cannot be had back."""
+        read = 0
+        try:
+            for chunk in self._segment.stream(Part.LOG, STREAM_BYTES):
+                piece = chunk[: self.log_size - read]
+                read += len(piece)
+                self._bytes_read += len(piece)
+                if piece:
+                    yield piece
+                if read == self.log_size:
+                    return
+                del chunk, piece  # before the next is read: its memory can serve again
+        except DamagedRange:
+            yield from self.log_range(read, self.log_size)
 
     def log_range(self, start: int, end: int) -> Iterator[bytes]:
-        """The bytes of the log from `start` up to, not including, `end`, in pieces."""
+        """The bytes of the log from `start` up to, not including, `end`, in pieces: zeros where they cannot be had
+        back, of which no batch is made."""
         for position in range(start, end, STREAM_BYTES):
-            piece = self._segment.read(Part.LOG, position, min(position + STREAM_BYTES, end))
+            piece = self._read_around_damage(position, min(position + STREAM_BYTES, end))
             self._bytes_read += len(piece)
             yield piece
 
+    def _read_around_damage(self, start: int, end: int) -> bytes:
+        pieces: list[bytes] = []
+        while start < end:
+            try:
+                pieces.append(self._segment.read(Part.LOG, start, end))
+                break
+            except DamagedRange as damage:
+                self._damages[damage.position] = damage
+                first, behind = (min(max(bound, start), end) for bound in damage.original)
+                pieces += [self._segment.read(Part.LOG, start, first), bytes(behind - first)]
+                start = behind
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
     def forget(self) -> None:
-        """What was counted and found, but for the bytes that were read: it is about to be read again."""
-        self.findings = SegmentFindings(self.metadata, self.findings.keys)
+        """What was counted and found since the first look, but for the bytes that were read: it is about to be read
+        again."""
+        self.findings = SegmentFindings(self.metadata, self.findings.keys, list(self._at_first_sight))
         self._batches = self._records = 0
 
     def count(self, facts: LogFacts) -> None:
         """What reading the log, or a part of it, gave."""
+        blame(sorted(self._damages.values(), key=lambda damage: damage.position), facts, self.metadata)
         self._batches += facts.batches
         self._records += facts.records
 
@@ -101,3 +150,8 @@ class OpenedSegment:
         return SegmentReport(
             self.metadata.segment_id, self._bytes_read, self._batches, self._records, tuple(self.findings.found)
         )
+
+
+def concerns_all(error: TieredctlError) -> bool:
+    """Whether the next segment would meet the same error."""
+    return error.kind.code in _CONCERN_ALL

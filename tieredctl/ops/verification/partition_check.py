@@ -122,7 +122,10 @@ def _check_finished(
             else:
                 offsets = (metadata.start_offset, metadata.end_offset) if part in (Part.LOG, Part.MANIFEST) else None
                 findings.add("object-missing", part, f"{key} is not in the store", offsets=offsets)
-    _check_size(metadata, {part: stored.size for part, stored in present.items()}, layout, findings)
+    sizes = {part: stored.size for part, stored in present.items()}
+    _check_size(metadata, sizes, layout, findings)
+    if promised.keys() <= present.keys():
+        _check_stored_size(sum(sizes[part] for part in promised), layout.stored_size(metadata), findings)
     report.findings += findings.found
     report.objects += len(present)
     report.finished.append((metadata, {part: stored.key for part, stored in present.items()}))
@@ -142,6 +145,12 @@ def _check_size(
             position=min(size, metadata.segment_size_in_bytes),
             offsets=(metadata.start_offset, metadata.end_offset) if short else None,
         )
+
+
+def _check_stored_size(size: int, claimed: int | None, findings: SegmentFindings) -> None:
+    if claimed is not None and size != claimed:
+        message = f"the segment's objects have {size} bytes together where its custom metadata says {claimed}"
+        findings.add("size-mismatch", Part.LOG, message, storedSize=size)
 
 
 def _lineage(finished: Sequence[RemoteLogSegmentMetadata], store: ObjectStore, layout: Layout) -> LeaderEpochs:

@@ -13,7 +13,10 @@ from tieredctl.storage.protocol import ObjectStore
 
 def check_segment(task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
     """Everything that is wrong with a segment's objects. A store that fails is a finding, never an exception: the
-    other segments are still looked at. A segment whose headers look wrong is read in full, to say what is."""
+    other segments are still looked at. A segment whose headers look wrong is read in full, to say what is.
+
+    Raises TieredctlError `private-key` where objects are encrypted and the layout lacks the key.
+    """
     metadata = task.metadata
     keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
     segment = OpenedSegment(task, layout.open_segment(store, metadata), SegmentFindings(metadata, keys))
@@ -25,5 +28,7 @@ def check_segment(task: SegmentTask, store: ObjectStore, layout: Layout) -> Segm
             segment.forget()
         check_everything(segment)
     except TieredctlError as error:
+        if error.kind.code == "private-key":
+            raise  # for the whole run: no object is to blame
         segment.findings.add("unreadable", Part.LOG, error.message)
     return segment.report()

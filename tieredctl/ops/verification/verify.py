@@ -10,7 +10,7 @@ from typing import Any
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.crc32c import crc32c
 from tieredctl.layouts.protocol import Layout
-from tieredctl.model.findings import Finding, exit_code_of
+from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.event_stream import EventStream
@@ -165,6 +165,7 @@ def _check_partitions(
     for partition, cache in unseen.items():
         tasks += _check_one(partition, cache, [], store, layout, options=options, result=result)
     tasks.sort(key=_task_place)
+    result.findings = _without_referenced(result.findings, metadata, layout)
     return tasks
 
 
@@ -212,6 +213,18 @@ def _listed_partitions(
         yield partition, list(objects)
 
 
+def _without_referenced(
+    findings: list[Finding], metadata: RemotePartitionMetadataStore, layout: Layout
+) -> list[Finding]:
+    """Without the objects that no key explains and a segment's custom metadata does."""
+    unexplained = {f.evidence["key"] for f in findings if f.code == "object-unreferenced"}
+    if not unexplained:
+        return findings
+    for _, known in metadata.segments():
+        unexplained -= set(layout.promised_objects(known.metadata).values())
+    return [f for f in findings if f.code != "object-unreferenced" or f.evidence["key"] in unexplained]
+
+
 def _demand_known_segment(metadata: RemotePartitionMetadataStore, selection: Selection) -> None:
     segment_id = selection.segment_id
     if segment_id and all(cache.state_of(segment_id) is None for cache in metadata.caches.values()):
@@ -256,4 +269,16 @@ def _place(finding: Finding) -> tuple[str, str, int, int, str, str]:
 def _without_repetition(findings: list[Finding]) -> list[Finding]:
     """One finding for what both the listing and the reading of a segment noticed: the reading knows more of it."""
     last = {(f.code, f.subject): f for f in findings if f.code in _NOTICED_TWICE}
-    return [f for f in findings if last.get((f.code, f.subject), f) is f]
+    placed = {
+        f.evidence.get("segmentId") for f in findings if f.severity > Severity.WARNING and not _is_of_all_objects(f)
+    }
+    return [
+        f
+        for f in findings
+        if last.get((f.code, f.subject), f) is f and not (_is_of_all_objects(f) and f.evidence["segmentId"] in placed)
+    ]
+
+
+def _is_of_all_objects(finding: Finding) -> bool:
+    """Whether it says no more than that one of a segment's objects has not the size that it had."""
+    return "storedSize" in finding.evidence

@@ -1,0 +1,142 @@
+"""Which bytes of a stored log stand for which bytes of the log that the broker wrote (the plugin's ChunkIndex).
+
+The log is cut into chunks of one size, the last may be shorter. Each is transformed, and stored one behind the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.windows import Ints
+
+LARGEST_LIST = 10 << 20
+"""The plugin refuses a list of chunk sizes with more bytes."""
+_LARGEST_INT = (1 << 31) - 1
+_COUNT_BYTES = _VALUE_BYTES = 4
+_WIDTHS = range(1, 5)
+
+
+class StoredChunks(Protocol):
+    """The sizes of transformed chunks."""
+
+    def end(self, chunk: int) -> int:
+        """Where in the object a chunk ends, and the next begins."""
+        ...
+
+    def whole(self, size: int) -> int:
+        """How many chunks an object of so many bytes holds to their ends."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedChunks:
+    """Chunks that are stored with one size, but for the last."""
+
+    count: int
+    size: int
+    last_size: int
+
+    def end(self, chunk: int) -> int:
+        return self.size * chunk + (self.last_size if chunk == self.count - 1 else self.size)
+
+    def whole(self, size: int) -> int:
+        if size >= self.end(self.count - 1):
+            return self.count
+        return min(size // self.size, self.count - 1) if self.size else 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class VariableChunks:
+    """Chunks that each have a size of their own."""
+
+    ends: Ints
+
+    def end(self, chunk: int) -> int:
+        return int(self.ends[chunk])
+
+    def whole(self, size: int) -> int:
+        return int(np.searchsorted(self.ends, size, side="right"))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkIndex:
+    """Chunks are counted from 0. All ranges begin with their first byte and end before `end`."""
+
+    chunk_size: int
+    file_size: int
+    stored: StoredChunks
+
+    @property
+    def count(self) -> int:
+        return chunk_count(self.file_size, self.chunk_size)
+
+    @property
+    def stored_size(self) -> int:
+        """How many bytes the object has."""
+        return self.stored.end(self.count - 1) if self.count else 0
+
+    def covering(self, start: int, end: int) -> range:
+        """The chunks that hold the log's bytes `start` to `end`, of which there is at least one."""
+        return range(start // self.chunk_size, (end - 1) // self.chunk_size + 1)
+
+    def original_range(self, chunk: int) -> tuple[int, int]:
+        """Of the log."""
+        return chunk * self.chunk_size, min((chunk + 1) * self.chunk_size, self.file_size)
+
+    def stored_range(self, chunk: int) -> tuple[int, int]:
+        """Of the object."""
+        return self.stored.end(chunk - 1) if chunk else 0, self.stored.end(chunk)
+
+    def stored_size_of(self, chunk: int) -> int:
+        """How many bytes of the object a chunk takes; none where the log is empty."""
+        start, end = self.stored_range(chunk) if self.count else (0, 0)
+        return end - start
+
+    def recoverable(self, size: int) -> int:
+        """How much of the log's beginning can be had from the first `size` bytes of the object."""
+        return min(self.stored.whole(size) * self.chunk_size, self.file_size) if self.count else 0
+
+
+def chunk_count(file_size: int, chunk_size: int) -> int:
+    """How many chunks a file is cut into."""
+    return -(-file_size // chunk_size)
+
+
+def decode_chunk_sizes(data: bytes, count: int) -> Ints:
+    """The list of transformed sizes as the plugin's ChunkSizesBinaryCodec writes it, which must have `count` values.
+    Raises DecodeError."""
+    claimed = _integer(data, 0)
+    if claimed != count:
+        raise DecodeError(f"the list claims {claimed} chunks where the log has {count}", 0)
+    if count <= 1:
+        values = [_integer(data, _COUNT_BYTES)] if count else []
+        return _checked(np.array(values, np.int64), data, _COUNT_BYTES + _VALUE_BYTES * count)
+    base, position = _integer(data, _COUNT_BYTES), _COUNT_BYTES + _VALUE_BYTES
+    width = data[position] if position < len(data) else 0
+    if width not in _WIDTHS:
+        raise DecodeError(f"chunk sizes of {width} bytes", position)
+    position += 1
+    end = position + (count - 1) * width
+    if end > len(data):
+        raise DecodeError("the list of chunk sizes is cut", len(data))
+    digits = np.frombuffer(data, np.uint8, (count - 1) * width, position).reshape(-1, width)
+    differences = digits.astype(np.int64) @ (1 << 8 * np.arange(width - 1, -1, -1, dtype=np.int64))
+    return _checked(np.append(differences + base, _integer(data, end)), data, end + _VALUE_BYTES)
+
+
+def _checked(sizes: Ints, data: bytes, end: int) -> Ints:
+    if end != len(data):
+        raise DecodeError("bytes left over after the list of chunk sizes", end)
+    if ((sizes < 0) | (sizes > _LARGEST_INT)).any():
+        raise DecodeError("a chunk size that no object can have", _COUNT_BYTES)
+    return sizes
+
+
+def _integer(data: bytes, position: int) -> int:
+    if position + _VALUE_BYTES > len(data):
+        raise DecodeError("the list of chunk sizes is cut", len(data))
+    return int.from_bytes(data[position : position + _VALUE_BYTES], "big", signed=True)

@@ -1,0 +1,82 @@
+"""Finds out from a store's keys what the plugin's `key.prefix` is, so that nobody has to say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import ObjectStore
+from tieredctl_aiven.json_fields import JsonFields
+
+# 22 characters of base64 hold 132 bits, an id 128: the last character of a Uuid's text is one of four.
+_UUID = "[A-Za-z0-9_-]{21}[AQgw]"
+MAIN_PATH = (
+    rf"(?P<topic>[A-Za-z0-9._-]+)-(?P<topic_id>{_UUID})/(?P<partition>0|[1-9][0-9]{{0,9}})"
+    rf"/(?P<start_offset>[0-9]{{20}})-(?P<segment_id>{_UUID})"
+)
+"""What stands in a key between prefix and suffix. An id has a known width, so that it splits in one way only."""
+_KEY = re.compile(rf"(?P<stem>(?P<folder>(?s:.)*/)?{MAIN_PATH})\.(log|indexes|rsm-manifest)")
+_LARGEST_MANIFEST_READ = 1 << 20
+_KEYS_LOOKED_AT = 1_000
+_AFTER_SLASH = chr(ord("/") + 1)
+
+
+def key_prefix_of(store: ObjectStore) -> str:
+    """The one prefix that the first keys of the plugin's kind have; empty where there is no such key. Raises
+    TieredctlError `usage` where there are several: two clusters may share the bucket."""
+    prefixes = _prefixes(store)
+    if len(prefixes) > 1:
+        named = ", ".join(repr(prefix) for prefix in prefixes)
+        message = f"The keys of {store.url} have several prefixes: {named}."
+        raise TieredctlError("usage", message, hint="Name the cluster's key.prefix with --layout-option key-prefix=…")
+    return prefixes[0] if prefixes else ""
+
+
+def _prefixes(store: ObjectStore) -> list[str]:
+    found: dict[str, str] = {}
+    for match in _first_keys(store):
+        folder = match["folder"] or ""
+        if folder not in found:
+            found[folder] = folder + _beginning_of_topic(store, match)
+    return list(found.values())
+
+
+def _first_keys(store: ObjectStore) -> Iterator[re.Match[str]]:
+    """Keys of the plugin's kind among the first of the store, one of each folder that all of a prefix lie in."""
+    left, after = _KEYS_LOOKED_AT, ""
+    while left:
+        for key in _listed(store, after, left):
+            left -= 1
+            match = _KEY.fullmatch(key)
+            if match:
+                yield match
+            if match and match["folder"]:
+                after = match["folder"].removesuffix("/") + _AFTER_SLASH
+                break
+        else:
+            return
+
+
+def _listed(store: ObjectStore, after: str, most: int) -> Iterator[str]:
+    """As many as can be listed."""
+    stored = None
+    try:
+        for stored in islice(store.list(start_after=after), most):
+            yield stored.key
+    except TieredctlError:
+        if stored is None:
+            raise
+
+
+def _beginning_of_topic(store: ObjectStore, match: re.Match[str]) -> str:
+    """What of the topic in a key is prefix, since that need not end with a slash: the manifest has the topic too.
+    Nothing where it cannot be read."""
+    try:
+        fields = JsonFields.parse(store.read(f"{match['stem']}.rsm-manifest", 0, _LARGEST_MANIFEST_READ), "manifest")
+        segment_id = fields.fields("remoteLogSegmentMetadata").fields("remoteLogSegmentId")
+        topic = segment_id.fields("topicIdPartition").fields("topicPartition").string("topic")
+    except TieredctlError:
+        return ""
+    return match["topic"].removesuffix(topic) if match["topic"].endswith(topic) else ""

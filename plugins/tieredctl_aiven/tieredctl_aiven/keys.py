@@ -1,0 +1,93 @@
+"""The private keys that segments' data keys are wrapped for. Nothing here shows a key, nor puts one into a message."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tieredctl.errors import TieredctlError
+
+if TYPE_CHECKING:
+    from Crypto.PublicKey.RSA import RsaKey
+
+OPTION = "private-key"
+ENVIRONMENT_VARIABLE = "TIEREDCTL_AIVEN_PRIVATE_KEY"
+HOW_TO_GIVE = (
+    f"Give the key pair's private key (PEM) with --layout-option {OPTION}=FILE, or its text in {ENVIRONMENT_VARIABLE}."
+)
+_LARGEST_FILE = 1 << 20
+_PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
+_DATA_KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateKeys:
+    """RSA private keys: several, where a cluster's key pair was exchanged. They travel along when pickled."""
+
+    texts: tuple[str, ...] = field(default=(), repr=False)
+    """In PEM."""
+
+    def unwrap(self, wrapped: bytes) -> bytes | None:
+        """The data key that was wrapped for one of these; None where it was for none, or was altered since."""
+        from Crypto.Cipher import PKCS1_OAEP
+        from Crypto.Hash import SHA3_512
+
+        for text in self.texts:
+            try:
+                unwrapped: bytes = PKCS1_OAEP.new(_rsa_key(text), hashAlgo=SHA3_512).decrypt(wrapped)
+            except (ValueError, TypeError):
+                continue
+            if len(unwrapped) == _DATA_KEY_BYTES:
+                return unwrapped
+        return None
+
+
+def private_keys(file: str | None, environment: Mapping[str, str] = os.environ) -> PrivateKeys:
+    """The keys in a file of one or more PEM blocks, else those in the environment, else none.
+
+    Raises TieredctlError: `private-key` for what is no RSA private key, `path-missing` and `path-forbidden`.
+    """
+    if file is not None:
+        return _parsed(_text_of(file), file)
+    if ENVIRONMENT_VARIABLE in environment:
+        return _parsed(environment[ENVIRONMENT_VARIABLE], ENVIRONMENT_VARIABLE)
+    return PrivateKeys()
+
+
+def _text_of(file: str) -> str:
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(_LARGEST_FILE).decode("utf-8", "replace")
+    except FileNotFoundError:
+        raise TieredctlError("path-missing", f"There is no private key {file}.") from None
+    except PermissionError:
+        raise TieredctlError("path-forbidden", f"The private key {file} may not be read.") from None
+    except (OSError, ValueError) as error:
+        raise TieredctlError("private-key", f"The private key {file!r} cannot be read: {error}.") from None
+
+
+def _parsed(text: str, where: str) -> PrivateKeys:
+    blocks = tuple(match[0] for match in _PEM_BLOCK.finditer(text))
+    if not blocks or not all(map(_is_usable, blocks)):
+        hint = "It is a file in PEM that begins with -----BEGIN PRIVATE KEY-----, without a passphrase."
+        raise TieredctlError("private-key", f"{where} holds no RSA private key.", hint=hint)
+    return PrivateKeys(blocks)
+
+
+def _is_usable(text: str) -> bool:
+    try:
+        return bool(_rsa_key(text).has_private())
+    except (ValueError, IndexError, TypeError):
+        return False
+
+
+@lru_cache(maxsize=16)
+def _rsa_key(text: str) -> RsaKey:
+    from Crypto.PublicKey import RSA
+
+    return RSA.import_key(text)

@@ -1,0 +1,113 @@
+"""The names that the plugin gives (ObjectKeyFactory):
+`<key.prefix><topic>-<topic id>/<partition>/<start offset, 20 digits>-<segment id>.<suffix>`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.layouts.protocol import ExplainedKey, Layout, ObjectStore, Part, SegmentIdentity, SegmentReader
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl_aiven.custom_metadata import CustomMetadata, read_custom_metadata
+from tieredctl_aiven.key_prefix import MAIN_PATH, key_prefix_of
+from tieredctl_aiven.keys import OPTION as PRIVATE_KEY
+from tieredctl_aiven.keys import PrivateKeys, private_keys
+
+NAME = "aiven"
+KEY_PREFIX = "key-prefix"
+_SUFFIXES = {Part.LOG: ".log", Part.INDEXES: ".indexes", Part.MANIFEST: ".rsm-manifest"}
+_PARTS = {suffix: part for part, suffix in _SUFFIXES.items()}
+_KEY = re.compile(rf"{MAIN_PATH}(?P<suffix>{'|'.join(map(re.escape, _PARTS))})")
+_MAX_PARTITION = 2**31 - 1
+_MAX_OFFSET = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class AivenLayout:
+    """Three objects for each segment: its log, its indexes, and a manifest that says how they were transformed."""
+
+    prefix: str | None = None
+    """`key.prefix`, as far as it is not in the store's URL; None until the store's keys tell it."""
+    root: str = "/"
+    """The store's URL, with a slash at its end."""
+    keys: PrivateKeys = field(default_factory=PrivateKeys)
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    def settled_in(self, store: ObjectStore) -> Layout:
+        prefix = key_prefix_of(store) if self.prefix is None else self.prefix
+        return replace(self, prefix=prefix, root=store.url.rstrip("/") + "/")
+
+    def explain(self, key: str) -> ExplainedKey | None:
+        prefix = self.prefix or ""
+        match = _KEY.fullmatch(key, len(prefix)) if key.startswith(prefix) else None
+        if match is None:
+            return None
+        partition, start_offset = int(match["partition"]), int(match["start_offset"])
+        if partition > _MAX_PARTITION or start_offset > _MAX_OFFSET:
+            return None
+        part = _PARTS[match["suffix"]]
+        return ExplainedKey(match["topic"], match["topic_id"], partition, start_offset, match["segment_id"], part)
+
+    def partition_prefix(self, partition: TopicIdPartition) -> str:
+        return f"{self.prefix or ''}{_partition_path(partition)}"
+
+    def promised_objects(self, segment: SegmentIdentity) -> dict[Part, str]:
+        fields = _custom_metadata(segment)
+        main_path = fields.object_key if fields.object_key is not None else _main_path(segment)
+        stem = self._prefix_of(fields) + main_path
+        return {part: stem + suffix for part, suffix in _SUFFIXES.items()}
+
+    def optional_objects(self, segment: SegmentIdentity) -> dict[Part, str]:  # noqa: ARG002 - there are never others
+        return {}
+
+    def original_log_size(self, stored: Mapping[Part, int]) -> int | None:  # noqa: ARG002 - the manifest has it
+        return None
+
+    def stored_size(self, segment: SegmentIdentity) -> int | None:
+        return _custom_metadata(segment).remote_size
+
+    def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
+        # Here, so that who looks at keys alone need not load numpy.
+        from tieredctl_aiven.data_key import open_data_key
+        from tieredctl_aiven.segment import ObjectsReader
+
+        objects = self.promised_objects(segment)
+        manifest = objects[Part.MANIFEST]
+        return ObjectsReader(store, objects, partial(open_data_key, self.keys, store, manifest, self.prefix or ""))
+
+    def _prefix_of(self, fields: CustomMetadata) -> str:
+        """A segment keeps the prefix that it was copied under. What of it the store's URL names, no key has."""
+        prefix, named = self.prefix or "", fields.object_prefix
+        if named is None or (named.endswith(prefix) and self.root.endswith("/" + named.removesuffix(prefix))):
+            return prefix
+        return named
+
+
+def _partition_path(partition: TopicIdPartition) -> str:
+    return f"{partition.topic}-{partition.topic_id}/{partition.partition}/"
+
+
+def _main_path(segment: SegmentIdentity) -> str:
+    return f"{_partition_path(segment.topic_id_partition)}{segment.start_offset:020}-{segment.segment_id}"
+
+
+def _custom_metadata(segment: SegmentIdentity) -> CustomMetadata:
+    try:
+        return read_custom_metadata(segment.custom_metadata or b"")
+    except DecodeError:  # another storage manager's, which says nothing of these keys
+        return CustomMetadata()
+
+
+def aiven_layout(options: Mapping[str, str]) -> Layout:
+    """The layout. Options: `private-key`, a file; `key-prefix`, the plugin's `key.prefix` where the store's keys do
+    not tell. Raises TieredctlError `usage` for another option, and what `private_keys` raises."""
+    for option in options:
+        if option not in (PRIVATE_KEY, KEY_PREFIX):
+            raise TieredctlError("usage", f"Layout {NAME} has no option {option!r}.")
+    return AivenLayout(prefix=options.get(KEY_PREFIX), keys=private_keys(options.get(PRIVATE_KEY)))

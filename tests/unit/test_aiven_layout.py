@@ -1,0 +1,220 @@
+"""Where Aiven's storage manager keeps a segment's objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from tieredctl_aiven import AivenLayout
+from tieredctl_aiven.custom_metadata import CustomMetadata, read_custom_metadata
+from tieredctl_aiven.key_prefix import key_prefix_of
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.layouts.registry import detect, layout_named
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import StoredObject
+
+TOPIC_ID, SEGMENT_ID = "ABEiM0RVZneImaq7zN3u_w", "AQIDBAUGBwgJCgsMDQ4PEA"
+STEM = f"t-{TOPIC_ID}/3/00000000000000000042-{SEGMENT_ID}"
+LOCAL_KEY = f"t-3-{TOPIC_ID}/00000000000000000042-{SEGMENT_ID}.log"
+SEGMENT = RemoteLogSegmentMetadata(
+    topic_id_partition=TopicIdPartition(TOPIC_ID, "t", 3),
+    segment_id=SEGMENT_ID,
+    start_offset=42,
+    end_offset=43,
+    author=1,
+    max_timestamp_ms=0,
+    event_timestamp_ms=0,
+    segment_leader_epochs=((0, 42),),
+    segment_size_in_bytes=1,
+)
+ALL_FIELDS = bytes.fromhex(
+    "030002d00f010303702f024747742d414245694d3052565a6e65496d6171377a4e33755f772f332f303030303030303030303030303030"
+    "30303030302d41514944424155474277674a4367734d445134504541"
+)
+NO_PREFIX = bytes.fromhex("020002c801020404666f6f")
+
+
+class StoreAt(MemoryStore):
+    """A store whose URL names a folder or a prefix."""
+
+    def __init__(self, url: str, *keys: str) -> None:
+        super().__init__()
+        self.url = url
+        for key in keys:
+            self.put(key, b"")
+
+
+class BreakingOff(StoreAt):
+    """A store that may not be listed to its end."""
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        yield from super().list(prefix, start_after)
+        raise TieredctlError("path-forbidden", "No further.")
+
+
+def store_of(*keys: str) -> MemoryStore:
+    return StoreAt("s3://bucket", *keys)
+
+
+def keys_of(layout: AivenLayout, custom_metadata: bytes | None = None) -> dict[Part, str]:
+    return layout.promised_objects(replace(SEGMENT, custom_metadata=custom_metadata))
+
+
+def objects(stem: str) -> dict[Part, str]:
+    return {Part.LOG: f"{stem}.log", Part.INDEXES: f"{stem}.indexes", Part.MANIFEST: f"{stem}.rsm-manifest"}
+
+
+def custom_metadata(prefix: str) -> bytes:
+    """OBJECT_PREFIX alone."""
+    text = prefix.encode()
+    return bytes([1, 1, len(text) + 1, len(text) + 1]) + text
+
+
+class TestKeys:
+    def test_a_segment_has_three_objects(self) -> None:
+        assert keys_of(AivenLayout()) == objects(STEM)
+        assert AivenLayout().optional_objects(SEGMENT) == {}
+
+    @pytest.mark.parametrize("prefix", ["tiered/", "a/b/", "no-folder", "/"])
+    def test_the_prefix_stands_before_them_as_it_is(self, prefix: str) -> None:
+        layout = AivenLayout(prefix)
+
+        assert keys_of(layout) == objects(prefix + STEM)
+        assert layout.partition_prefix(SEGMENT.topic_id_partition) == f"{prefix}t-{TOPIC_ID}/3/"
+
+    @pytest.mark.parametrize(
+        ("suffix", "part"), [(".log", Part.LOG), (".indexes", Part.INDEXES), (".rsm-manifest", Part.MANIFEST)]
+    )
+    def test_a_key_says_whose_object_it_is(self, suffix: str, part: Part) -> None:
+        found = AivenLayout("p/").explain(f"p/{STEM}{suffix}")
+
+        assert found == ExplainedKey("t", TOPIC_ID, 3, 42, SEGMENT_ID, part)
+
+    @pytest.mark.parametrize(
+        "key",
+        [
+            f"{STEM}.log",
+            f"q/{STEM}.log",
+            f"p/x/{STEM}.log",
+            f"p/{STEM}.index",
+            f"p/{STEM}.log.tmp",
+            f"p/{LOCAL_KEY}",
+            f"p/t-{TOPIC_ID}/03/00000000000000000042-{SEGMENT_ID}.log",
+            f"p/t-{TOPIC_ID}/2147483648/00000000000000000042-{SEGMENT_ID}.log",
+            f"p/t-{TOPIC_ID}/3/99999999999999999999-{SEGMENT_ID}.log",
+            f"p/t-{TOPIC_ID}/3/42-{SEGMENT_ID}.log",
+            "",
+        ],
+    )
+    def test_nothing_is_said_of_other_keys(self, key: str) -> None:
+        assert AivenLayout("p/").explain(key) is None
+
+    def test_the_sizes_of_objects_do_not_tell_how_long_the_log_was(self) -> None:
+        assert AivenLayout().original_log_size({Part.LOG: 10}) is None
+
+
+class TestCustomMetadata:
+    def test_the_fields_are_read(self) -> None:
+        assert read_custom_metadata(ALL_FIELDS) == CustomMetadata(
+            1000, "p/", f"t-{TOPIC_ID}/3/00000000000000000000-{SEGMENT_ID}"
+        )
+        assert read_custom_metadata(NO_PREFIX) == CustomMetadata(100, None, "foo")
+        assert read_custom_metadata(b"") == CustomMetadata()
+
+    @pytest.mark.parametrize("cut", range(1, len(ALL_FIELDS)))
+    def test_what_is_cut_is_refused(self, cut: int) -> None:
+        with pytest.raises(DecodeError):
+            read_custom_metadata(ALL_FIELDS[:cut])
+
+    def test_fields_of_later_releases_are_passed_over(self) -> None:
+        assert read_custom_metadata(bytes.fromhex("02 02 04 04 666f6f 09 01 ff")) == CustomMetadata(object_key="foo")
+
+    def test_a_segment_stays_where_it_was_copied_to(self) -> None:
+        layout = AivenLayout("new/")
+
+        assert keys_of(layout, custom_metadata("old/")) == objects(f"old/{STEM}")
+        assert keys_of(layout, NO_PREFIX) == objects("new/foo")
+
+    @pytest.mark.parametrize("other", [b"\xff", b"\x01\x02\x03", b"an id of another storage manager"])
+    def test_that_of_another_storage_manager_says_nothing_of_keys(self, other: bytes) -> None:
+        assert keys_of(AivenLayout(), other) == objects(STEM)
+
+    @pytest.mark.parametrize(
+        ("url", "within"),
+        [
+            ("s3://bucket", "a/b/"),
+            ("s3://bucket/a", "b/"),
+            ("s3://bucket/a/", "b/"),
+            ("s3://bucket/a/b", ""),
+            ("file:/mnt/bucket/a/b/", ""),
+        ],
+    )
+    def test_what_the_stores_url_names_of_the_prefix_is_in_no_key(self, url: str, within: str) -> None:
+        layout = AivenLayout().settled_in(StoreAt(url, f"{within}{STEM}.log"))
+
+        found = layout.promised_objects(replace(SEGMENT, custom_metadata=custom_metadata("a/b/")))
+
+        assert found == objects(within + STEM)
+
+
+def test_custom_metadata_says_how_many_bytes_the_objects_have() -> None:
+    assert AivenLayout().stored_size(replace(SEGMENT, custom_metadata=ALL_FIELDS)) == 1000
+    assert AivenLayout().stored_size(replace(SEGMENT, custom_metadata=custom_metadata("p/"))) is None
+    assert AivenLayout().stored_size(SEGMENT) is None
+
+
+class TestPrefixOfAStore:
+    @pytest.mark.parametrize("prefix", ["", "tiered/", "a/b/"])
+    def test_it_is_what_the_keys_begin_with(self, prefix: str) -> None:
+        assert key_prefix_of(store_of(f"{prefix}{STEM}.log", f"{prefix}{STEM}.indexes")) == prefix
+
+    @pytest.mark.parametrize("prefix", ["p-", "a/p", "a/b-c.d_"])
+    def test_it_need_not_end_with_a_slash(self, prefix: str) -> None:
+        store = store_of(f"{prefix}{STEM}.log")
+        topic_id_partition = {"topicPartition": {"topic": "t"}}
+        metadata = {"remoteLogSegmentId": {"topicIdPartition": topic_id_partition}}
+        store.put(f"{prefix}{STEM}.rsm-manifest", json.dumps({"remoteLogSegmentMetadata": metadata}).encode())
+
+        assert key_prefix_of(store) == prefix
+
+    def test_an_empty_store_has_none(self) -> None:
+        assert key_prefix_of(store_of()) == ""
+
+    def test_other_objects_do_not_hinder(self) -> None:
+        assert key_prefix_of(store_of("aaa", f"tiered/{STEM}.log", "tiered/x", "zzz/1")) == "tiered/"
+
+    def test_a_listing_that_breaks_off_tells_what_it_can(self) -> None:
+        assert key_prefix_of(BreakingOff("s3://bucket", "p", f"{STEM}.log")) == ""
+
+    def test_a_store_that_cannot_be_listed_is_an_error(self) -> None:
+        with pytest.raises(TieredctlError, match="No further"):
+            key_prefix_of(BreakingOff("s3://bucket"))
+
+    def test_two_prefixes_are_left_to_the_user(self) -> None:
+        store = store_of(*(f"a/{STEM[:-4]}{number:03}A.log" for number in range(2_000)), f"b/{STEM}.log")
+
+        with pytest.raises(TieredctlError, match=r"several prefixes: 'a/', 'b/'") as raised:
+            key_prefix_of(store)
+
+        assert raised.value.kind.code == "usage"
+        assert "key-prefix=" in raised.value.hint
+
+    def test_what_the_user_names_is_taken(self) -> None:
+        layout = layout_named("aiven", {"key-prefix": "b/"}).settled_in(store_of(f"a/{STEM}.log", f"b/{STEM}.log"))
+
+        assert layout.promised_objects(SEGMENT) == objects(f"b/{STEM}")
+
+
+@pytest.mark.parametrize("key", [f"{STEM}.log", f"tiered/{STEM}.rsm-manifest"])
+def test_the_layout_is_detected(key: str) -> None:
+    assert detect(store_of(key)) == "aiven"
+
+
+def test_kafkas_local_storage_is_not_taken_for_it() -> None:
+    assert detect(store_of(LOCAL_KEY)) == "local"

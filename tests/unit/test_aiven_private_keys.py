@@ -1,0 +1,116 @@
+"""Private keys come from a file or the environment, open data keys, and are never shown."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from Crypto.PublicKey import RSA
+from tieredctl_aiven import aiven_layout
+from tieredctl_aiven.keys import ENVIRONMENT_VARIABLE, PrivateKeys, private_keys
+from tieredctl_aiven.manifest import read_manifest
+
+from tests.faults.aiven_storage_manager import AivenStorageManager, key_pair, private_key
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
+
+NO_KEY = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.fixture
+def wrapped() -> bytes:
+    """A data key as it stands in a manifest."""
+    stored = AivenStorageManager(encryption=True).objects(dict.fromkeys(ORIGINAL_PARTS, b"data"))
+    encryption = read_manifest(stored[Part.MANIFEST]).encryption
+    assert encryption is not None
+    return encryption.wrapped_key
+
+
+def other_key() -> str:
+    return RSA.generate(1024).export_key(pkcs=8).decode()
+
+
+def test_a_key_comes_from_a_file(tmp_path: Path, wrapped: bytes) -> None:
+    file = tmp_path / "private.pem"
+    file.write_text(private_key())
+
+    assert private_keys(str(file)).unwrap(wrapped) is not None
+
+
+def test_a_key_comes_from_the_environment(wrapped: bytes) -> None:
+    assert private_keys(None, {ENVIRONMENT_VARIABLE: private_key()}).unwrap(wrapped) is not None
+
+
+def test_a_file_goes_before_the_environment(tmp_path: Path, wrapped: bytes) -> None:
+    file = tmp_path / "private.pem"
+    file.write_text(private_key())
+
+    assert private_keys(str(file), {ENVIRONMENT_VARIABLE: "no key"}).unwrap(wrapped) is not None
+
+
+def test_one_file_may_hold_the_keys_of_before_and_after_an_exchange(tmp_path: Path, wrapped: bytes) -> None:
+    file = tmp_path / "private.pem"
+    file.write_text(other_key() + "\n" + private_key())
+
+    assert private_keys(str(file)).unwrap(wrapped) is not None
+
+
+def test_another_key_opens_nothing(wrapped: bytes) -> None:
+    assert PrivateKeys((other_key(),)).unwrap(wrapped) is None
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\0" * 256, b"\xff" * 256, b"x" * 255, b"x" * 257])
+def test_what_was_not_wrapped_for_a_key_opens_nothing(damaged: bytes) -> None:
+    assert PrivateKeys((private_key(),)).unwrap(damaged) is None
+
+
+def test_without_any_there_are_none() -> None:
+    assert private_keys(None, {}) == PrivateKeys()
+
+
+@pytest.mark.parametrize("text", ["", "hello", NO_KEY, "\0\xff", None])
+def test_what_is_no_private_key_is_said_in_a_sentence(tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "private.pem"
+    file.write_text(key_pair().public_key().export_key().decode() if text is None else text)
+
+    with pytest.raises(TieredctlError, match="holds no RSA private key") as raised:
+        private_keys(str(file))
+
+    assert raised.value.exit_code is ExitCode.USAGE
+    assert "PEM" in raised.value.hint
+
+
+def test_a_key_with_a_passphrase_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "private.pem"
+    file.write_bytes(key_pair().export_key(passphrase="secret", pkcs=8))
+
+    with pytest.raises(TieredctlError, match="holds no RSA private key"):
+        private_keys(str(file))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TieredctlError, match=f"There is no private key {tmp_path}/no") as raised:
+        aiven_layout({"private-key": f"{tmp_path}/no"})
+
+    assert raised.value.kind.code == "path-missing"
+
+
+def test_a_folder_is_no_key(tmp_path: Path) -> None:
+    with pytest.raises(TieredctlError, match="cannot be read") as raised:
+        private_keys(str(tmp_path))
+
+    assert raised.value.kind.code == "private-key"
+
+
+def test_no_key_is_ever_shown(tmp_path: Path, wrapped: bytes) -> None:
+    file = tmp_path / "private.pem"
+    file.write_text(private_key())
+    layout = aiven_layout({"private-key": str(file)})
+    secret = private_key().splitlines()[1]
+
+    shown = [repr(layout), str(layout), f"{private_keys(str(file))}", json.dumps({"layout": repr(layout)})]
+
+    assert not any(secret in text for text in shown)
+    assert pickle.loads(pickle.dumps(private_keys(str(file)))).unwrap(wrapped) is not None

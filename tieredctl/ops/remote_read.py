@@ -1,0 +1,85 @@
+"""`remote read`: a part of a segment out of the remote store, as the broker wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout, Part, SegmentIdentity
+from tieredctl.ops.documents import Document
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.inventory import Inventory
+from tieredctl.ops.metadata_state import replayed
+from tieredctl.ops.replaced_file import replaced_file
+from tieredctl.ops.selection import Selection
+from tieredctl.storage.protocol import ObjectStore
+
+_PIECE_BYTES = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPart:
+    """One part of one segment, whose layout and store are known."""
+
+    store: ObjectStore
+    layout: Layout
+    segment: SegmentIdentity
+    part: Part
+
+    def copy_to(self, target: BinaryIO) -> int:
+        """Writes the part's bytes; says how many. Raises TieredctlError, then after some may have been written."""
+        written = 0
+        for piece in self._pieces():
+            target.write(piece)
+            written += len(piece)
+        return written
+
+    def save_as(self, file: Path) -> int:
+        """Makes a file of the part's bytes, whole or not at all; says how many. Raises TieredctlError."""
+        with replaced_file(file) as target:
+            return self.copy_to(target)
+
+    def document(self, written: int, file: Path) -> Document:
+        """What was read, for people and scripts."""
+        partition = self.segment.topic_id_partition
+        return {
+            "topic": partition.topic,
+            "topicId": partition.topic_id,
+            "partition": partition.partition,
+            "segmentId": self.segment.segment_id,
+            "startOffset": self.segment.start_offset,
+            "part": self.part.value,
+            "bytes": written,
+            "file": str(file),
+        }
+
+    def _pieces(self) -> Iterator[bytes]:
+        reader = self.layout.open_segment(self.store, self.segment)
+        return reader.stream(self.part, _PIECE_BYTES)
+
+
+def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIdentity:
+    """The segment with the selection's id. Raises TieredctlError `unknown-segment`."""
+    found = (
+        known.metadata
+        for partition, known in replayed(stream, selection).segments()
+        if selection.has_segment(partition, known.metadata.segment_id)
+    )
+    segment = next(found, None)
+    if segment is None:
+        raise TieredctlError("unknown-segment", f"The metadata has no {selection}, or no longer.")
+    return segment
+
+
+def segment_in_store(store: ObjectStore, layout: Layout, selection: Selection) -> SegmentIdentity:
+    """The segment with the selection's id, by the keys of the store's objects, all of which may have to be listed.
+    Raises TieredctlError `unknown-segment`."""
+    listed = Inventory(store, layout, selection).objects()
+    explained = next((one.explained for one in listed if one.explained), None)
+    if explained is None:
+        hint = "List what there is with `tieredctl remote ls`."
+        raise TieredctlError("unknown-segment", f"{store.url} has no object of {selection}.", hint=hint)
+    return explained

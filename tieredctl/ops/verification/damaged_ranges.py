@@ -1,0 +1,28 @@
+"""Says of a log's damaged stretches which bytes of the stored object are to blame, where the layout knows."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tieredctl.layouts.protocol import DamagedRange
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
+
+
+def blame(damages: Sequence[DamagedRange], facts: LogFacts, metadata: RemoteLogSegmentMetadata) -> None:
+    """Puts the first damage of each stretch into what was found of it. Damages are ordered by position; each lies in
+    one stretch, since no sound batch can be in it."""
+    if not damages:
+        return
+    if facts.torn_at is not None:
+        first = min(max(facts.last_offset + 1, metadata.start_offset), metadata.end_offset)
+        facts.corrupt.append(CorruptBatch(facts.torn_at, "the last batch is not all there", first, metadata.end_offset))
+        facts.torn_at = None
+    facts.corrupt.sort(key=lambda batch: batch.position)
+    begins = [batch.position for batch in facts.corrupt]
+    for damage in reversed(damages):
+        row = bisect_right(begins, damage.position) - 1
+        if row >= 0:
+            facts.corrupt[row] = replace(facts.corrupt[row], reason=damage.reason, stored=damage.stored)
