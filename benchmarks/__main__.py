@@ -1,10 +1,11 @@
-"""Measures, prints a table, writes build/bench.json. `python -m benchmarks [decode|verify|start|memory …]`."""
+"""Measures, prints a table, writes build/bench.json. `python -m benchmarks [decode|verify|start|memory|orphans …]`."""
 
 from __future__ import annotations
 
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -24,6 +25,7 @@ MANY_EVENTS = 10_000_000
 SEGMENT_BYTES = 1 << 30
 SEGMENTS = 6
 JSON_FILE = Path(__file__).parents[1] / "build" / "bench.json"
+_ORPHANS_SCRIPT = Path(__file__).with_name("orphans.sh")
 _CAPTURE = Path(__file__).parents[1] / "tests" / "captures" / "kafka-4.3.1.tar.gz"
 
 
@@ -124,11 +126,36 @@ def memory(folder: Path, _: KafkaJars) -> list[Row]:
     return [Row(title, contender.name, "megabytes", contender.median("megabytes"), least, most, "MB", ratio, 1.0, note)]
 
 
+def orphans(folder: Path, _: KafkaJars) -> list[Row]:
+    """A million objects, and ten million, of which one in a hundred is nobody's: from a list of keys and a log."""
+    rows = []
+    for objects in (1_000_000, 10_000_000):
+        # Three objects a segment; a live segment has two events, a deleted one four.
+        generated = generate_metadata_log(folder / f"{objects}", int(objects / 3 * 2.02), live_share=0.99)
+        log_dir = generated.log_file.parent.parent
+        keys, lines = folder / "keys", folder / "lines"
+        subprocess.run(python("keys_of_segments", log_dir, keys), check=True)
+        with lines.open("wb") as out:
+            subprocess.run(tieredctl("metadata", "format", "--log-dir", log_dir), stdout=out, check=True)
+        scan = tieredctl("orphans", "scan", "--log-dir", log_dir, "--key-list", keys, "--store", f"file:{folder}")
+        contenders = [
+            Contender("grep, mawk, sort and join", [str(_ORPHANS_SCRIPT), str(lines), str(keys)]),
+            Contender("tieredctl orphans scan", [*scan, "--layout", "local"], exit_code=3),
+        ]
+        race(*contenders, repetitions=3)
+        notes = {one.name: f"{one.median('cpu'):.1f} s of CPU, {one.median('megabytes'):.0f} MB" for one in contenders}
+        title = f"Whose are {objects:,} objects: wall-clock time"
+        rows += compared(title, contenders, "wall", "s", {contenders[1].name: 1.0}, notes)
+        shutil.rmtree(log_dir)
+    return rows
+
+
 SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
     "decode": decode,
     "verify": verify,
     "start": start,
     "memory": memory,
+    "orphans": orphans,
 }
 
 

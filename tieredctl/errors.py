@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 
 class ExitCode(IntEnum):
@@ -80,7 +81,13 @@ _TABLE = (
     ),
     ErrorKind("missing-extra", ExitCode.FAILURE, "Install the package that is named."),
     ErrorKind("unknown-layout", ExitCode.USAGE, "Install the layout's plugin, or name one of those installed."),
-    ErrorKind("store-unreachable", ExitCode.FAILURE, "Check the store's URL, endpoint and credentials."),
+    ErrorKind("private-key", ExitCode.USAGE, "Give the right private key with --layout-option private-key=FILE."),
+    ErrorKind("store-unreachable", ExitCode.FAILURE, "Check the store's URL, endpoint and the network."),
+    ErrorKind("store-throttled", ExitCode.FAILURE, "Try again later, or ask the store for less at a time."),
+    ErrorKind("store-forbidden", ExitCode.FAILURE, "Check whose credentials are in use, and what they are allowed."),
+    ErrorKind("store-incapable", ExitCode.FAILURE, "Use a store that can, or a newer release of its server."),
+    ErrorKind("no-credentials", ExitCode.FAILURE, "Log in as you would for the cloud's own command line."),
+    ErrorKind("bucket-missing", ExitCode.USAGE, "Check the bucket's name, and the endpoint and region it is in."),
     ErrorKind("object-missing", ExitCode.FAILURE, "List what is there with `tieredctl remote ls`."),
     ErrorKind("spark-failed", ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),
     ErrorKind("demo-failed", ExitCode.FAILURE, "Please report it, with what is shown above."),
@@ -116,5 +123,5 @@ class DecodeError(TieredctlError):
         self.reason = message
         self.position = position
 
-    def __reduce__(self) -> tuple[type[DecodeError], tuple[str, int]]:
+    def __reduce__(self) -> tuple[type[DecodeError], tuple[Any, ...]]:
         return DecodeError, (self.reason, self.position)

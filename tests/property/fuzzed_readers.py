@@ -10,7 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from crc32c import crc32c
+from tieredctl_aiven.chunk_index import decode_chunk_sizes
+from tieredctl_aiven.custom_metadata import read_custom_metadata
+from tieredctl_aiven.manifest import read_manifest
 
+from tests.faults.aiven_storage_manager import AivenStorageManager, encoded_sizes
 from tieredctl.formats.batch_columns import AsColumns
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint, read_offset_checkpoint
 from tieredctl.formats.committed_offsets import read_committed_offsets
@@ -60,6 +64,7 @@ from tieredctl.formats.remote_log_snapshot import (
     encode_remote_log_snapshot,
     read_remote_log_snapshot,
 )
+from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
 from tieredctl.model.events import (
     RecordForm,
     RemoteLogSegmentMetadata,
@@ -273,6 +278,21 @@ def section_reader(codec: Codec) -> Reader:
     return Reader(f"{codec.name} section", seeds, partial(decompress, codec, limit=LARGEST_SECTION))
 
 
+AIVEN_LOG = bytes(range(256)) * 40
+AIVEN_SEGMENT = dict.fromkeys(ORIGINAL_PARTS, OFFSET_INDEX) | {Part.LOG: AIVEN_LOG}
+AIVEN_MANIFESTS = [
+    AivenStorageManager(256).objects(AIVEN_SEGMENT)[Part.MANIFEST],
+    AivenStorageManager(256, compression=True).objects(AIVEN_SEGMENT)[Part.MANIFEST],
+    (
+        b'{"version":"1","chunkIndex":{"type":"fixed","originalChunkSize":256,"originalFileSize":600,'
+        b'"transformedChunkSize":284,"finalTransformedChunkSize":116},"segmentIndexes":{"offset":{"position":0,"size":0},'
+        b'"timestamp":{"position":0,"size":40},"producerSnapshot":{"position":40,"size":38},"leaderEpoch":{"position":78,'
+        b'"size":36},"transaction":null},"compression":false,"encryption":{"dataKey":"key1:AAECAwQF","aad":"AAEC"}}'
+    ),
+]
+AIVEN_CHUNK_SIZES = [encoded_sizes([1_000_000, 1_000_000 + spread, 1_000_020, 7]) for spread in (10, 300, 70_000)]
+AIVEN_CUSTOM_METADATA = [bytes.fromhex("020002c801020404666f6f"), bytes.fromhex("03000164010303702f020303612f")]
+
 READERS = [
     Reader("metadata event", EVENTS, decode_event),
     *(section_reader(codec) for codec in Codec if codec is not Codec.NONE),
@@ -301,5 +321,8 @@ READERS = [
     Reader("partition.metadata", [PARTITION_METADATA], read_partition_metadata),
     Reader("file names", [name.encode() for name in NAMES], read_names),
     Reader("file kind", OF_ANY_KIND, partial(identify, "a file")),
+    Reader("Aiven's manifest", AIVEN_MANIFESTS, read_manifest),
+    Reader("Aiven's chunk sizes", AIVEN_CHUNK_SIZES, partial(decode_chunk_sizes, count=4)),
+    Reader("Aiven's custom metadata", AIVEN_CUSTOM_METADATA, read_custom_metadata),
 ]
 """All that is fuzzed, a line a reader."""

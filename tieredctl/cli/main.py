@@ -35,6 +35,7 @@ NOUNS = {
     "store": "The local files that brokers and remote-log stores leave.",
     "remote": "What is in the remote store.",
     "verify": "Prove that the remote store holds what the metadata promises.",
+    "orphans": "Objects of the remote store that nobody owns.",
     "demo": "See it work on a real captured cluster; no server needed.",
     "completions": "Print a shell's completion script.",
 }

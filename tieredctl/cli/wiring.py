@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from tieredctl.storage.protocol import ObjectStore
 
 
-AUTO = "auto"
-"""`--layout auto`: the layout that explains the store's keys."""
-
-
 def open_source(
     log_dir: Sequence[Path] | None,
     bootstrap_server: str | None = None,
@@ -68,12 +64,10 @@ def open_remote(
     store: str | None, store_option: Sequence[str] | None, layout: str, layout_option: Sequence[str] | None
 ) -> tuple[ObjectStore, Layout]:
     """The store and the layout that were named; `auto` looks at the store's keys."""
-    from tieredctl.layouts.registry import detect, layout_named
+    from tieredctl.layouts.registry import layout_in
     from tieredctl.storage.registry import open_store
 
     if store is None:
         raise TieredctlError("no-store", "There is no store to look at.")
     opened = open_store(store, pairs("--store-option", store_option))
-    options = pairs("--layout-option", layout_option)
-    name = detect(opened, options) if layout == AUTO else layout
-    return opened, layout_named(name, options)
+    return opened, layout_in(opened, layout, pairs("--layout-option", layout_option))

@@ -77,6 +77,12 @@ _TABLE = (
         "a batch's timestamp lies beyond maxTimestampMs: retention by time may act too early",
         _HISTORY,
     ),
+    FindingKind(
+        "manifest-damaged",
+        Severity.CRITICAL,
+        "a segment's manifest cannot be used: without it nothing of the segment can be read",
+        "tieredctl remote ls --segment-id {segmentId} …",
+    ),
     FindingKind("index-damaged", Severity.CRITICAL, "an index does not describe its log", _READ),
     FindingKind("producer-snapshot-damaged", Severity.ERROR, "a producer snapshot cannot be used", _READ, altered=True),
     FindingKind(

@@ -129,6 +129,8 @@ class IndexCacheCheck:
             evidence = {"part": _CACHED_PARTS[name.part].value, "position": wrong.position}
             yield _disagrees(path, metadata, wrong.message, evidence)
         except TieredctlError as error:
+            if error.kind.code == "private-key":
+                raise  # it is not this segment alone that cannot be read
             code = error.kind.code if error.kind.code == _OBJECT_MISSING else "unreadable"
             message = f"there is no remote one to compare it with: {error.message}"
             yield Finding(code, str(path), message, _facts(path, metadata) | {"part": _CACHED_PARTS[name.part].value})

@@ -1,0 +1,187 @@
+"""Every object of real stores, against what the clusters' own records say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+
+DELETED_TOPIC = "gone33"
+STARTED = re.compile(
+    r"offset: (?P<offset>\d+), value: RemoteLogSegmentMetadata\{.*topicIdPartition=(?P<partition>[^,]+), "
+    r"id=(?P<id>[^}]+)\}, startOffset=(?P<start>\d+), endOffset=(?P<end>\d+),.*state=COPY_SEGMENT_STARTED"
+)
+
+
+@pytest.fixture(scope="module")
+def crash(captures: Path) -> Path:
+    return captures / "aiven-crash-4.3.1"
+
+
+@pytest.fixture(scope="module")
+def record(crash: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((crash / "capture.json").read_text())
+    return document
+
+
+def scan(tieredctl: Tieredctl, crash: Path, *options: str | Path) -> tuple[int, list[dict[str, Any]]]:
+    where = ("--store", f"file:{crash / 'bucket'}", "--layout", "aiven", "--log-dir", crash / "data")
+    outcome = tieredctl("orphans", "scan", *where, "--min-age", "0s", "-o", "jsonl", *options)
+    return outcome.exit_code, [json.loads(line) for line in outcome.out.splitlines()]
+
+
+def superseded(crash: Path) -> set[str]:
+    """Segments of which the offsets were copied anew, by the text that Kafka's own formatter printed."""
+    found = set()
+    for text in (crash / "oracle" / "formatter").iterdir():
+        starts = [match for match in map(STARTED.search, text.read_text().splitlines()) if match]
+        for one in starts:
+            for other in starts:
+                later = int(other["offset"]) > int(one["offset"]) and other["partition"] == one["partition"]
+                overlaps = int(other["start"]) <= int(one["end"]) and int(other["end"]) >= int(one["start"])
+                if later and overlaps and other["id"] != one["id"]:
+                    found.add(one["id"])
+    return found
+
+
+def expected(record: dict[str, Any], crash: Path, *, topics_are_known: bool) -> Iterator[tuple[str, str, str | None]]:
+    given_up = superseded(crash)
+    for state, keys in record["object_keys_by_final_state_of_their_segment"].items():
+        for key in keys:
+            (segment_id,) = [segment for segment in record["segments"] if f"-{segment}." in key]
+            gone = topics_are_known and record["segments"][segment_id]["topic"] == DELETED_TOPIC
+            if state == "COPY_SEGMENT_FINISHED":
+                yield (key, "orphan", "topic-gone") if gone else (key, "owned", None)
+            elif state == "DELETE_SEGMENT_STARTED":
+                yield key, "orphan", "delete-never-finished"
+            else:
+                proven = gone or segment_id in given_up
+                yield (key, "orphan", "copy-never-finished") if proven else (key, "in-progress", None)
+
+
+def live_topic_ids(record: dict[str, Any], folder: Path) -> Path:
+    live = {one["topic_id"] for one in record["segments"].values() if one["topic"] != DELETED_TOPIC}
+    file = folder / "topic-ids"
+    file.write_text("\n".join(sorted(live)) + "\n")
+    return file
+
+
+def test_each_object_of_a_cluster_that_crashed(tieredctl: Tieredctl, crash: Path, record: dict[str, Any]) -> None:
+    code, documents = scan(tieredctl, crash)
+
+    found = {(document["key"], document["status"], document["cause"]) for document in documents}
+    assert found == set(expected(record, crash, topics_are_known=False))
+    assert (len(documents), code) == (499, 3)
+    assert {document["topicLive"] for document in documents} == {None}
+
+
+def test_each_object_where_it_is_known_which_topics_there_are(
+    tieredctl: Tieredctl, crash: Path, record: dict[str, Any], tmp_path: Path
+) -> None:
+    code, documents = scan(tieredctl, crash, "--live-topic-ids", live_topic_ids(record, tmp_path))
+
+    found = {(document["key"], document["status"], document["cause"]) for document in documents}
+    assert found == set(expected(record, crash, topics_are_known=True))
+    assert code == 3
+    causes = Counter(document["cause"] for document in documents if not document["topicLive"])
+    assert causes == {"topic-gone": 78, "delete-never-finished": 73, "copy-never-finished": 9}
+
+
+def test_nothing_is_an_orphan_while_all_is_young(tieredctl: Tieredctl, crash: Path) -> None:
+    outcome = tieredctl(
+        *("orphans", "scan", "--store", f"file:{crash / 'bucket'}", "--layout", "aiven"),
+        *("--log-dir", crash / "data", "--now", "2000-01-01T00:00Z", "-o", "jsonl"),
+    )
+    assert {json.loads(line)["status"] for line in outcome.out.splitlines()} == {"owned", "in-progress"}
+    assert outcome.exit_code == 0
+
+
+@pytest.mark.parametrize("capture", ["kafka-4.3.1", "kafka-3.9.1"])
+def test_a_cluster_that_never_crashed_has_no_orphan(tieredctl: Tieredctl, captures: Path, capture: str) -> None:
+    cluster = captures / capture
+    store = f"file:{cluster / 'remote' / 'kafka-tiered-storage'}"
+
+    outcome = tieredctl("orphans", "scan", "--store", store, "--log-dir", cluster / "data", "--min-age", "0s")
+
+    assert outcome.exit_code == 0
+    assert {line.split()[0] for line in outcome.out.splitlines()} == {"STATUS", "owned"}
+
+
+def test_a_list_of_keys_stands_for_the_stores_listing(tieredctl: Tieredctl, crash: Path, tmp_path: Path) -> None:
+    _, listed = scan(tieredctl, crash)
+    keys = tmp_path / "keys.txt"
+    keys.write_text("\n".join(document["key"] for document in listed))
+
+    code, documents = scan(tieredctl, crash, "--key-list", keys)
+
+    verdicts = [(document["key"], document["status"], document["cause"]) for document in documents]
+    assert verdicts == [(document["key"], document["status"], document["cause"]) for document in listed]
+    assert code == 3
+
+
+def test_filters_choose_what_is_told(tieredctl: Tieredctl, crash: Path) -> None:
+    _, everything = scan(tieredctl, crash)
+    segment_id = everything[7]["segmentId"]
+
+    _, of_segment = scan(tieredctl, crash, "--segment-id", segment_id)
+    _, of_topic = scan(tieredctl, crash, "--topic", "orders33", "--partition", "1")
+
+    assert of_segment == [document for document in everything if document["segmentId"] == segment_id]
+    assert of_topic == [d for d in everything if d["key"].startswith("tiered/orders33-") and d["partition"] == 1]
+
+
+def test_the_summary_counts_by_status_and_cause(tieredctl: Tieredctl, crash: Path) -> None:
+    outcome = tieredctl(
+        *("orphans", "scan", "--store", f"file:{crash / 'bucket'}", "--layout", "aiven"),
+        *("--log-dir", crash / "data", "--min-age", "0s", "-o", "json"),
+    )
+
+    document = json.loads(outcome.out)
+
+    assert document["kind"] == "RemoteObjects"
+    summary = document["summary"]
+    assert summary["objects"] == len(document["items"]) == 499
+    assert summary["status"]["owned"]["objects"] == 384
+    assert summary["causes"]["delete-never-finished"] == {"objects": 73, "bytes": 38257}
+    assert summary["complete"] is True
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read"),
+        (b"G4i52LJdRBel-FDnehx_Kw\nhalf-an-i", "not a topic id"),
+        (b"\xff\xfe", "it is no text"),
+    ],
+)
+def test_live_topic_ids_that_are_none_are_refused(
+    tieredctl: Tieredctl, crash: Path, tmp_path: Path, content: bytes | None, said: str
+) -> None:
+    file = tmp_path / "topic-ids"
+    if content is not None:
+        file.write_bytes(content)
+
+    outcome = tieredctl(
+        *("orphans", "scan", "--store", f"file:{crash / 'bucket'}", "--log-dir", crash / "data"),
+        *("--live-topic-ids", file),
+    )
+
+    assert said in outcome.err
+    assert outcome.out == ""
+    assert outcome.exit_code in (1, 2)
+
+
+def test_a_list_of_keys_that_is_not_there_is_refused(tieredctl: Tieredctl, crash: Path, tmp_path: Path) -> None:
+    outcome = tieredctl(
+        *("orphans", "scan", "--store", f"file:{crash / 'bucket'}", "--log-dir", crash / "data"),
+        *("--key-list", tmp_path / "missing"),
+    )
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert "There is no file" in outcome.err

@@ -1,0 +1,236 @@
+"""Whose is an object: one rule a test, on a store and a metadata topic that are otherwise sound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tests.faults.cluster import LAYOUT, EventsInMemory
+from tests.metadata_logs import (
+    COPIED,
+    DELETED,
+    DELETING,
+    FIRST_TIMESTAMP_MS,
+    PARTITION,
+    TOPIC_ID,
+    copied,
+    partition_delete,
+    segment_id,
+    started,
+    updated,
+)
+from tieredctl.errors import ExitCode
+from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
+from tieredctl.model.findings import Finding, exit_code_of
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.orphans.listing import SpooledListing
+from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.storage.memory import MemoryStore
+
+HOUR_MS = 3_600_000
+NOW_MS = FIRST_TIMESTAMP_MS + 100 * HOUR_MS
+OLD_MS = FIRST_TIMESTAMP_MS - 100 * HOUR_MS
+OTHER_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
+
+
+def key(number: int, start: int = 0, part: Part = Part.LOG, partition: TopicIdPartition = PARTITION) -> str:
+    identity = ExplainedKey(partition.topic, partition.topic_id, partition.partition, start, segment_id(number), part)
+    return LAYOUT.promised_objects(identity)[part]
+
+
+@dataclass(frozen=True)
+class Truncated(EventsInMemory):
+    """Metadata that has lost its beginning."""
+
+    def findings(self) -> list[Finding]:
+        return [Finding("metadata-truncated", "__remote_log_metadata-0", "it starts at offset 7", {})]
+
+
+def scan(
+    events: Sequence[MetadataEvent],
+    *keys: str,
+    modified_ms: int = OLD_MS,
+    live: frozenset[str] | None = None,
+    source: type[EventsInMemory] = EventsInMemory,
+) -> Scan:
+    store = MemoryStore()
+    for one in keys:
+        store.put(one, b"bytes", modified_ms)
+    options = ScanOptions(now_ms=NOW_MS, min_age_ms=24 * HOUR_MS, live_topic_ids=live)
+    return Scan(SpooledListing(store.list()), LAYOUT, store.url, lambda: EventStream(source(events)), options)
+
+
+def verdict(events: Sequence[MetadataEvent], one: str, **how: object) -> tuple[str, str | None]:
+    (document,) = scan(events, one, **how).documents()  # type: ignore[arg-type]
+    return document["status"], document["cause"]
+
+
+def test_a_finished_copy_owns_its_objects() -> None:
+    assert verdict(copied(1, 0, 9), key(1)) == ("owned", None)
+
+
+def test_a_copy_that_another_displaced_is_kafkas() -> None:
+    assert verdict([*copied(1, 0, 9), *copied(2, 0, 9)], key(1)) == ("owned", None)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", key(1) + ".bak", "t-0/" + key(1)])
+def test_a_key_that_no_layout_explains_is_unknown(name: str) -> None:
+    assert verdict(copied(1, 0, 9), name) == ("unknown", None)
+
+
+def test_a_topic_that_was_never_known_is_foreign() -> None:
+    other = replace(PARTITION, topic_id=OTHER_TOPIC_ID)
+    assert verdict(copied(1, 0, 9), key(2, partition=other)) == ("foreign", None)
+
+
+def test_a_topic_that_the_cluster_alone_knows_is_not_foreign() -> None:
+    other = replace(PARTITION, topic_id=OTHER_TOPIC_ID)
+    live = frozenset({TOPIC_ID, OTHER_TOPIC_ID})
+    assert verdict(copied(1, 0, 9), key(2, partition=other), live=live) == ("orphan", "no-metadata")
+
+
+def test_a_segment_without_events_is_an_orphan() -> None:
+    assert verdict(copied(1, 0, 9), key(2)) == ("orphan", "no-metadata")
+
+
+def test_an_object_newer_than_the_last_event_may_still_be_announced() -> None:
+    modified = FIRST_TIMESTAMP_MS + HOUR_MS
+    assert verdict(copied(1, 0, 9), key(2), modified_ms=modified) == ("in-progress", None)
+
+
+def test_a_young_object_that_is_not_owned_is_in_progress() -> None:
+    events = [*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED)]
+    assert verdict(events, key(1), modified_ms=NOW_MS - HOUR_MS) == ("in-progress", None)
+
+
+def test_a_young_object_of_a_finished_copy_is_owned() -> None:
+    assert verdict(copied(1, 0, 9), key(1), modified_ms=NOW_MS - HOUR_MS) == ("owned", None)
+
+
+def test_a_deletion_that_never_finished() -> None:
+    assert verdict([*copied(1, 0, 9), updated(1, DELETING)], key(1)) == ("orphan", "delete-never-finished")
+
+
+def test_a_deletion_that_finished_and_left_objects() -> None:
+    events = [*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED)]
+    assert verdict(events, key(1)) == ("orphan", "deleted-but-present")
+
+
+def test_a_copy_that_hangs_may_still_end() -> None:
+    assert verdict([*copied(1, 0, 9), started(2, 10, 19)], key(2, start=10)) == ("in-progress", None)
+
+
+@pytest.mark.parametrize(("start", "end"), [(10, 19), (19, 30), (0, 10), (12, 13)])
+def test_a_copy_is_given_up_once_another_of_its_offsets_began_later(start: int, end: int) -> None:
+    events = [started(2, 10, 19), started(3, start, end)]
+    assert verdict(events, key(2, start=10)) == ("orphan", "copy-never-finished")
+
+
+@pytest.mark.parametrize(("start", "end"), [(20, 29), (0, 9)])
+def test_a_later_copy_of_other_offsets_proves_nothing(start: int, end: int) -> None:
+    assert verdict([started(2, 10, 19), started(3, start, end)], key(2, start=10)) == ("in-progress", None)
+
+
+def test_an_earlier_copy_of_its_offsets_proves_nothing() -> None:
+    assert verdict([started(3, 10, 19), started(2, 10, 19)], key(2, start=10)) == ("in-progress", None)
+
+
+def test_a_later_copy_of_another_partition_proves_nothing() -> None:
+    elsewhere = started(3, 10, 19, partition=replace(PARTITION, partition=1))
+    assert verdict([started(2, 10, 19), elsewhere], key(2, start=10)) == ("in-progress", None)
+
+
+def test_a_copy_that_began_anew_itself_may_still_end() -> None:
+    assert verdict([started(2, 10, 19), started(2, 10, 19)], key(2, start=10)) == ("in-progress", None)
+
+
+def test_a_topic_that_is_gone_owns_nothing() -> None:
+    live = frozenset({OTHER_TOPIC_ID})
+    assert verdict(copied(1, 0, 9), key(1), live=live) == ("orphan", "topic-gone")
+    assert verdict([started(1, 0, 9)], key(1), live=live) == ("orphan", "copy-never-finished")
+
+
+@pytest.mark.parametrize("state", RemotePartitionDeleteState)
+def test_a_partition_that_is_being_removed_owns_nothing(state: RemotePartitionDeleteState) -> None:
+    events = [*copied(1, 0, 9), partition_delete(state)]
+    assert verdict(events, key(1)) == ("orphan", "partition-gone")
+
+
+def test_what_the_state_machine_forbids_changes_no_verdict() -> None:
+    assert verdict([*copied(1, 0, 9), updated(1, DELETED)], key(1)) == ("owned", None)
+    assert verdict([updated(1, DELETING), *copied(1, 0, 9)], key(1)) == ("owned", None)
+
+
+@pytest.mark.parametrize("number", [7, 8])
+def test_a_segment_that_no_event_could_begin_is_unknown(number: int) -> None:
+    assert verdict([*copied(1, 0, 9), updated(number, COPIED)], key(number)) == ("unknown", None)
+
+
+def test_a_key_that_contradicts_the_metadata_of_its_segment_is_unknown() -> None:
+    elsewhere = replace(PARTITION, partition=1)
+    assert verdict(copied(1, 0, 9), key(1, start=5)) == ("unknown", None)
+    assert verdict([*copied(1, 0, 9), *copied(2, 0, 9, partition=elsewhere)], key(1, partition=elsewhere)) == (
+        "unknown",
+        None,
+    )
+
+
+def test_a_segment_that_two_partitions_claim_is_unknown() -> None:
+    elsewhere = replace(PARTITION, partition=1)
+    events = [*copied(1, 0, 9), *copied(1, 0, 9, partition=elsewhere), updated(1, DELETING)]
+    assert verdict(events, key(1)) == ("unknown", None)
+
+
+def test_metadata_that_is_not_whole_makes_no_orphan_of_what_it_does_not_name() -> None:
+    found = scan(copied(1, 0, 9), key(2), source=Truncated)
+
+    (document,) = found.documents()
+
+    assert document["status"] == "unknown"
+    assert found.summary()["complete"] is False
+    assert exit_code_of(found.findings) is ExitCode.INCOMPLETE
+
+
+def test_each_cause_is_one_finding_with_its_count() -> None:
+    events = [*copied(1, 0, 9), *copied(2, 10, 19), updated(2, DELETING)]
+    keys = [key(2, 10), key(2, 10, Part.OFFSET_INDEX), key(3)]
+
+    found = scan(events, key(1), *keys)
+    statuses = [document["status"] for document in found.documents()]
+
+    assert sorted(statuses) == ["orphan", "orphan", "orphan", "owned"]
+    assert [(finding.evidence["cause"], finding.evidence["objects"]) for finding in found.findings] == [
+        ("delete-never-finished", 2),
+        ("no-metadata", 1),
+    ]
+    assert exit_code_of(found.findings) is ExitCode.FINDINGS
+
+
+def test_the_evidence_names_the_last_event_or_up_to_where_there_is_none() -> None:
+    events = [*copied(1, 0, 9), updated(1, DELETING)]
+
+    deleted, absent = scan(events, key(1), key(2)).documents()
+
+    assert deleted["evidence"] == {"state": "DELETE_SEGMENT_STARTED", "metadataPartition": 0, "metadataOffset": 2}
+    assert absent["evidence"] == {"metadataPartition": 0, "noEventBefore": 3}
+
+
+def test_the_store_is_listed_before_the_metadata_is_opened() -> None:
+    order: list[str] = []
+
+    class Told(MemoryStore):
+        def list(self, prefix: str = "", start_after: str = ""):  # type: ignore[no-untyped-def]
+            yield from super().list(prefix, start_after)
+            order.append("listed")
+
+    def read() -> EventStream:
+        order.append("metadata")
+        return EventStream(EventsInMemory(copied(1, 0, 9)))
+
+    list(Scan(SpooledListing(Told().list()), LAYOUT, "memory:", read, ScanOptions(NOW_MS, 0)).documents())
+
+    assert order == ["listed", "metadata"]

@@ -1,0 +1,31 @@
+"""Whose is an object of a remote store?"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ObjectStatus(StrEnum):
+    """What is known of an object's owner. Only an `orphan` may ever be removed."""
+
+    OWNED = "owned"
+    """A segment that a broker may read has it."""
+    IN_PROGRESS = "in-progress"
+    """Too young, or of a copy that may still end."""
+    ORPHAN = "orphan"
+    """Nobody's, by proof."""
+    UNKNOWN = "unknown"
+    """No layout explains its key, or what is known of its segment contradicts the key or is not all there is."""
+    FOREIGN = "foreign"
+    """Of a topic that neither the metadata nor the cluster ever knew."""
+
+
+class OrphanCause(StrEnum):
+    """How an object lost its owner."""
+
+    COPY_NEVER_FINISHED = "copy-never-finished"
+    DELETE_NEVER_FINISHED = "delete-never-finished"
+    DELETED_BUT_PRESENT = "deleted-but-present"
+    NO_METADATA = "no-metadata"
+    TOPIC_GONE = "topic-gone"
+    PARTITION_GONE = "partition-gone"
