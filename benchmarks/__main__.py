@@ -1,4 +1,4 @@
-"""Measures, prints a table, writes build/bench.json. `python -m benchmarks [decode|verify|start|memory|orphans …]`."""
+"""Measures, prints a table, writes build/bench.json. `python -m benchmarks [SUITE …]`; all of SUITES without."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.list_bucket import LISTED_BUCKET, fill_bucket
 from benchmarks.measure import REPETITIONS, Contender, python, race, tieredctl
 from benchmarks.remote_segment import remote_segments
 from benchmarks.results import Row, compared, table, write_json
 from tests.rigs.maven import KafkaJars, java_command, kafka_jars
 from tests.rigs.metadata_log_generator import generate_metadata_log
+from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, versitygw
 from tests.rigs.segment_generator import generate_segment
 from tests.rigs.tools import dump_log_class
 
@@ -150,12 +152,30 @@ def orphans(folder: Path, _: KafkaJars) -> list[Row]:
     return rows
 
 
+def listing(_: Path, __: KafkaJars) -> list[Row]:
+    """A bucket of sixty thousand objects, listed over HTTP from a server on this machine."""
+    with versitygw() as server:
+        os.environ.update(AWS_ACCESS_KEY_ID=ACCESS_KEY, AWS_SECRET_ACCESS_KEY=SECRET_KEY)
+        objects = fill_bucket(server.data / LISTED_BUCKET)
+        words = (server.endpoint, str(objects))
+        contenders = [
+            Contender("boto3's paginator of ListObjectsV2", python("list_bucket", "boto3", *words)),
+            Contender("tieredctl, a page after the other", python("list_bucket", "store", *words)),
+            Contender("tieredctl orphans scan's listing", python("list_bucket", "ranges", *words)),
+        ]
+        race(*contenders, repetitions=3)
+    notes = {one.name: f"{one.median('cpu'):.1f} s of CPU, {one.median('megabytes'):.0f} MB" for one in contenders}
+    title = f"{objects:,} objects of a bucket listed: wall-clock time"
+    return compared(title, contenders, "wall", "s", {contenders[2].name: 1.0}, notes)
+
+
 SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
     "decode": decode,
     "verify": verify,
     "start": start,
     "memory": memory,
     "orphans": orphans,
+    "listing": listing,
 }
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.storage.protocol import LAST_CHARACTER, ObjectStore, StoredObject, list_unreserved
 
 _MOST_LISTINGS = 4_096
-_LAST_CHARACTER = "\U0010ffff"
 _ID_CHARACTERS = "-123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 
 
@@ -19,8 +18,8 @@ class KeyRange(NamedTuple):
     last: str | None
 
     def objects(self, store: ObjectStore) -> Iterator[StoredObject]:
-        """The objects of the range, by ascending key."""
-        for stored in store.list(start_after=self.after):
+        """The objects of the range but tieredctl's own, by ascending key."""
+        for stored in list_unreserved(store, start_after=self.after):
             if self.last is not None and stored.key > self.last:
                 return
             yield stored
@@ -46,7 +45,7 @@ def _edges(store: ObjectStore) -> list[str]:
         prefix = folders[0]
         folders = _folders(store, prefix)
     if folders:
-        return [folder + _LAST_CHARACTER for folder in folders[:-1]]
+        return [folder + LAST_CHARACTER for folder in folders[:-1]]
     return [prefix + character for character in _ID_CHARACTERS]
 
 
@@ -55,12 +54,12 @@ def _folders(store: ObjectStore, prefix: str) -> list[str]:
     folders: list[str] = []
     after = prefix
     for _ in range(_MOST_LISTINGS):
-        stored = next(store.list(prefix, after), None)
+        stored = next(list_unreserved(store, prefix, after), None)
         if stored is None:
             break
         name, slash, _ = stored.key.removeprefix(prefix).partition("/")
         after = prefix + name
         if slash:
             folders.append(after + slash)
-            after += slash + _LAST_CHARACTER
+            after += slash + LAST_CHARACTER
     return folders

@@ -52,11 +52,11 @@ class EventsInMemory:
     def findings(self) -> list[Finding]:
         return []
 
-    def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
+    def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
         yield chunk_of(
             MetadataRecord(offset, event.event_timestamp_ms, encode_event(event))
             for offset, event in enumerate(self.events)
-        )
+        ).behind(from_offset)
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
         return OffsetRange(0, len(self.events))

@@ -28,6 +28,7 @@ from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.orphans.listing import SpooledListing
+from tieredctl.ops.orphans.live_topics import TopicSources
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.storage.memory import MemoryStore
 
@@ -60,7 +61,7 @@ def scan(
     store = MemoryStore()
     for one in keys:
         store.put(one, b"bytes", modified_ms)
-    options = ScanOptions(now_ms=NOW_MS, min_age_ms=24 * HOUR_MS, live_topic_ids=live)
+    options = ScanOptions(now_ms=NOW_MS, min_age_ms=24 * HOUR_MS, topic_sources=TopicSources(live))
     return Scan(SpooledListing(store.list()), LAYOUT, store.url, lambda: EventStream(source(events)), options)
 
 

@@ -101,6 +101,37 @@ def test_a_listing_goes_over_pages(gateway: S3Place) -> None:
     assert [stored.key for stored in gateway.store.list(start_after="1001")] == ["1002", "1003", "1004"]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html><body>Please log in</body></html>",
+        b"<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>",
+        b"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+        b"<ListBucketResult><Contents>",
+    ],
+    ids=["nothing", "another page", "half an object", "no way on", "half a page"],
+)
+def test_an_answer_that_is_no_listing_does_not_look_like_an_empty_one(
+    place: S3Place, moto: ObjectServer, body: bytes
+) -> None:
+    with FaultyProxy(moto.endpoint, [Answer(200, body)]) as proxy:
+        store = replace(place.store, connection=replace(place.connection, endpoint=proxy.endpoint))
+
+        with pytest.raises(TieredctlError) as raised:
+            list(store.list())
+
+    assert code_of(raised) in ("unreadable", "store-unreachable")
+
+
+@pytest.mark.parametrize("odd", ["a b+c%20", "a&<\"'>", "\u00fc\u4e2d\U0001f600", "a\x01b", "a\rb"])
+def test_a_key_is_listed_as_it_is(place: S3Place, odd: str) -> None:
+    place.put(odd)
+
+    assert place.keys() == [odd]
+    assert list(place.store.list()) == [place.head(odd)]
+
+
 def test_several_keys_are_deleted_in_one_request(moto: ObjectServer, place: S3Place) -> None:
     place.put("a", "b", "c")
     wanted = list(place.store.list())

@@ -166,8 +166,8 @@ class Made:
     def findings(self) -> list[Finding]:
         return []
 
-    def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
-        yield from map(chunk_of, self._chunks[metadata_partition])
+    def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
+        yield from (chunk_of(records).behind(from_offset) for records in self._chunks[metadata_partition])
         if self._failure is not None:
             raise self._failure
 

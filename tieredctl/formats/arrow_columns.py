@@ -30,10 +30,16 @@ def flag_array(flags: Flags) -> pa.BooleanArray:
 
 def text_array(texts: Sequence[str]) -> pa.StringArray:
     """Texts, of less than 2 GiB in all."""
-    encoded = [text.encode("utf-8") for text in texts]
-    bounds = np.zeros(len(texts) + 1, np.int32)
-    np.cumsum([len(text) for text in encoded], out=bounds[1:])
-    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(bounds), pa.py_buffer(b"".join(encoded)))
+    return bytes_array([text.encode("utf-8") for text in texts]).view(pa.string())
+
+
+def bytes_array(values: Sequence[bytes]) -> pa.BinaryArray:
+    """Byte strings, of less than 2 GiB in all."""
+    bounds = np.zeros(len(values) + 1, np.int32)
+    np.cumsum([len(value) for value in values], out=bounds[1:])
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(values), [None, pa.py_buffer(bounds), pa.py_buffer(b"".join(values))]
+    )
 
 
 def text_scalar(text: str) -> pa.StringScalar:
@@ -51,7 +57,23 @@ def binary_array(data: Bytes, starts: Ints, ends: Ints) -> pa.BinaryArray:
     return covering.take(number_array(np.arange(1, 2 * len(starts), 2)))
 
 
+def without_beginning(values: pa.BinaryArray, count: int) -> pa.BinaryArray:
+    """Byte strings, each of which has so many bytes or more, without those that they begin with."""
+    if not len(values) or not count:
+        return values
+    _, bounds, data = values.buffers()
+    edges = np.frombuffer(bounds, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+    return binary_array(np.frombuffer(data, np.uint8), edges[:-1] + count, edges[1:])
+
+
 def numbers_in(array: pa.Array) -> NDArray[Any]:
     """The values of an array of numbers that has no nulls, not copied."""
     values = np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())
     return values[array.offset : array.offset + len(array)]
+
+
+def distinct_numbers(values: Ints) -> tuple[Ints, Ints]:
+    """The different numbers, by first appearance, and which of them each is. For few among many, where `numpy.unique`
+    would sort them all."""
+    coded = number_array(values).dictionary_encode()
+    return numbers_in(coded.dictionary), numbers_in(coded.indices)

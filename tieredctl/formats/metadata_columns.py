@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,7 @@ def _group(data: Bytes, api_key: int, form: RecordForm, rows: Ints, columns: Col
     return EventGroup(api_key, form, rows, columns, partitions, numbers_in(keys.indices))
 
 
+@lru_cache(maxsize=1 << 16)
 def _topic_id_partition(key: bytes) -> TopicIdPartition:
     topic_id, partition = _BEHIND_NAME.unpack_from(key, len(key) - _BEHIND_NAME.size)
     return TopicIdPartition(uuid_text(topic_id), key[: -_BEHIND_NAME.size].decode("utf-8"), partition)

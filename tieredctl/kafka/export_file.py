@@ -41,9 +41,11 @@ class ExportFile:
         self._partitions = {partition.metadata_partition: partition for partition in self._rows.header.partitions}
 
     def describe(self) -> dict[str, object]:
+        cluster_id = self._rows.header.source.get("clusterId")
         return {
             "kind": "export",
             "export": str(self._path),
+            "clusterId": cluster_id if isinstance(cluster_id, str) else None,
             "metadataPartitions": len(self._partitions),
             "endOffsets": {str(number): partition.end_offset for number, partition in sorted(self._partitions.items())},
             "exported": dict(self._rows.header.source),
@@ -59,14 +61,14 @@ class ExportFile:
         partition = self._partitions.get(metadata_partition)
         return OffsetRange(partition.start_offset, partition.end_offset) if partition else OffsetRange(0, 0)
 
-    def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
+    def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
         partition = self._partitions.get(metadata_partition)
         if partition is None:
             return
         count = 0
         for chunk in self._rows.chunks(partition):
             count += len(chunk)
-            yield chunk
+            yield chunk.behind(from_offset)
         if count != partition.records:
             reason = f"it has {count} of the {partition.records} records of partition {metadata_partition}"
             raise _damaged(self._path, reason)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.broker_client import LONGEST_WAIT_SECONDS, REQUEST_TIMEOUT_SECONDS, BrokerClient
+from tieredctl.kafka.broker_client import BrokerClient
+from tieredctl.kafka.broker_connection import LONGEST_WAIT_SECONDS, REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataRecord, OffsetRange, RecordChunk, chunk_of, truncated
 from tieredctl.model.findings import Finding
 
@@ -54,8 +55,9 @@ class LiveTopic:
     def offset_range(self, metadata_partition: int) -> OffsetRange:
         return self._ranges.get(metadata_partition, OffsetRange(0, 0))
 
-    def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
-        offsets = self.offset_range(metadata_partition)
+    def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
+        start, end = self.offset_range(metadata_partition)
+        offsets = OffsetRange(max(start, from_offset), end)
         if offsets.start < offsets.end:
             yield from _PartitionReader(self._client, metadata_partition, offsets).chunks()
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from heapq import merge
 from itertools import groupby
 from pathlib import Path
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
 from tieredctl.kafka.local_logs import read_log_start_offsets
 from tieredctl.kafka.partition_log import PartitionLog, passed_over
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataRecord, OffsetRange, RecordChunk, chunk_of, truncated
@@ -29,7 +31,8 @@ class LogDirectories:
     """One or more brokers' log directories. The same partition in several of them is replicas of one log."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Raises TieredctlError where a folder is missing, may not be read, or holds no metadata partition."""
+        """Raises TieredctlError where a folder is missing, may not be read, or holds no metadata partition, and where
+        two are of different clusters."""
         self._folders = list(folders)
         self._replicas: dict[int, list[PartitionLog]] = {}
         self._findings: list[Finding] = []
@@ -39,11 +42,13 @@ class LogDirectories:
         if not self._replicas:
             names = ", ".join(str(folder) for folder in self._folders)
             raise TieredctlError("not-a-log-dir", f"No {METADATA_TOPIC} partition is in {names}.")
+        self._cluster_id = _one_cluster_id(self._folders)
 
     def describe(self) -> dict[str, object]:
         return {
             "kind": "log-dir",
             "logDirs": [str(folder) for folder in self._folders],
+            "clusterId": self._cluster_id,
             "metadataPartitions": len(self._replicas),
             "endOffsets": {str(partition): end for partition, end in sorted(self._end_offsets.items())},
         }
@@ -60,7 +65,7 @@ class LogDirectories:
                 found.append(truncated(partition, start))
         return found
 
-    def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
+    def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
         replicas = self._replicas.get(metadata_partition, [])
         chunks = replicas[0].chunks() if len(replicas) == 1 else _merged(metadata_partition, replicas)
         end = self._start_offset(metadata_partition)
@@ -68,7 +73,7 @@ class LogDirectories:
             if len(chunk):
                 end = max(end, int(chunk.offsets[-1]) + 1)
             self._end_offsets[metadata_partition] = end
-            yield chunk
+            yield chunk.behind(from_offset)
         self._end_offsets[metadata_partition] = end
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
@@ -92,6 +97,22 @@ class LogDirectories:
                 self._replicas.setdefault(partition, []).append(replica)
             elif match := _PASSING_FOLDER.match(name):
                 self._findings.append(passed_over(path, _WHY_PASSED_OVER[match[2]]))
+
+
+def _cluster_id(log_dir: Path) -> str | None:
+    """By its `meta.properties`; None where there is no usable one, as in a copy of some folders."""
+    with suppress(OSError, DecodeError):
+        return read_meta_properties((log_dir / META_PROPERTIES_FILE).read_bytes()).cluster_id
+    return None
+
+
+def _one_cluster_id(log_dirs: Sequence[Path]) -> str | None:
+    found = {log_dir: cluster_id for log_dir in log_dirs if (cluster_id := _cluster_id(log_dir)) is not None}
+    if len(set(found.values())) > 1:
+        told = ", ".join(f"{log_dir} of {cluster_id}" for log_dir, cluster_id in found.items())
+        hint = "Give the log directories of one cluster; `tieredctl store inspect` shows a meta.properties."
+        raise TieredctlError("usage", f"These log directories are of different clusters: {told}.", hint=hint)
+    return next(iter(found.values()), None)
 
 
 def _names(folder: Path) -> list[str]:

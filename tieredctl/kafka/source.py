@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -48,6 +49,14 @@ class RecordChunk:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    def behind(self, offset: int) -> RecordChunk:
+        """What of it has this offset or a higher one."""
+        first = bisect_left(self.offsets, offset)
+        offsets, timestamps, starts, ends = (
+            column[first:] for column in (self.offsets, self.timestamps, self.starts, self.ends)
+        )
+        return RecordChunk(self.buffer, offsets, timestamps, starts, ends, self.findings)
 
     def records(self) -> Iterator[MetadataRecord]:
         for offset, timestamp, start, end in zip(self.offsets, self.timestamps, self.starts, self.ends, strict=True):
@@ -102,8 +111,8 @@ class MetadataSource(Protocol):
         """What was found odd before any record was read."""
         ...
 
-    def chunks(self, metadata_partition: int) -> Iterator[RecordChunk]:
-        """A partition's records by rising offset. Streams."""
+    def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
+        """A partition's records of `from_offset` (inclusive) and above, by rising offset. Streams."""
         ...
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:

@@ -30,12 +30,19 @@ class EventStream:
     """The events of some or all metadata partitions, by partition, then offset."""
 
     def __init__(
-        self, source: MetadataSource, *, metadata_partition: int | None = None, as_of: AsOf | None = None
+        self,
+        source: MetadataSource,
+        *,
+        metadata_partition: int | None = None,
+        as_of: AsOf | None = None,
+        from_offsets: Mapping[int, int] | None = None,
     ) -> None:
+        """`from_offsets`: where to begin (inclusive) in each metadata partition; at its beginning where not named."""
         self.source = source
         self.findings: list[Finding] = source.findings()
         """Grows while the stream is read."""
         self._as_of = as_of
+        self._from_offsets = from_offsets or {}
         self._metadata_partitions = source.metadata_partitions() if metadata_partition is None else [metadata_partition]
         if metadata_partition is not None:
             self.findings = [f for f in self.findings if _concerns(f, metadata_partition)]
@@ -43,7 +50,7 @@ class EventStream:
     def chunks(self) -> Iterator[tuple[int, RecordChunk]]:
         """Records that are not decoded yet, each chunk with its metadata partition."""
         for metadata_partition in self._metadata_partitions:
-            for chunk in self.source.chunks(metadata_partition):
+            for chunk in self.source.chunks(metadata_partition, self._from_offsets.get(metadata_partition, 0)):
                 self.findings += chunk.findings
                 yield metadata_partition, self._cut(metadata_partition, chunk)
 

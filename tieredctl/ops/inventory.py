@@ -11,7 +11,7 @@ from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.selection import Selection
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserved
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PARTS = tuple(Part)
@@ -49,9 +49,9 @@ class Inventory:
     unexplained: int = 0
 
     def objects(self) -> Iterator[ListedObject]:
-        """Every object, by ascending key. Streams."""
+        """Every object but tieredctl's own, by ascending key. Streams."""
         everything = self.selection == _EVERYTHING
-        for stored in self.store.list(self._prefix()):
+        for stored in list_unreserved(self.store, self._prefix()):
             explained = self.layout.explain(stored.key)
             if everything or (explained and self._selects(explained)):
                 self.total.count(stored)

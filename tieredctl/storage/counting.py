@@ -75,6 +75,10 @@ class CountingStore:
         self._count("multipart_uploads")
         yield from self._store.multipart_uploads(prefix)
 
+    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
+        self._count("multipart_upload_bytes")
+        return self._store.multipart_upload_bytes(upload)
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         self._count("put_if_absent")
         return self._store.put_if_absent(key, data)

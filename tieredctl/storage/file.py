@@ -82,6 +82,9 @@ class FileStore:
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
+    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
+        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         return file_changes.put_if_absent(self.root, key, self._writable_path(key), data)
 

@@ -48,9 +48,12 @@ def copy(root: str, source: StoredObject, source_path: str, key: str, path: str)
     if stored_at(source.key, source_path) != source:
         return None
     with _failing_as_unwritable(path), _unfinished_beside(path) as (unfinished, file):
-        with open(source_path, "rb") as original:
-            shutil.copyfileobj(original, file, 1 << 20)
-            status = os.fstat(original.fileno())
+        try:
+            with open(source_path, "rb") as original:
+                shutil.copyfileobj(original, file, 1 << 20)
+                status = os.fstat(original.fileno())
+        except FileNotFoundError:  # removed since we looked
+            return None
         os.fchmod(file.fileno(), status.st_mode & 0o7777)
         with suppress(PermissionError):
             os.fchown(file.fileno(), status.st_uid, status.st_gid)

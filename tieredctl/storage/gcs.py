@@ -95,6 +95,9 @@ class GcsStore:
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
+    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
+        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         return self._put(key, data, 0)
 

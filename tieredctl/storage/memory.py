@@ -68,6 +68,9 @@ class MemoryStore:
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
+    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
+        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         with self._writing:
             return None if key in self._objects else self.put(key, data, _now_ms())

@@ -16,6 +16,10 @@ STREAM_CHUNK_BYTES = 1 << 20
 """How much `stream` holds in memory at a time unless told."""
 MOST_DELETED_AT_ONCE = 1_000
 """How many objects `delete` takes in one call: what S3 takes in one request."""
+RESERVED_FOLDER = ".tieredctl/"
+"""The folder at a store's root that is tieredctl's own; what is in it belongs to no segment."""
+LAST_CHARACTER = "\U0010ffff"
+"""The greatest character: a text that ends in it comes after the keys that begin with the rest of that text."""
 
 
 class StoredObject(NamedTuple):
@@ -53,7 +57,7 @@ class Capability(StrEnum):
     CONDITIONAL_DELETE = "conditional-delete"
     """`delete` removes the version that was named or none. Without it, it removes what is under the key."""
     MULTIPART_UPLOADS = "multipart-uploads"
-    """`multipart_uploads` and `abort_multipart_upload`."""
+    """`multipart_uploads`, `multipart_upload_bytes` and `abort_multipart_upload`."""
 
 
 class ObjectStore(Protocol):
@@ -121,6 +125,23 @@ class ObjectStore(Protocol):
         Needs Capability.MULTIPART_UPLOADS.
         """
         ...
+
+    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
+        """How many bytes the parts that it has take; 0 where it is no longer there.
+
+        Needs Capability.MULTIPART_UPLOADS.
+        """
+        ...
+
+
+def list_unreserved(store: ObjectStore, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+    """What `store.list` gives, but for what is in the reserved folder, most of which is not even listed."""
+    for stored in store.list(prefix, start_after):
+        if stored.key.startswith(RESERVED_FOLDER):
+            behind = store.list(prefix, RESERVED_FOLDER + LAST_CHARACTER)
+            yield from (one for one in behind if not one.key.startswith(RESERVED_FOLDER))
+            return
+        yield stored
 
 
 class DeletionOutcome(StrEnum):

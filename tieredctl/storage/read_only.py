@@ -46,3 +46,6 @@ class ReadOnlyStore:
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         return self.store.multipart_uploads(prefix)
+
+    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
+        return self.store.multipart_upload_bytes(upload)

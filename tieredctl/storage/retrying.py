@@ -128,6 +128,9 @@ class RetryingStore:
                 failures += 1
                 self.policy.wait(failures, error)
 
+    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
+        return self.policy.run(lambda _: self.store.multipart_upload_bytes(upload))
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         def put(again: bool) -> StoredObject | None:
             made = self.store.put_if_absent(key, data)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, ClassVar
 from urllib.parse import unquote_plus
 
@@ -22,6 +21,7 @@ from tieredctl.storage.ranged_reads import pieces
 from tieredctl.storage.refusals import demand, demand_batch, key_impossible, object_missing, written_anew
 from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, refusal
 from tieredctl.storage.s3_copy import copy_at_once, copy_in_parts
+from tieredctl.storage.s3_listing_page import LISTED, whole_seconds_ms
 
 _MISSING = {"NoSuchKey", "404", "KeyTooLongError"}
 _CHANGED = {"PreconditionFailed", "412"}
@@ -59,9 +59,10 @@ class S3Store:
             parameters["StartAfter"] = start
         while True:
             page = self._request("list_objects_v2", **parameters)
-            for item in page.get("Contents", ()):
-                key = self.address.key(item["Key"])
-                yield StoredObject(key, item["Size"], _milliseconds(item["LastModified"]), item["ETag"])
+            if LISTED not in page:
+                raise S3Failure("unreadable", f"{self.url} does not answer with a listing.")
+            for name, *described in page[LISTED]:
+                yield StoredObject(self.address.key(name), *described)
             if not page.get("IsTruncated"):
                 return
             parameters["ContinuationToken"] = page["NextContinuationToken"]
@@ -94,11 +95,27 @@ class S3Store:
                 name = decoded(item["Key"])
                 # Some servers list those of all prefixes.
                 if name.startswith(parameters["Prefix"]):
-                    yield MultipartUpload(self.address.key(name), item["UploadId"], _milliseconds(item["Initiated"]))
+                    yield MultipartUpload(self.address.key(name), item["UploadId"], whole_seconds_ms(item["Initiated"]))
             if not page.get("IsTruncated"):
                 return
             parameters["KeyMarker"] = decoded(page["NextKeyMarker"])
             parameters["UploadIdMarker"] = page["NextUploadIdMarker"]
+
+    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
+        demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
+        parameters: dict[str, Any] = {"Key": self.address.root + upload.key, "UploadId": upload.upload_id}
+        size: int = 0
+        while True:
+            try:
+                page = self._request("list_parts", **parameters)
+            except S3Failure as failure:
+                if failure.reason == "NoSuchUpload":
+                    return 0
+                raise
+            size += sum(int(part["Size"]) for part in page.get("Parts", ()))
+            if not page.get("IsTruncated"):
+                return size
+            parameters["PartNumberMarker"] = page["NextPartNumberMarker"]
 
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         return self._put(key, data, IfNoneMatch="*")
@@ -257,10 +274,5 @@ class S3Store:
 
 
 def _described(key: str, description: Mapping[str, Any]) -> StoredObject:
-    modified_ms = _milliseconds(description["LastModified"])
+    modified_ms = whole_seconds_ms(description["LastModified"])
     return StoredObject(key, description["ContentLength"], modified_ms, description["ETag"])
-
-
-def _milliseconds(time: datetime) -> int:
-    """Whole seconds: HeadObject tells no more, and a listing should say the same."""
-    return int(time.timestamp()) * 1_000

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.concurrently import MOST_REQUESTS_AT_ONCE
 from tieredctl.storage.endpoint import endpoint_option
+from tieredctl.storage.s3_listing_page import read_listing_page
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
@@ -32,6 +33,7 @@ Operation = Literal[
     "get_object",
     "head_object",
     "list_multipart_uploads",
+    "list_parts",
     "list_objects_v2",
     "put_object",
     "upload_part_copy",
@@ -155,9 +157,11 @@ def _client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a 
         session = boto3.Session(profile_name=connection.profile, region_name=connection.region)
         # Many servers ask for no region, but a signature names one.
         region = session.region_name or ("us-east-1" if connection.endpoint else None)
-        return session.client("s3", endpoint_url=connection.endpoint, region_name=region, config=config)
+        client = session.client("s3", endpoint_url=connection.endpoint, region_name=region, config=config)
     except (BotoCoreError, ValueError) as error:
         raise connection_failure(error, "The s3: store", connection.endpoint) from None
+    client.meta.events.register("before-parse.s3.ListObjectsV2", read_listing_page)
+    return client
 
 
 def connection_failure(error: Exception, url: str, endpoint: str | None) -> S3Failure:

@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from uuid import uuid4
 
 from tieredctl.errors import TieredctlError
-from tieredctl.storage.protocol import Capability, DeletionOutcome, WritableObjectStore
+from tieredctl.storage.protocol import RESERVED_FOLDER, Capability, DeletionOutcome, WritableObjectStore
 
-TRIAL_FOLDER = ".tieredctl/trial"
+TRIAL_FOLDER = RESERVED_FOLDER + "trial"
 
 
 def capabilities_seen(relying: WritableObjectStore, plain: WritableObjectStore) -> frozenset[Capability]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from tieredctl.errors import TieredctlError
-from tieredctl.layouts.protocol import ObjectStore
+from tieredctl.layouts.protocol import ObjectStore, list_unreserved
 from tieredctl_aiven.json_fields import JsonFields
 
 # 22 characters of base64 hold 132 bits, an id 128: the last character of a Uuid's text is one of four.
@@ -63,7 +63,7 @@ def _listed(store: ObjectStore, after: str, most: int) -> Iterator[str]:
     """As many as can be listed."""
     stored = None
     try:
-        for stored in islice(store.list(start_after=after), most):
+        for stored in islice(list_unreserved(store, start_after=after), most):
             yield stored.key
     except TieredctlError:
         if stored is None:

@@ -8,27 +8,52 @@
    metadata is whole.
 6. Otherwise the segment's last state tells. A copy that began and did not end may still end, unless another of the same
    offsets began later, or its topic is gone.
+
+Every fact that the rules ask for is true or false, or a state: the rules decide each combination of facts once, and an
+object's facts are the number of its combination.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from enum import IntFlag
+from functools import cached_property
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tieredctl.formats.arrow_columns import numbers_in
+from tieredctl.formats.uuid_lookup import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState as State
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
-from tieredctl.ops.orphans.object_columns import ObjectColumns
+from tieredctl.ops.orphans.live_topics import LiveTopics
+from tieredctl.ops.orphans.object_columns import NO_PARTITION, ObjectColumns
 from tieredctl.ops.orphans.segment_states import NO_STATE, SegmentStates
 
-NO_SEGMENT = -1
+NO_SEGMENT = NOT_FOUND
 _STATUSES = tuple(ObjectStatus)
 _CAUSES = (None, *OrphanCause)
+_Facts = NDArray[np.uint16]
+_STATE_SHIFT = 10
+
+
+class _Fact(IntFlag):
+    """What may be true of an object; above these bits stands its segment's state, NO_STATE where it has none."""
+
+    EXPLAINED = 1
+    KNOWN_TOPIC = 1 << 1
+    NAMED = 1 << 2
+    """Metadata names its segment,"""
+    AGREES = 1 << 3
+    """and gives it the partition and the offset that the key does."""
+    SUPERSEDED = 1 << 4
+    TOPIC_GONE = 1 << 5
+    PARTITION_REMOVED = 1 << 6
+    YOUNG = 1 << 7
+    UNREAD = 1 << 8
+    """It is newer than all metadata that was read."""
+    ELSEWHERE = 1 << 9
+    """Its partition may have its events in a metadata partition that was not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,37 +70,78 @@ def verdict_of(code: int) -> tuple[ObjectStatus, OrphanCause | None]:
     return _STATUSES[code // len(_CAUSES)], _CAUSES[code % len(_CAUSES)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judge:
-    """What objects are held against. Times in ms; `live_topic_ids` None where it is not known which topics there are;
-    `metadata_is_whole` says that no event is missing."""
+    """What objects are held against. Times in ms; `metadata_is_whole` says that no event is missing."""
 
     segments: SegmentStates
     now_ms: int
     min_age_ms: int
-    live_topic_ids: frozenset[str] | None
+    live_topics: LiveTopics
     metadata_is_whole: bool
+    partitions_are_sure: bool = True
+    """Whether a partition without events has none in any metadata partition that is not here either."""
 
     def judge(self, objects: ObjectColumns) -> Verdicts:
         """The verdicts on a listing's objects."""
+        segments, said, times = self.segments, objects.said, objects.last_modified_ms
+        rows = segments.rows.rows_of(said.named_segments)
+        of_names, owners = self._of_names(rows, said.named_offsets)
+        facts = of_names[said.names] | self._of_partitions[objects.partitions]
+        facts |= _where(objects.is_explained, _Fact.EXPLAINED)
+        facts |= _where(objects.known_topic, _Fact.KNOWN_TOPIC)
+        facts |= _where(times > self.now_ms - self.min_age_ms, _Fact.YOUNG)
+        facts |= _where(times > segments.last_timestamp_ms, _Fact.UNREAD)
+        facts &= ~_where(owners[said.names] != objects.partitions, _Fact.AGREES)
+        return Verdicts(self._verdicts[facts], np.where(objects.is_explained, rows[said.names], NO_SEGMENT))
+
+    def _of_names(self, rows: Ints, start_offsets: Ints) -> tuple[_Facts, Ints]:
+        """The facts about some segments by what file names say, AGREES if they agree about the offset; and whose they
+        are."""
         segments = self.segments
-        rows = _rows_of(objects, segments)
-        named = rows != NO_SEGMENT
-        states = np.where(named, segments.states[rows], np.int8(NO_STATE)) if len(segments.states) else _none(rows)
-        gone, removed = self._gone_topics(objects.partitions), self._removed_partitions(objects.partitions)
-        unfinished = states == State.COPY_SEGMENT_STARTED
-        superseded = segments.superseded[rows] if len(segments.states) else np.zeros(len(rows), np.bool_)
-        contradicted = named & ((states == NO_STATE) | ~self._agree(objects, rows))
-        finished = states == State.COPY_SEGMENT_FINISHED
-        young = objects.last_modified_ms > self.now_ms - self.min_age_ms
-        unread = objects.last_modified_ms > segments.last_timestamp_ms
-        decided = _Decision(len(rows))
-        decided.status(~objects.is_explained, ObjectStatus.UNKNOWN)
-        decided.status(~objects.known_topic, ObjectStatus.FOREIGN)
-        decided.status(contradicted, ObjectStatus.UNKNOWN)
+        facts = np.full(len(rows), NO_STATE << _STATE_SHIFT, np.uint16)
+        owners = np.full(len(rows), NO_PARTITION, np.int64)
+        named = np.flatnonzero(rows != NO_SEGMENT)
+        rows = rows[named]
+        facts[named] = (
+            segments.states[rows].astype(np.uint16) << _STATE_SHIFT
+            | _where(segments.superseded[rows], _Fact.SUPERSEDED)
+            | _where(segments.start_offsets[rows] == start_offsets[named], _Fact.AGREES)
+            | np.uint16(_Fact.NAMED)
+        )
+        owners[named] = segments.owners[rows]
+        return facts, owners
+
+    @cached_property
+    def _of_partitions(self) -> _Facts:
+        """The facts about each partition, and behind them those about NO_PARTITION."""
+        facts = [
+            (_Fact.TOPIC_GONE if self.live_topics.is_live(partition.topic_id) is False else 0)
+            | (_Fact.PARTITION_REMOVED if number in self.segments.partition_deletes else 0)
+            for number, partition in enumerate(self.segments.partitions)
+        ]
+        return np.array([*facts, 0 if self.partitions_are_sure else _Fact.ELSEWHERE], np.uint16)
+
+    @cached_property
+    def _verdicts(self) -> NDArray[np.int8]:
+        """The verdict on every combination of facts."""
+        facts = np.arange((NO_STATE + 1) << _STATE_SHIFT)
+        states = facts >> _STATE_SHIFT
+
+        def are(fact: _Fact) -> Flags:
+            true: Flags = (facts & fact) != 0
+            return true
+
+        named, gone, removed = are(_Fact.NAMED), are(_Fact.TOPIC_GONE), are(_Fact.PARTITION_REMOVED)
+        unfinished, finished = states == State.COPY_SEGMENT_STARTED, states == State.COPY_SEGMENT_FINISHED
+        decided = _Decision(len(facts))
+        decided.status(~are(_Fact.EXPLAINED), ObjectStatus.UNKNOWN)
+        decided.status(~are(_Fact.KNOWN_TOPIC), ObjectStatus.FOREIGN)
+        decided.status(named & ((states == NO_STATE) | ~are(_Fact.AGREES)), ObjectStatus.UNKNOWN)
         decided.status(finished & ~gone & ~removed, ObjectStatus.OWNED)
-        decided.status(young, ObjectStatus.IN_PROGRESS)
-        decided.status(~named & unread, ObjectStatus.IN_PROGRESS)
+        decided.status(are(_Fact.YOUNG), ObjectStatus.IN_PROGRESS)
+        decided.status(~named & are(_Fact.UNREAD), ObjectStatus.IN_PROGRESS)
+        decided.status(~named & are(_Fact.ELSEWHERE), ObjectStatus.UNKNOWN)
         if not self.metadata_is_whole:
             decided.status(~named, ObjectStatus.UNKNOWN)
         decided.orphan(~named, OrphanCause.NO_METADATA)
@@ -83,30 +149,9 @@ class Judge:
         decided.orphan(finished & removed, OrphanCause.PARTITION_GONE)
         decided.orphan(states == State.DELETE_SEGMENT_STARTED, OrphanCause.DELETE_NEVER_FINISHED)
         decided.orphan(states == State.DELETE_SEGMENT_FINISHED, OrphanCause.DELETED_BUT_PRESENT)
-        decided.orphan(unfinished & (superseded | gone), OrphanCause.COPY_NEVER_FINISHED)
+        decided.orphan(unfinished & (are(_Fact.SUPERSEDED) | gone), OrphanCause.COPY_NEVER_FINISHED)
         decided.status(unfinished, ObjectStatus.IN_PROGRESS)
-        return decided.verdicts(rows)
-
-    def is_live(self, topic_id: str) -> bool | None:
-        """Whether a topic is there; None where that is not known."""
-        return None if self.live_topic_ids is None else topic_id in self.live_topic_ids
-
-    def _agree(self, objects: ObjectColumns, rows: Ints) -> Flags:
-        """Whether keys are of the partition and the offset that the metadata gives to their segments."""
-        if not len(self.segments.states):
-            return np.ones(len(rows), np.bool_)
-        agree: Flags = (objects.partitions == self.segments.owners[rows]) & (
-            objects.said.start_offsets == self.segments.start_offsets[rows]
-        )
-        return agree
-
-    def _gone_topics(self, partitions: Ints) -> Flags:
-        gone = [self.is_live(partition.topic_id) is False for partition in self.segments.partitions]
-        return np.array([*gone, False], np.bool_)[partitions]
-
-    def _removed_partitions(self, partitions: Ints) -> Flags:
-        removed = [number in self.segments.partition_deletes for number in range(len(self.segments.partitions))]
-        return np.array([*removed, False], np.bool_)[partitions]
+        return decided.verdicts()
 
 
 class _Decision:
@@ -126,15 +171,11 @@ class _Decision:
         self._causes[which & self._open] = _CAUSES.index(cause)
         self.status(which, ObjectStatus.ORPHAN)
 
-    def verdicts(self, segments: Ints) -> Verdicts:
-        return Verdicts(self._statuses * np.int8(len(_CAUSES)) + self._causes, segments)
+    def verdicts(self) -> NDArray[np.int8]:
+        """What `verdict_of` takes, a row each."""
+        return self._statuses * np.int8(len(_CAUSES)) + self._causes
 
 
-def _rows_of(objects: ObjectColumns, segments: SegmentStates) -> Ints:
-    found: Any = pc.index_in(objects.segment_ids(), segments.ids)
-    rows = numbers_in(pc.fill_null(found, NO_SEGMENT)).astype(np.int64)
-    return np.where(objects.is_explained, rows, NO_SEGMENT)
-
-
-def _none(rows: Ints) -> NDArray[np.int8]:
-    return np.full(len(rows), NO_STATE, np.int8)
+def _where(flags: Flags, fact: _Fact) -> _Facts:
+    """A fact in the rows of which it is true."""
+    return flags.astype(np.uint16) * np.uint16(fact)

@@ -7,29 +7,25 @@ differs within them is cut out of the keys. Where a key is of another make, the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tieredctl.formats.arrow_columns import binary_array, numbers_in
-from tieredctl.formats.windows import Bytes, Flags, Ints, rows_at
+from tieredctl.formats.arrow_columns import binary_array, distinct_numbers, numbers_in
+from tieredctl.formats.digit_columns import numbers_in_digits
+from tieredctl.formats.uuid_columns import UuidColumns, joined_uuids, uuid_columns, uuids_in_text
+from tieredctl.formats.windows import Bytes, Ints, rows_at
 from tieredctl.layouts.protocol import ExplainedKey, Layout
-from tieredctl.model.ids import UUID_CHARACTERS, ZERO_UUID
+from tieredctl.model.ids import UUID_BYTES, UUID_CHARACTERS, ZERO_UUID, uuid_bytes, uuid_text
 
 _DIGITS = 20
 _NAME_BYTES = _DIGITS + 1 + UUID_CHARACTERS
 _STAND_IN = "0" * _DIGITS + "-" + ZERO_UUID
-_HALF = 10**10
-_LARGEST_HALF = (1 << 63) // _HALF - 1
-_IS_DIGIT = np.isin(np.arange(256), np.frombuffer(b"0123456789", np.uint8))
-_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-_IS_ID = np.isin(np.arange(256), np.frombuffer(_ALPHABET, np.uint8))
-_ENDS_ID = np.isin(np.arange(256), np.frombuffer(b"AQgw", np.uint8))
-_WEIGHTS = 10 ** np.arange(_DIGITS // 2 - 1, -1, -1, dtype=np.int64)
 _SLASH, _DASH = ord("/"), ord("-")
 _BLOCK = 1 << 14
+_NOTHING = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +33,35 @@ class KeyColumns:
     """A row for each key.
 
     `stems` says which of `explained` a key is like: the same but for start offset and segment id, which are in columns
-    of their own. A stem of which the layout cannot say anything is None.
+    of their own. A stem of which the layout cannot say anything is None. Keys of one segment stand together in a
+    listing: what they have in common is in the columns `named_…`, and `names` says in which row of those.
     """
 
     stems: Ints
     explained: list[ExplainedKey | None]
-    start_offsets: Ints
-    segment_ids: NDArray[np.uint8]
-    """22 characters a row."""
+    names: Ints
+    named_offsets: Ints
+    named_segments: UuidColumns
+
+    @property
+    def start_offsets(self) -> Ints:
+        """Of each key."""
+        return self.named_offsets[self.names]
+
+    @property
+    def segment_ids(self) -> NDArray[np.uint8]:
+        """Of each key: 22 characters a row."""
+        characters = np.frombuffer(self.named_segments.texts().buffers()[2], np.uint8)
+        return characters.reshape(-1, UUID_CHARACTERS)[self.names]
+
+    def of(self, row: int) -> ExplainedKey | None:
+        """What one key says."""
+        stem = self.explained[int(self.stems[row])]
+        if stem is None:
+            return None
+        name = int(self.names[row])
+        segment_id = uuid_text(self.named_segments.bytes_of(name))
+        return stem._replace(start_offset=int(self.named_offsets[name]), segment_id=segment_id)
 
 
 class KeyExplainer:
@@ -54,34 +71,57 @@ class KeyExplainer:
         self._layout = layout
         self._stems: dict[tuple[bytes, bytes], int] = {}
         self.explained: list[ExplainedKey | None] = [None]
-        self._nothing = 0
 
     def explain(self, keys: pa.BinaryArray) -> KeyColumns:
         """What each key says."""
         data, edges = _contents(keys)
-        starts, ends = edges[:-1], edges[1:]
-        names = _names(data, starts, ends)
-        stems = np.full(len(keys), -1, np.int64)
-        offsets = np.zeros(len(keys), np.int64)
-        segment_ids = np.zeros((len(keys), UUID_CHARACTERS), np.uint8)
-        # In blocks whose columns stay in the processor's cache.
-        for block in (slice(first, first + _BLOCK) for first in range(0, len(keys), _BLOCK)):
-            rows = rows_at(data, names[block], _NAME_BYTES)
-            offsets[block], alike = _offsets(rows)
-            segment_ids[block] = rows[:, _DIGITS + 1 :]
-            alike &= _are_ids(segment_ids[block]) & (rows[:, _DIGITS] == _DASH)
-            at = np.flatnonzero(alike & (ends[block] - names[block] >= _NAME_BYTES)) + block.start
-            if len(at):
-                stems[at] = self._stems_of(data, starts[at], names[at], ends[at])
-        for row in np.flatnonzero(stems == -1).tolist():
-            stems[row], offsets[row], segment_ids[row] = self._alone(bytes(data[starts[row] : ends[row]]))
-        return KeyColumns(stems, self.explained, offsets, segment_ids)
+        parts = [
+            # In blocks whose columns stay in the processor's cache.
+            self._explain_block(data, edges[first : first + _BLOCK + 1])
+            for first in range(0, max(len(keys), 1), _BLOCK)
+        ]
+        return parts[0] if len(parts) == 1 else _joined(parts)
 
-    def _stems_of(self, data: Bytes, starts: Ints, names: Ints, ends: Ints) -> Ints:
+    def _explain_block(self, data: Bytes, edges: Ints) -> KeyColumns:
+        starts, ends = edges[:-1], edges[1:]
+        files = _file_names(data, starts, ends)
+        heads = rows_at(data, files, _NAME_BYTES)
+        changes = np.ones(len(heads), np.bool_)
+        opaque = heads.view(np.dtype((np.void, _NAME_BYTES)))[:, 0]
+        changes[1:] = opaque[1:] != opaque[:-1]
+        names = np.cumsum(changes) - 1
+        distinct = heads[changes]
+        offsets, alike = numbers_in_digits(distinct[:, :_DIGITS])
+        segments, are_ids = uuids_in_text(distinct[:, _DIGITS + 1 :])
+        alike &= are_ids & (distinct[:, _DIGITS] == _DASH)
+        are_alike = alike[names] & (ends - files >= _NAME_BYTES)
+        stems = np.full(len(starts), _NOTHING, np.int64)
+        at = np.flatnonzero(are_alike)
+        if len(at):
+            stems[at] = self._stems_of(data, starts[at], files[at], ends[at])
+        block = KeyColumns(stems, self.explained, names, offsets, segments)
+        others = np.flatnonzero(~are_alike)
+        if not len(others):
+            return block
+        return self._with_others(block, others, [bytes(data[starts[row] : ends[row]]) for row in others.tolist()])
+
+    def _with_others(self, block: KeyColumns, rows: Ints, keys: list[bytes]) -> KeyColumns:
+        """A block whose keys in these rows are of another make."""
+        stems, offsets, segment_ids = zip(*map(self._alone, keys), strict=True)
+        block.stems[rows] = stems
+        block.names[rows] = len(block.named_offsets) + np.arange(len(rows))
+        segments = uuid_columns(np.frombuffer(b"".join(segment_ids), np.dtype((np.void, UUID_BYTES))))
+        return replace(
+            block,
+            named_offsets=np.concatenate([block.named_offsets, np.array(offsets, np.int64)]),
+            named_segments=joined_uuids([block.named_segments, segments]),
+        )
+
+    def _stems_of(self, data: Bytes, starts: Ints, files: Ints, ends: Ints) -> Ints:
         """The stem of each key, by its folder and suffix, of which a listing has few."""
-        folders, folder_of = _distinct(data, starts, names)
-        suffixes, suffix_of = _distinct(data, names + _NAME_BYTES, ends)
-        pairs, pair_of = np.unique(folder_of * len(suffixes) + suffix_of, return_inverse=True)
+        folders, folder_of = _distinct(data, starts, files)
+        suffixes, suffix_of = _distinct(data, files + _NAME_BYTES, ends)
+        pairs, pair_of = distinct_numbers(folder_of * len(suffixes) + suffix_of)
         stems = [self._stem(folders[pair // len(suffixes)], suffixes[pair % len(suffixes)]) for pair in pairs.tolist()]
         return np.array(stems, np.int64)[pair_of]
 
@@ -92,13 +132,25 @@ class KeyExplainer:
             self.explained.append(self._layout.explain(_text(folder) + _STAND_IN + _text(suffix)))
         return known
 
-    def _alone(self, key: bytes) -> tuple[int, int, NDArray[np.uint8]]:
+    def _alone(self, key: bytes) -> tuple[int, int, bytes]:
+        """The stem, the start offset and the segment id of one key."""
         explained = self._layout.explain(_text(key))
-        segment_id = np.frombuffer((explained.segment_id if explained else ZERO_UUID).encode("ascii"), np.uint8)
         if explained is None:
-            return self._nothing, 0, segment_id
+            return _NOTHING, 0, uuid_bytes(ZERO_UUID)
         self.explained.append(explained)
-        return len(self.explained) - 1, explained.start_offset, segment_id
+        return len(self.explained) - 1, explained.start_offset, uuid_bytes(explained.segment_id)
+
+
+def _joined(parts: list[KeyColumns]) -> KeyColumns:
+    """One behind the other; all of one explainer."""
+    behind = np.cumsum([0, *(len(part.named_offsets) for part in parts[:-1])])
+    return KeyColumns(
+        np.concatenate([part.stems for part in parts]),
+        parts[0].explained,
+        np.concatenate([part.names + first for part, first in zip(parts, behind, strict=True)]),
+        np.concatenate([part.named_offsets for part in parts]),
+        joined_uuids([part.named_segments for part in parts]),
+    )
 
 
 def _contents(array: pa.BinaryArray) -> tuple[Bytes, Ints]:
@@ -107,26 +159,22 @@ def _contents(array: pa.BinaryArray) -> tuple[Bytes, Ints]:
     return np.frombuffer(data or b"", np.uint8), edges
 
 
-def _names(data: Bytes, starts: Ints, ends: Ints) -> Ints:
+def _file_names(data: Bytes, starts: Ints, ends: Ints) -> Ints:
     """Where the last part of each key begins."""
-    slashes = np.flatnonzero(data == _SLASH)
+    if not len(starts):
+        return starts
+    slashes = np.flatnonzero(data[starts[0] : ends[-1]] == _SLASH) + starts[0]
     if not len(slashes):
         return starts
+    per_key = len(slashes) // len(starts)
+    if len(slashes) == per_key * len(starts):
+        first, last = slashes[::per_key], slashes[per_key - 1 :: per_key]
+        if (first >= starts).all() and (last < ends).all():
+            # As many in every key, as nearly always: nothing has to be searched.
+            behind: Ints = last + 1
+            return behind
     last = slashes[np.maximum(np.searchsorted(slashes, ends) - 1, 0)]
     return np.where((last >= starts) & (last < ends), last + 1, starts)
-
-
-def _are_ids(rows: Bytes) -> Flags:
-    return _IS_ID[rows].all(axis=1) & _ENDS_ID[rows[:, -1]]
-
-
-def _offsets(rows: Bytes) -> tuple[Ints, Flags]:
-    """The numbers that the first 20 characters of each row are, and which of them are numbers that fit."""
-    digits = rows[:, :_DIGITS].astype(np.int64) - ord("0")
-    half = _DIGITS // 2
-    high, low = digits[:, :half] @ _WEIGHTS, digits[:, half:] @ _WEIGHTS
-    fits: Flags = _IS_DIGIT[rows[:, :_DIGITS]].all(axis=1) & (high <= _LARGEST_HALF)
-    return np.where(fits, high, 0) * _HALF + np.where(fits, low, 0), fits
 
 
 def _distinct(data: Bytes, starts: Ints, ends: Ints) -> tuple[list[bytes], Ints]:

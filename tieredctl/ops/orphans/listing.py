@@ -6,7 +6,8 @@ Names that are not UTF-8 are bytes here, as a store's own are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -17,21 +18,22 @@ import numpy as np
 import pyarrow as pa
 
 from tieredctl.errors import TieredctlError
-from tieredctl.formats.arrow_columns import binary_array, number_array
+from tieredctl.formats.arrow_columns import bytes_array, number_array
+from tieredctl.formats.line_columns import line_columns
 from tieredctl.storage.protocol import StoredObject
 
-LISTING_SCHEMA = pa.schema({"key": pa.binary(), "size": pa.int64(), "lastModifiedMs": pa.int64()})
-"""Size in bytes, as stored; time in ms."""
+LISTING_SCHEMA = pa.schema(
+    {"key": pa.binary(), "size": pa.int64(), "lastModifiedMs": pa.int64(), "version": pa.binary()}
+)
+"""Size in bytes, as stored; time in ms; version as `StoredObject` has it, null where it is not told."""
 _AT_ONCE = 1 << 18
-_PIECE_BYTES = 1 << 26
-_NEW_LINE = ord("\n")
 
 
 class Listing(Protocol):
     """Objects of a store as they were at one time, at the latest when `batches` is called first."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All of them, by LISTING_SCHEMA, none null."""
+        """All of them, by LISTING_SCHEMA, none null but versions."""
         ...
 
     def __enter__(self) -> Listing: ...
@@ -41,19 +43,21 @@ class Listing(Protocol):
     ) -> None: ...
 
 
-class SpooledListing:
-    """What a store lists when this is entered, in a temporary file: memory does not grow with it."""
+class SpooledBatches:
+    """Batches by LISTING_SCHEMA that are made when this is entered, and put into a temporary file: memory does not grow
+    with them, and what is wrong with one is known before any is given."""
 
-    def __init__(self, objects: Iterable[StoredObject]) -> None:
-        self._objects = objects
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
 
-    def __enter__(self) -> SpooledListing:
-        self._file = TemporaryFile()
-        objects = iter(self._objects)
+    def __enter__(self) -> SpooledBatches:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with pa.ipc.new_stream(self._file, LISTING_SCHEMA, options=options) as writer:
-            while batch := list(islice(objects, _AT_ONCE)):
-                writer.write_batch(_record_batch(batch))
+        with ExitStack() as stack:
+            self._file = stack.enter_context(TemporaryFile())
+            with pa.ipc.new_stream(self._file, LISTING_SCHEMA, options=options) as writer:
+                for batch in self._batches:
+                    writer.write_batch(batch)
+            stack.pop_all()
         return self
 
     def __exit__(
@@ -64,6 +68,13 @@ class SpooledListing:
     def batches(self) -> Iterator[pa.RecordBatch]:
         self._file.seek(0)
         yield from pa.ipc.open_stream(self._file)
+
+
+class SpooledListing(SpooledBatches):
+    """What a store lists when this is entered."""
+
+    def __init__(self, objects: Iterable[StoredObject]) -> None:
+        super().__init__(_record_batches(iter(objects)))
 
 
 class KeyFile:
@@ -90,32 +101,26 @@ class KeyFile:
     def batches(self) -> Iterator[pa.RecordBatch]:
         with self._path.open("rb", buffering=0) as file:
             modified_ms = os.fstat(file.fileno()).st_mtime_ns // 1_000_000
-            rest = b""
-            while piece := file.read(_PIECE_BYTES):
-                whole, _, rest = (rest + piece).rpartition(b"\n")
-                if whole:
-                    yield _key_batch(whole + b"\n", modified_ms)
-            if rest:
-                yield _key_batch(rest + b"\n", modified_ms)
+            for keys in line_columns(file):
+                yield _key_batch(keys, modified_ms)
 
 
-def _record_batch(objects: list[StoredObject]) -> pa.RecordBatch:
+def _record_batches(objects: Iterator[StoredObject]) -> Iterator[pa.RecordBatch]:
+    while batch := list(islice(objects, _AT_ONCE)):
+        yield record_batch(batch)
+
+
+def record_batch(objects: Sequence[StoredObject]) -> pa.RecordBatch:
+    """Objects by LISTING_SCHEMA."""
     # Names that are not UTF-8 come as lone surrogates.
-    keys = [stored.key.encode("utf-8", "surrogateescape") for stored in objects]
-    bounds = np.zeros(len(keys) + 1, np.int32)
-    np.cumsum([len(key) for key in keys], out=bounds[1:])
-    column = pa.BinaryArray.from_buffers(
-        pa.binary(), len(keys), [None, pa.py_buffer(bounds), pa.py_buffer(b"".join(keys))]
-    )
+    keys = bytes_array([stored.key.encode("utf-8", "surrogateescape") for stored in objects])
+    versions = bytes_array([stored.version.encode() for stored in objects])
     sizes = np.array([stored.size for stored in objects], np.int64)
     times = np.array([stored.last_modified_ms for stored in objects], np.int64)
-    return pa.RecordBatch.from_arrays([column, number_array(sizes), number_array(times)], schema=LISTING_SCHEMA)
+    return pa.RecordBatch.from_arrays([keys, number_array(sizes), number_array(times), versions], schema=LISTING_SCHEMA)
 
 
-def _key_batch(lines: bytes, modified_ms: int) -> pa.RecordBatch:
-    data = np.frombuffer(lines, np.uint8)
-    ends = np.flatnonzero(data == _NEW_LINE)
-    starts = np.append(0, ends[:-1] + 1)
-    keys = binary_array(data, starts, ends)
+def _key_batch(keys: pa.BinaryArray, modified_ms: int) -> pa.RecordBatch:
     sizes, times = np.zeros(len(keys), np.int64), np.full(len(keys), modified_ms, np.int64)
-    return pa.RecordBatch.from_arrays([keys, number_array(sizes), number_array(times)], schema=LISTING_SCHEMA)
+    columns = [keys, number_array(sizes), number_array(times), pa.nulls(len(keys), pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=LISTING_SCHEMA)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,8 @@ import pyarrow as pa
 from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.layouts.protocol import ExplainedKey, Layout
-from tieredctl.model.ids import UUID_CHARACTERS, TopicIdPartition
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.orphans.key_columns import KeyColumns, KeyExplainer
-from tieredctl.ops.orphans.listing import Listing
 
 NO_PARTITION = -1
 
@@ -25,24 +24,17 @@ class ObjectColumns:
     keys: pa.BinaryArray
     sizes: Ints
     last_modified_ms: Ints
+    versions: pa.BinaryArray
+    """As `StoredObject` has them, null where the listing does not tell."""
     said: KeyColumns
     is_explained: Flags
     partitions: Ints
     """The number of the partition, NO_PARTITION for one that the metadata does not know."""
     known_topic: Flags
 
-    def segment_ids(self) -> pa.StringArray:
-        count = len(self.said.stems)
-        bounds = np.arange(0, (count + 1) * UUID_CHARACTERS, UUID_CHARACTERS, dtype=np.int32)
-        return pa.StringArray.from_buffers(count, pa.py_buffer(bounds), pa.py_buffer(self.said.segment_ids))
-
     def explained(self, row: int) -> ExplainedKey | None:
         """What one key says."""
-        stem = self.said.explained[int(self.said.stems[row])]
-        if stem is None:
-            return None
-        segment_id = bytes(self.said.segment_ids[row]).decode("ascii")
-        return stem._replace(start_offset=int(self.said.start_offsets[row]), segment_id=segment_id)
+        return self.said.of(row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +42,50 @@ class KnownOwners:
     """The partitions that the metadata knows, numbered, and the topic ids that it or the cluster ever knew."""
 
     partitions: Mapping[TopicIdPartition, int]
-    topic_ids: frozenset[str]
+    topic_ids: Container[str]
 
 
-def object_columns(listing: Listing, layout: Layout, known: KnownOwners) -> Iterator[ObjectColumns]:
-    """The objects of a listing, many at a time."""
+def object_columns(batches: Iterable[pa.RecordBatch], layout: Layout, known: KnownOwners) -> Iterator[ObjectColumns]:
+    """The objects of a listing's batches, many at a time."""
     explainer = KeyExplainer(layout)
-    for batch in listing.batches():
-        keys, sizes, times = batch.columns
+    stems = _StemColumns(known)
+    for batch in batches:
+        keys, sizes, times, versions = batch.columns
         said = explainer.explain(keys)
-        stems = said.explained
+        stems.extend(said.explained)
         yield ObjectColumns(
             keys,
             numbers_in(sizes),
             numbers_in(times),
+            versions,
             said,
-            np.array([stem is not None for stem in stems], np.bool_)[said.stems],
-            np.array([_number(stem, known) for stem in stems], np.int64)[said.stems],
-            np.array([stem is not None and stem.topic_id in known.topic_ids for stem in stems], np.bool_)[said.stems],
+            stems.is_explained[said.stems],
+            stems.partitions[said.stems],
+            stems.known_topic[said.stems],
         )
 
 
-def _number(stem: ExplainedKey | None, known: KnownOwners) -> int:
-    return NO_PARTITION if stem is None else known.partitions.get(stem.topic_id_partition, NO_PARTITION)
+class _StemColumns:
+    """What is known of each stem, found out when the stem is met first: there may be many, and batches."""
+
+    def __init__(self, known: KnownOwners) -> None:
+        self._known = known
+        self.is_explained = np.zeros(0, np.bool_)
+        self.partitions = np.zeros(0, np.int64)
+        self.known_topic = np.zeros(0, np.bool_)
+
+    def extend(self, explained: Sequence[ExplainedKey | None]) -> None:
+        """`explained` begins with those that are known already."""
+        new = explained[len(self.partitions) :]
+        if not new:
+            return
+        numbers, known_topics = [self._number(stem) for stem in new], [self._is_known(stem) for stem in new]
+        self.is_explained = np.append(self.is_explained, [stem is not None for stem in new])
+        self.partitions = np.append(self.partitions, numbers)
+        self.known_topic = np.append(self.known_topic, known_topics)
+
+    def _number(self, stem: ExplainedKey | None) -> int:
+        return NO_PARTITION if stem is None else self._known.partitions.get(stem.topic_id_partition, NO_PARTITION)
+
+    def _is_known(self, stem: ExplainedKey | None) -> bool:
+        return stem is not None and stem.topic_id in self._known.topic_ids

@@ -11,18 +11,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tieredctl.formats.arrow_columns import distinct_numbers
 from tieredctl.formats.windows import Ints
 from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
+from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.inventory import ListedObject, iso_8601, object_document
 from tieredctl.ops.orphans.judgement import NO_SEGMENT, Judge, Verdicts, verdict_of
 from tieredctl.ops.orphans.listing import Listing
+from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES, KnownTopics, LiveTopics, TopicSources, live_topics
+from tieredctl.ops.orphans.metadata_partitions import PartitionsHere, partitions_here, partitions_missing
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
+from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_events import SegmentEvents
 from tieredctl.ops.orphans.segment_states import NO_STATE, segment_states
 from tieredctl.ops.selection import Selection
@@ -32,12 +37,16 @@ from tieredctl.storage.protocol import StoredObject
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """How to judge. Times in ms; `live_topic_ids` None where it is not known which topics there are."""
+    """How to judge. Times in ms."""
 
     now_ms: int
     min_age_ms: int
-    live_topic_ids: frozenset[str] | None = None
+    topic_sources: TopicSources = NO_TOPIC_SOURCES
     selection: Selection = Selection()
+    partitions_are_told: bool = True
+    """Whether the metadata's source itself knows how many metadata partitions there are, as a live cluster does."""
+    price: StoragePrice | None = None
+    """What storing costs; None where that is not known."""
 
 
 @dataclass(slots=True)
@@ -49,13 +58,12 @@ class GroupTotals:
     oldest_ms: int | None = None
     newest_ms: int | None = None
 
-    def add(self, sizes: Ints, times: Ints) -> None:
-        """More objects, at least one."""
-        self.objects += len(sizes)
-        self.bytes += int(sizes.sum())
-        oldest, newest = int(times.min()), int(times.max())
-        self.oldest_ms = oldest if self.oldest_ms is None else min(self.oldest_ms, oldest)
-        self.newest_ms = newest if self.newest_ms is None else max(self.newest_ms, newest)
+    def add(self, other: GroupTotals) -> None:
+        """Those of other objects."""
+        self.objects += other.objects
+        self.bytes += other.bytes
+        self.oldest_ms = min((time for time in (self.oldest_ms, other.oldest_ms) if time is not None), default=None)
+        self.newest_ms = max((time for time in (self.newest_ms, other.newest_ms) if time is not None), default=None)
 
 
 _Group = tuple[str, str, ObjectStatus, OrphanCause | None]
@@ -74,6 +82,13 @@ class Scan:
     options: ScanOptions
     stream: EventStream | None = None
     """The metadata, once it was opened."""
+    live_topics: LiveTopics | None = None
+    """Which topics there are, once the metadata was read."""
+    judge: Judge | None = None
+    """What objects are held against, and `known` whom they may be of, once the metadata was read."""
+    known: KnownOwners | None = None
+    unreserved: UnreservedObjects | None = None
+    """The objects of the listing, once it was made."""
     groups: dict[_Group, GroupTotals] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     """What was odd about the metadata, and one finding for each cause of orphans; there when the last document was
@@ -81,42 +96,49 @@ class Scan:
 
     def documents(self) -> Iterator[Document]:
         """Every object that was selected, in the order of the listing, with its verdict and the evidence for it."""
-        for judge, objects, verdicts in self._judged():
+        for judge, objects, verdicts in self.judged():
             codes, segments = verdicts.codes.tolist(), verdicts.segments.tolist()
-            for row in self._selected(objects).tolist():
+            for row in self.selected(objects).tolist():
                 yield self._document(judge, objects, row, codes[row], segments[row])
 
     def run(self) -> None:
         """Reads all, for the totals alone."""
-        for _ in self._judged():
+        for _ in self.judged():
             pass
 
-    def _judged(self) -> Iterator[tuple[Judge, ObjectColumns, Verdicts]]:
+    def judged(self) -> Iterator[tuple[Judge, ObjectColumns, Verdicts]]:
+        """All objects, many at a time, with their verdicts; those of no selection too, which are not counted."""
         with self.listing as listing:
             self.stream = stream = self.read_metadata()
             events = SegmentEvents()
             events.read(stream)
-            judge = self._judge(events)
-            for objects in object_columns(listing, self.layout, self._known(events)):
+            # Not before: what is asked about has to be older than the answer.
+            self.live_topics = live = live_topics(self.options.topic_sources, events.first_events_ms, stream.source)
+            self.judge = judge = self._judge(events, live, stream)
+            self.known = known = KnownOwners(events.partitions, KnownTopics(events.first_events_ms, live))
+            self.unreserved = unreserved = UnreservedObjects(listing)
+            for objects in object_columns(unreserved.batches(), self.layout, known):
                 verdicts = judge.judge(objects)
                 self._count(objects, verdicts)
                 yield judge, objects, verdicts
         self.findings += [*stream.findings, *self._orphan_findings()]
 
     def totals(self) -> list[Document]:
-        """A row for each topic id and verdict, of what was read so far: orphans first, the most bytes first."""
-        ranked = sorted(
-            self.groups.items(), key=lambda group: (group[0][2] is not ObjectStatus.ORPHAN, -group[1].bytes)
-        )
-        return [_total_document(group, totals) for group, totals in ranked]
+        """A row for each topic id and verdict, of what was read so far: orphans first, the most bytes first, then by
+        name."""
+        ranked = sorted(self.groups.items(), key=_rank)
+        return [_total_document(group, totals, self.options.price) for group, totals in ranked]
 
     def summary(self) -> Document:
-        """Objects and bytes by status, orphans by cause, and whether the metadata was whole."""
+        """Objects and bytes by status, orphans by cause, what of tieredctl's own was passed over, and whether the
+        metadata was whole."""
         return {
             "objects": sum(totals.objects for totals in self.groups.values()),
             "bytes": sum(totals.bytes for totals in self.groups.values()),
             "status": {status.value: self._sum(status) for status in ObjectStatus},
             "causes": {cause.value: self._sum(cause) for cause in OrphanCause},
+            "reserved": self.unreserved.summary() if self.unreserved else None,
+            "currency": self.options.price.currency if self.options.price else None,
             "complete": self.metadata_is_whole,
         }
 
@@ -133,15 +155,17 @@ class Scan:
                 message = f"{totals['objects']} objects, {totals['bytes']} bytes, belong to nobody: {cause.value}"
                 yield Finding("object-unreferenced", self.subject, message, {"cause": cause.value, **totals})
 
-    def _judge(self, events: SegmentEvents) -> Judge:
+    def _judge(self, events: SegmentEvents, live: LiveTopics, stream: EventStream) -> Judge:
         states, options = segment_states(events), self.options
-        return Judge(states, options.now_ms, options.min_age_ms, options.live_topic_ids, self.metadata_is_whole)
+        numbers = stream.source.metadata_partitions()
+        here = PartitionsHere.ALL if options.partitions_are_told else partitions_here(states, numbers)
+        if here is PartitionsHere.NOT_ALL:
+            stream.findings.append(partitions_missing(numbers))
+        sure = here is not PartitionsHere.PERHAPS_ALL
+        return Judge(states, options.now_ms, options.min_age_ms, live, self.metadata_is_whole, sure)
 
-    def _known(self, events: SegmentEvents) -> KnownOwners:
-        topic_ids = {partition.topic_id for partition in events.partitions}
-        return KnownOwners(events.partitions, frozenset(topic_ids) | (self.options.live_topic_ids or frozenset()))
-
-    def _selected(self, objects: ObjectColumns) -> Ints:
+    def selected(self, objects: ObjectColumns) -> Ints:
+        """The rows that the selection means."""
         selection = self.options.selection
         if selection == Selection():
             return np.arange(len(objects.sizes))
@@ -153,18 +177,13 @@ class Scan:
         return rows
 
     def _count(self, objects: ObjectColumns, verdicts: Verdicts) -> None:
-        rows = self._selected(objects)
-        stems, codes = objects.said.stems[rows], verdicts.codes[rows].astype(np.int64)
-        kinds, kind_of = np.unique(stems << 8 | codes, return_inverse=True)
-        order = np.argsort(kind_of, kind="stable")
-        edges = np.searchsorted(kind_of[order], np.arange(len(kinds) + 1))
-        for kind, first, last in zip(kinds.tolist(), edges[:-1], edges[1:], strict=True):
+        rows = self.selected(objects)
+        kinds, kind_of = distinct_numbers(objects.said.stems[rows] << 8 | verdicts.codes[rows])
+        totals = _totals_of_each(len(kinds), kind_of, objects.sizes[rows], objects.last_modified_ms[rows])
+        for kind, more in zip(kinds.tolist(), totals, strict=True):
             stem = objects.said.explained[kind >> 8]
             topic, topic_id = (stem.topic, stem.topic_id) if stem else ("", "")
-            group = (topic, topic_id, *verdict_of(kind & 0xFF))
-            chosen = rows[order[first:last]]
-            totals = self.groups.setdefault(group, GroupTotals())
-            totals.add(objects.sizes[chosen], objects.last_modified_ms[chosen])
+            self.groups.setdefault((topic, topic_id, *verdict_of(kind & 0xFF)), GroupTotals()).add(more)
 
     def _document(self, judge: Judge, objects: ObjectColumns, row: int, code: int, segment: int) -> Document:
         explained = objects.explained(row)
@@ -174,11 +193,11 @@ class Scan:
         return object_document(ListedObject(stored, explained)) | {
             "status": status.value,
             "cause": cause.value if cause else None,
-            "topicLive": judge.is_live(explained.topic_id) if explained else None,
-            "evidence": self._evidence(judge, segment, explained),
+            "topicLive": judge.live_topics.is_live(explained.topic_id) if explained else None,
+            "evidence": self.evidence(judge, segment, explained),
         }
 
-    def _evidence(self, judge: Judge, segment: int, explained: ExplainedKey | None) -> Document | None:
+    def evidence(self, judge: Judge, segment: int, explained: ExplainedKey | None) -> Document | None:
         """The last event of an object's segment, or up to where (exclusive) there is none."""
         if explained is None or self.stream is None:
             return None
@@ -195,7 +214,14 @@ class Scan:
     def _sum(self, verdict: ObjectStatus | OrphanCause) -> Document:
         """How much has a status, or a cause."""
         totals = [totals for group, totals in self.groups.items() if verdict in group[2:]]
-        return {"objects": sum(one.objects for one in totals), "bytes": sum(one.bytes for one in totals)}
+        size, price = sum(one.bytes for one in totals), self.options.price
+        cost = {"monthlyCost": price.monthly_cost(size)} if price else {}
+        return {"objects": sum(one.objects for one in totals), "bytes": size, **cost}
+
+
+def _rank(group: tuple[_Group, GroupTotals]) -> tuple[object, ...]:
+    (topic, topic_id, status, cause), totals = group
+    return status is not ObjectStatus.ORPHAN, -totals.bytes, topic, topic_id, status.value, cause.value if cause else ""
 
 
 def _absence(stream: EventStream, partition: TopicIdPartition) -> Document:
@@ -204,7 +230,18 @@ def _absence(stream: EventStream, partition: TopicIdPartition) -> Document:
     return {"metadataPartition": number, "noEventBefore": stream.source.offset_range(number).end}
 
 
-def _total_document(group: _Group, totals: GroupTotals) -> Document:
+def _totals_of_each(kinds: int, kind_of: Ints, sizes: Ints, times: Ints) -> Iterator[GroupTotals]:
+    """The totals of each of so many kinds; none is without objects."""
+    sums = np.zeros(kinds, np.int64)
+    oldest, newest = np.full(kinds, np.iinfo(np.int64).max), np.full(kinds, np.iinfo(np.int64).min)
+    np.add.at(sums, kind_of, sizes)
+    np.minimum.at(oldest, kind_of, times)
+    np.maximum.at(newest, kind_of, times)
+    counts = np.bincount(kind_of, minlength=kinds)
+    return map(GroupTotals, counts.tolist(), sums.tolist(), oldest.tolist(), newest.tolist())
+
+
+def _total_document(group: _Group, totals: GroupTotals, price: StoragePrice | None) -> Document:
     topic, topic_id, status, cause = group
     return {
         "status": status.value,
@@ -213,6 +250,7 @@ def _total_document(group: _Group, totals: GroupTotals) -> Document:
         "topicId": topic_id or None,
         "objects": totals.objects,
         "bytes": totals.bytes,
+        "monthlyCost": price.monthly_cost(totals.bytes) if price else None,
         "oldest": None if totals.oldest_ms is None else iso_8601(totals.oldest_ms),
         "newest": None if totals.newest_ms is None else iso_8601(totals.newest_ms),
     }

@@ -1,0 +1,43 @@
+"""KRaft snapshots made for a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tieredctl.formats.control_records import encode_control_record
+from tieredctl.formats.kraft_records import REMOVE_TOPIC, TOPIC, encode_kraft_record
+from tieredctl.formats.record_batches import Attributes, ControlType, Record, encode_batch
+from tieredctl.model.ids import uuid_bytes
+
+
+def topic_record(topic_id: str, name: str = "t") -> bytes:
+    return encode_kraft_record(TOPIC, 0, {"Name": name, "TopicId": uuid_bytes(topic_id)})
+
+
+def remove_topic_record(topic_id: str) -> bytes:
+    return encode_kraft_record(REMOVE_TOPIC, 0, {"TopicId": uuid_bytes(topic_id)})
+
+
+def snapshot_bytes(as_of_ms: int, *values: bytes) -> bytes:
+    """A snapshot with these records, of which the last was written at `as_of_ms`."""
+    records = [Record(1 + number, as_of_ms, None, value) for number, value in enumerate(values)]
+    body = encode_batch(records, partition_leader_epoch=1) if records else b""
+    return (
+        _control_batch(0, as_of_ms, ControlType.SNAPSHOT_HEADER, LastContainedLogTimestamp=as_of_ms)
+        + body
+        + _control_batch(1 + len(records), as_of_ms, ControlType.SNAPSHOT_FOOTER)
+    )
+
+
+def write_snapshot(log_dir: Path, as_of_ms: int, *values: bytes) -> Path:
+    """The snapshot in the place where a broker has it."""
+    folder = log_dir / "__cluster_metadata-0"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{len(values):020}-0000000001.checkpoint"
+    file.write_bytes(snapshot_bytes(as_of_ms, *values))
+    return file
+
+
+def _control_batch(offset: int, timestamp: int, kind: ControlType, **fields: int) -> bytes:
+    record = encode_control_record(kind, {"Version": 0, **fields}, offset=offset, timestamp=timestamp)
+    return encode_batch([record], partition_leader_epoch=1, attributes=Attributes.CONTROL)

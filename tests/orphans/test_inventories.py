@@ -1,0 +1,298 @@
+"""A bucket's inventory stands for its listing, or for nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from gzip import decompress as gunzipped
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.rigs.inventories import (
+    BUCKET,
+    GOOGLE_FIELDS,
+    GOOGLE_MANIFEST,
+    ROOT,
+    S3_CHECKSUM,
+    S3_DATA,
+    S3_FIELDS,
+    S3_MANIFEST,
+    TAKEN_MS,
+    Files,
+    google_report,
+    google_row,
+    s3_inventory,
+    s3_manifest,
+    s3_row,
+)
+from tieredctl.errors import TieredctlError
+from tieredctl.ops.orphans.bucket_inventory import BucketPlace, find_inventory
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import StoredObject
+
+S3_OBJECTS = [
+    StoredObject("t-0/a b.log", 10, TAKEN_MS - 5_000, '"9a0364b9e99bb480dd25e1f0284c8555"'),
+    StoredObject('t-0/a+b%2F,"c".log', 0, TAKEN_MS - 4_000, '"9a0364b9e99bb480dd25e1f0284c8555-12"'),
+    StoredObject("t-0/ünïcode\n.log", 7, 1_000, '"d41d8cd98f00b204e9800998ecf8427e"'),
+    StoredObject("z", 1 << 40, TAKEN_MS, '"x"'),
+]
+GOOGLE_OBJECTS = [
+    stored._replace(version=str(1_752_000_000_000_000 + number)) for number, stored in enumerate(S3_OBJECTS)
+]
+MARKER = StoredObject("", 0, 0, '"x"')
+"""The folder that the console makes for the store's own root."""
+
+S3_FORMS = [pytest.param(False, id="CSV"), pytest.param(True, id="Parquet")]
+GOOGLE_FORMS = [
+    pytest.param({"header": True}, id="CSV"),
+    pytest.param({"header": False}, id="CSV without header"),
+    pytest.param({"parquet": True}, id="Parquet"),
+]
+
+
+def listed(files: Files, manifest: str, scheme: str, root: str = ROOT) -> list[StoredObject]:
+    store = MemoryStore()
+    for name, data in files.items():
+        store.put(name, data)
+    found = find_inventory(store, manifest, BucketPlace(scheme, BUCKET, root))
+    rows = [row for batch in found.batches() for row in batch.to_pylist()]
+    objects = [
+        StoredObject(
+            row["key"].decode("utf-8", "replace"),
+            row["size"],
+            row["lastModifiedMs"],
+            (row["version"] or b"").decode("utf-8", "replace"),
+        )
+        for row in rows
+    ]
+    return sorted(objects)
+
+
+def of_s3(files: Files, root: str = ROOT) -> list[StoredObject]:
+    return listed(files, S3_MANIFEST, "s3", root)
+
+
+def of_google(files: Files, root: str = ROOT) -> list[StoredObject]:
+    return listed(files, GOOGLE_MANIFEST, "gs", root)
+
+
+def s3_rows(objects: Sequence[StoredObject] = S3_OBJECTS) -> list[dict[str, object]]:
+    return [s3_row(stored) for stored in objects]
+
+
+def google_rows(objects: Sequence[StoredObject] = GOOGLE_OBJECTS) -> list[dict[str, object]]:
+    return [google_row(stored) for stored in objects]
+
+
+@pytest.mark.parametrize("parquet", S3_FORMS)
+def test_an_s3_inventory_has_what_a_listing_has(parquet: bool) -> None:
+    assert of_s3(s3_inventory(s3_rows(), parquet=parquet)) == sorted(S3_OBJECTS)
+
+
+@pytest.mark.parametrize("form", GOOGLE_FORMS)
+def test_a_google_report_has_what_a_listing_has(form: dict[str, Any]) -> None:
+    assert of_google(google_report(google_rows(), **form)) == sorted(GOOGLE_OBJECTS)
+
+
+@pytest.mark.parametrize("parquet", S3_FORMS)
+def test_past_versions_and_delete_markers_are_no_objects(parquet: bool) -> None:
+    past = s3_row(S3_OBJECTS[0], latest=False)
+    removed = s3_row(S3_OBJECTS[0]._replace(key="gone"), delete_marker=True)
+    current = s3_row(S3_OBJECTS[0]._replace(version='"newer"'))
+
+    found = of_s3(s3_inventory([past, removed, current], parquet=parquet))
+
+    assert found == [S3_OBJECTS[0]._replace(version='"newer"')]
+
+
+@pytest.mark.parametrize("form", GOOGLE_FORMS)
+def test_past_generations_are_no_objects(form: dict[str, Any]) -> None:
+    past = google_row(GOOGLE_OBJECTS[0], deleted_ms=TAKEN_MS)
+    current = google_row(GOOGLE_OBJECTS[0]._replace(version="9"))
+
+    assert of_google(google_report([past, current], **form)) == [GOOGLE_OBJECTS[0]._replace(version="9")]
+
+
+@pytest.mark.parametrize(
+    ("root", "keys"),
+    [
+        (ROOT, ["a"]),
+        ("clusters/", ["a/a", "ab/b"]),
+        ("", ["clusters/a/", "clusters/a/a", "clusters/ab/b", "other"]),
+        ("nothing/", []),
+    ],
+)
+def test_only_what_is_below_the_stores_root_is_the_stores(root: str, keys: list[str]) -> None:
+    rows = s3_rows([MARKER, MARKER._replace(key="a")])
+    rows += [rows[0] | {"Key": "clusters/ab/b"}, rows[0] | {"Key": "other"}]
+
+    found = of_s3(s3_inventory(rows), root)
+
+    assert [stored.key for stored in found if stored.key != "a/"] == keys
+
+
+def test_a_version_that_is_not_told_is_left_open() -> None:
+    without = [name for name in S3_FIELDS if name != "ETag"]
+    assert {stored.version for stored in of_s3(s3_inventory(s3_rows(), fields=without))} == {""}
+
+
+def test_a_report_that_does_not_tell_when_objects_were_made_tells_when_they_were_updated() -> None:
+    without = [name for name in GOOGLE_FIELDS if name != "timeCreated"]
+    found = of_google(google_report(google_rows(), fields=without))
+    assert [stored.last_modified_ms for stored in found] == [
+        one.last_modified_ms + 5_000 for one in sorted(GOOGLE_OBJECTS)
+    ]
+
+
+def test_an_empty_report_is_an_empty_listing() -> None:
+    assert of_google(google_report([])) == []
+
+
+def moved(files: Files, where: Callable[[str], str]) -> Files:
+    return {where(name): data for name, data in files.items()}
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param(lambda name: name.removeprefix("reports/tiered/"), id="one configuration's folder"),
+        pytest.param(lambda name: "copy/of/" + name, id="the whole bucket"),
+        pytest.param(lambda name: name.rpartition("/")[2], id="all files in one folder"),
+    ],
+)
+def test_an_inventory_may_be_copied_elsewhere(where: Callable[[str], str]) -> None:
+    files = moved(s3_inventory(s3_rows()), where)
+    assert listed(files, where(S3_MANIFEST), "s3") == sorted(S3_OBJECTS)
+
+
+def refusal(files: Files, manifest: str = S3_MANIFEST, scheme: str = "s3") -> str:
+    with pytest.raises(TieredctlError) as raised:
+        listed(files, manifest, scheme)
+    assert raised.value.kind.code == "inventory-unusable"
+    return raised.value.message
+
+
+def test_a_missing_file_is_an_error() -> None:
+    files = s3_inventory(s3_rows())
+    del files[S3_DATA + "1.csv.gz"]
+
+    assert "is missing" in refusal(files)
+
+
+def test_a_missing_file_of_a_report_is_an_error() -> None:
+    files = google_report(google_rows())
+    del files[next(name for name in files if name.endswith("_1.csv"))]
+
+    assert "is missing" in refusal(files, GOOGLE_MANIFEST, "gs")
+
+
+def test_a_file_that_was_cut_off_is_an_error() -> None:
+    files = s3_inventory(s3_rows())
+    files[S3_DATA + "1.csv.gz"] = files[S3_DATA + "1.csv.gz"][:-1]
+
+    assert "bytes" in refusal(files)
+
+
+def test_a_file_with_one_bit_changed_is_an_error() -> None:
+    files = s3_inventory(s3_rows(), parquet=True)
+    data = bytearray(files[S3_DATA + "0.parquet"])
+    data[40] ^= 1
+    files[S3_DATA + "0.parquet"] = bytes(data)
+
+    assert "checksum" in refusal(files)
+
+
+def test_a_manifest_that_is_not_the_one_that_was_signed_off_is_an_error() -> None:
+    files = s3_inventory(s3_rows())
+    files[S3_CHECKSUM] = b"0" * 32
+
+    assert "checksum" in refusal(files)
+
+
+def test_a_report_with_fewer_records_than_were_processed_is_an_error() -> None:
+    files = google_report(google_rows())
+    shard = next(name for name in files if name.endswith("_1.csv"))
+    files[shard] = files[shard][: files[shard].rindex(b"\n", 0, -1) + 1]
+
+    assert "3 records" in refusal(files, GOOGLE_MANIFEST, "gs")
+
+
+def test_a_report_in_progress_is_an_error() -> None:
+    files = google_report(google_rows())
+    manifest = json.loads(files[GOOGLE_MANIFEST])
+    files[GOOGLE_MANIFEST] = json.dumps(manifest | {"shard_count": 3}).encode()
+
+    assert "3 files" in refusal(files, GOOGLE_MANIFEST, "gs")
+
+
+@pytest.mark.parametrize("missing", ["Key", "Size", "LastModifiedDate"])
+@pytest.mark.parametrize("parquet", S3_FORMS)
+def test_an_inventory_that_does_not_tell_what_is_needed_is_refused(missing: str, parquet: bool) -> None:
+    fields = [name for name in S3_FIELDS if name != missing]
+    assert "does not tell" in refusal(s3_inventory(s3_rows(), parquet=parquet, fields=fields))
+
+
+def test_another_buckets_inventory_is_refused() -> None:
+    assert "an inventory of s3://other" in refusal(s3_manifest({"a": b""}, sourceBucket="other"))
+
+
+def test_another_clouds_inventory_is_refused() -> None:
+    assert "an inventory of s3://tiered" in refusal(s3_inventory(s3_rows()), scheme="gs")
+
+
+def test_a_report_that_leaves_open_of_which_bucket_it_is_must_tell_of_each_object() -> None:
+    files = google_report([row | {"bucket": "other"} for row in google_rows()])
+    manifest = json.loads(files[GOOGLE_MANIFEST])
+    del manifest["report_config"]["objectMetadataReportOptions"]["storageFilters"]
+    files[GOOGLE_MANIFEST] = json.dumps(manifest).encode()
+
+    assert "another bucket" in refusal(files, GOOGLE_MANIFEST, "gs")
+
+
+def test_orc_is_refused_with_what_to_do() -> None:
+    assert "ORC" in refusal(s3_manifest({"a": b""}, "ORC"))
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [b"", b"{", b"[]", b"{}", b"\xff", b'"text"', b"[" * 100_000, b'{"sourceBucket": {}}', b'{"sourceBucket": "a"}'],
+)
+def test_what_is_no_manifest_is_refused(manifest: bytes) -> None:
+    refusal({S3_MANIFEST: manifest})
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"Size": "many"},
+        {"Size": -1},
+        {"Size": None},
+        {"IsLatest": "perhaps"},
+        {"Bucket": "other"},
+    ],
+    ids=str,
+)
+def test_a_row_that_cannot_be_is_an_error(row: dict[str, object]) -> None:
+    refusal(s3_inventory([*s3_rows(), s3_row(S3_OBJECTS[0]) | row]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), parquet=st.booleans(), google=st.booleans())
+def test_a_damaged_inventory_is_read_or_refused(data: st.DataObject, parquet: bool, google: bool) -> None:
+    files = google_report(google_rows(), parquet=parquet) if google else s3_inventory(s3_rows(), parquet=parquet)
+    victim = data.draw(st.sampled_from(sorted(files)))
+    content = gunzipped(files[victim]) if victim.endswith(".gz") else files[victim]
+    at = data.draw(st.integers(0, len(content)))
+    files[victim] = content[:at] + data.draw(st.binary(max_size=3)) + content[at + data.draw(st.integers(0, 3)) :]
+    if victim.startswith(S3_DATA):
+        shards = {name: shard for name, shard in files.items() if name.startswith(S3_DATA)}
+        files |= s3_manifest(shards, "Parquet" if parquet else "CSV")
+    if victim == S3_MANIFEST:
+        del files[S3_CHECKSUM]
+
+    with suppress(TieredctlError):
+        of_google(files) if google else of_s3(files)

@@ -1,0 +1,205 @@
+"""Which topics there are: "gone" takes proof, and what nobody clearly says is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.faults.cluster import LAYOUT, EventsInMemory
+from tests.kraft_snapshots import remove_topic_record, snapshot_bytes, topic_record, write_snapshot
+from tests.metadata_logs import FIRST_TIMESTAMP_MS, TOPIC_ID, copied
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
+from tieredctl.kafka.source import RecordChunk
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.orphans.listing import SpooledListing
+from tieredctl.ops.orphans.live_topics import CLOCK_SKEW_MS, KnownTopics, TopicSources, live_topics
+from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.orphans.topic_snapshot import TopicSnapshot, read_topic_snapshot
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import StoredObject
+
+OTHER_TOPIC_ID, THIRD_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ", "rTFWgbQKRvehFNx-PhMpIg"
+CLUSTER_ID, OTHER_CLUSTER_ID = "5lgVbV_vRSmEjoqjPWDZrA", "F5dZ1x0ZQiWMSNwsMmpQOA"
+AS_OF_MS = FIRST_TIMESTAMP_MS
+LONG_AGO_MS = AS_OF_MS - 100 * CLOCK_SKEW_MS
+
+
+@dataclass(frozen=True)
+class Metadata(EventsInMemory):
+    """Metadata that says which cluster it is of."""
+
+    cluster_id: str | None = CLUSTER_ID
+
+    def describe(self) -> dict[str, object]:
+        return {"kind": "memory", "clusterId": self.cluster_id}
+
+
+@dataclass
+class Answers:
+    """A cluster with these topics; notes what it was asked."""
+
+    answers: dict[str, bool | None]
+    asked: list[list[str]] = field(default_factory=list)
+
+    def ask(self, topic_ids: Collection[str]) -> dict[str, bool | None]:
+        self.asked.append(sorted(topic_ids))
+        return {topic_id: self.answers[topic_id] for topic_id in topic_ids}
+
+    def describe(self) -> dict[str, object]:
+        return {"kind": "cluster"}
+
+
+def by_snapshot(
+    first_events_ms: dict[str, int],
+    topic_ids: frozenset[str] = frozenset({OTHER_TOPIC_ID}),
+    *,
+    snapshot_of: str | None = CLUSTER_ID,
+    metadata_of: str | None = CLUSTER_ID,
+) -> bool | None:
+    """Whether TOPIC_ID is live."""
+    snapshot = TopicSnapshot(Path("some.checkpoint"), topic_ids, AS_OF_MS, snapshot_of)
+    return live_topics(TopicSources(snapshot=snapshot), first_events_ms, Metadata((), metadata_of)).is_live(TOPIC_ID)
+
+
+def test_without_a_source_nothing_is_known() -> None:
+    found = live_topics(TopicSources(), {TOPIC_ID: LONG_AGO_MS}, Metadata(()))
+
+    assert found.is_live(TOPIC_ID) is None
+    assert found.describe() is None
+
+
+def test_a_list_of_ids_is_all_that_there_is() -> None:
+    found = live_topics(TopicSources(frozenset({TOPIC_ID})), {}, Metadata(()))
+
+    assert (found.is_live(TOPIC_ID), found.is_live(OTHER_TOPIC_ID)) == (True, False)
+
+
+def test_a_topic_that_a_snapshot_has_is_live() -> None:
+    assert by_snapshot({TOPIC_ID: LONG_AGO_MS}, frozenset({TOPIC_ID})) is True
+
+
+def test_a_topic_that_was_there_before_the_snapshot_and_is_not_in_it_is_gone() -> None:
+    assert by_snapshot({TOPIC_ID: LONG_AGO_MS}) is False
+
+
+@pytest.mark.parametrize("first_ms", [AS_OF_MS - CLOCK_SKEW_MS, AS_OF_MS, AS_OF_MS + 1, -1])
+def test_a_topic_that_may_have_been_made_after_the_snapshot_is_not_gone(first_ms: int) -> None:
+    assert by_snapshot({TOPIC_ID: first_ms}) is None
+
+
+def test_a_topic_that_no_event_dates_is_not_gone() -> None:
+    assert by_snapshot({OTHER_TOPIC_ID: LONG_AGO_MS}) is None
+
+
+def test_a_snapshot_of_another_cluster_is_refused() -> None:
+    with pytest.raises(TieredctlError, match=f"{OTHER_CLUSTER_ID}.*{CLUSTER_ID}") as refused:
+        by_snapshot({TOPIC_ID: LONG_AGO_MS}, snapshot_of=OTHER_CLUSTER_ID)
+
+    assert refused.value.exit_code is ExitCode.USAGE
+
+
+@pytest.mark.parametrize(("snapshot_of", "metadata_of"), [(None, CLUSTER_ID), (CLUSTER_ID, None), (None, None)])
+def test_a_snapshot_of_no_known_cluster_says_nothing_of_topics_none_of_which_it_has(
+    snapshot_of: str | None, metadata_of: str | None
+) -> None:
+    """It may be another cluster's, which has none of this one's topics."""
+    answer = by_snapshot({TOPIC_ID: LONG_AGO_MS}, snapshot_of=snapshot_of, metadata_of=metadata_of)
+
+    assert answer is None
+
+
+def test_a_snapshot_that_shares_a_topic_with_the_metadata_is_of_its_cluster() -> None:
+    events = {TOPIC_ID: LONG_AGO_MS, OTHER_TOPIC_ID: LONG_AGO_MS}
+
+    assert by_snapshot(events, snapshot_of=None) is False
+
+
+def test_a_cluster_is_asked_at_once_for_all_topics_of_the_metadata_and_for_each_other_one_once() -> None:
+    cluster = Answers({TOPIC_ID: True, OTHER_TOPIC_ID: None, THIRD_TOPIC_ID: False})
+
+    found = live_topics(TopicSources(cluster=cluster), {TOPIC_ID: 1, OTHER_TOPIC_ID: 2}, Metadata(()))
+    answers = [found.is_live(one) for one in (TOPIC_ID, OTHER_TOPIC_ID, THIRD_TOPIC_ID, THIRD_TOPIC_ID)]
+
+    assert answers == [True, None, False, False]
+    assert cluster.asked == [sorted([TOPIC_ID, OTHER_TOPIC_ID]), [THIRD_TOPIC_ID]]
+
+
+def test_a_topic_is_known_if_the_metadata_names_it_or_it_is_live() -> None:
+    live = live_topics(TopicSources(frozenset({OTHER_TOPIC_ID})), {}, Metadata(()))
+    known = KnownTopics({TOPIC_ID: 1}, live)
+
+    assert [one in known for one in (TOPIC_ID, OTHER_TOPIC_ID, THIRD_TOPIC_ID)] == [True, True, False]
+
+
+def test_a_snapshot_is_read_with_its_moment_and_the_cluster_of_its_log_directory(tmp_path: Path) -> None:
+    meta = MetaProperties(KRAFT_VERSION, CLUSTER_ID, 1, None)
+    (tmp_path / "meta.properties").write_bytes(encode_meta_properties(meta))
+    records = [topic_record(TOPIC_ID), topic_record(OTHER_TOPIC_ID), remove_topic_record(OTHER_TOPIC_ID)]
+    file = write_snapshot(tmp_path, AS_OF_MS, *records)
+
+    snapshot = read_topic_snapshot(file)
+
+    assert snapshot == TopicSnapshot(file, frozenset({TOPIC_ID}), AS_OF_MS, CLUSTER_ID)
+
+
+def test_a_snapshot_elsewhere_is_of_no_known_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "copied.checkpoint"
+    file.write_bytes(snapshot_bytes(AS_OF_MS, topic_record(TOPIC_ID)))
+
+    assert read_topic_snapshot(file).cluster_id is None
+
+
+def test_a_snapshot_that_was_cut_is_refused(tmp_path: Path) -> None:
+    whole = snapshot_bytes(AS_OF_MS, topic_record(TOPIC_ID), topic_record(OTHER_TOPIC_ID))
+    file = tmp_path / "cut.checkpoint"
+
+    for length in range(len(whole)):
+        file.write_bytes(whole[:length])
+        with pytest.raises(TieredctlError, match="as a KRaft snapshot"):
+            read_topic_snapshot(file)
+
+
+def test_a_topic_in_a_version_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    later = topic_record(TOPIC_ID)
+    file = write_snapshot(tmp_path, AS_OF_MS, later[:2] + b"\x07" + later[3:])
+
+    with pytest.raises(TieredctlError, match="record of a topic in version 7"):
+        read_topic_snapshot(file)
+
+
+def test_a_snapshot_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TieredctlError, match="There is no") as missing:
+        read_topic_snapshot(tmp_path / "none.checkpoint")
+
+    assert missing.value.exit_code is ExitCode.USAGE
+
+
+def test_a_cluster_is_asked_after_the_store_was_listed_and_the_metadata_read() -> None:
+    """Whatever is asked about is older than the answer: a topic that is made meanwhile is not taken to be gone."""
+    order: list[str] = []
+
+    class Told(MemoryStore):
+        def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+            yield from super().list(prefix, start_after)
+            order.append("listed")
+
+    class Read(Metadata):
+        def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
+            yield from super().chunks(metadata_partition, from_offset)
+            order.append("read")
+
+    class Asked(Answers):
+        def ask(self, topic_ids: Collection[str]) -> dict[str, bool | None]:
+            order.append("asked")
+            return super().ask(topic_ids)
+
+    options = ScanOptions(AS_OF_MS, 0, TopicSources(cluster=Asked({TOPIC_ID: True})))
+    metadata = EventStream(Read(copied(1, 0, 9)))
+
+    Scan(SpooledListing(Told().list()), LAYOUT, "memory:", lambda: metadata, options).run()
+
+    assert order == ["listed", "read", "asked"]

@@ -1,0 +1,213 @@
+"""What a plan has in it, on a store and a metadata topic in memory."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from tests.faults.cluster import LAYOUT, EventsInMemory
+from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, started, updated
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.removal_files import decode_plan_header, decode_planned
+from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.model.events import MetadataEvent
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.ownership import OrphanCause
+from tieredctl.model.removal import PlannedObject, PlanTotals
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.orphans.listing import SpooledListing
+from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.removal.plan_file import PlanWriter
+from tieredctl.ops.removal.planning import Planning, PlanOptions
+from tieredctl.ops.selection import Selection
+from tieredctl.storage.memory import MemoryStore
+
+HOUR_MS = 3_600_000
+NOW_MS = FIRST_TIMESTAMP_MS + 100 * HOUR_MS
+OLD_MS = FIRST_TIMESTAMP_MS - 100 * HOUR_MS
+OTHER_PARTITION = TopicIdPartition("Ex-aw3fEQIi3do0H9Y7cKQ", "u", 0)
+OPTIONS = PlanOptions("0123", cluster_id="rTFWgbQKRvehFNx-PhMpIg", max_percent=100.0)
+
+
+def key(number: int, start: int = 0, partition: TopicIdPartition = PARTITION) -> str:
+    identity = ExplainedKey(
+        partition.topic, partition.topic_id, partition.partition, start, segment_id(number), Part.LOG
+    )
+    return LAYOUT.promised_objects(identity)[Part.LOG]
+
+
+OWNED, STUCK, GIVEN_UP, NEVER_NAMED = key(1), key(2, 10), key(3, 20), key(9, 90)
+EVENTS: Sequence[MetadataEvent] = [
+    *copied(1, 0, 9),
+    *copied(2, 10, 19),
+    updated(2, DELETING),
+    started(3, 20, 29),
+    *copied(4, 20, 29),
+]
+TIMES = dict.fromkeys((OWNED, STUCK, GIVEN_UP, NEVER_NAMED), OLD_MS)
+
+
+@dataclass
+class Planned:
+    """A plan in memory."""
+
+    totals: PlanTotals
+    planning: Planning
+    lines: list[bytes] = field(default_factory=list)
+
+    @property
+    def objects(self) -> list[PlannedObject]:
+        decoded = [decode_planned(line) for line in self.lines[1:-2]]
+        return [one for one in decoded if isinstance(one, PlannedObject)]
+
+    @property
+    def keys(self) -> set[str]:
+        return {one.key for one in self.objects}
+
+
+def plan(
+    times: Mapping[str, int] = TIMES,
+    options: PlanOptions = OPTIONS,
+    events: Sequence[MetadataEvent] = EVENTS,
+    *,
+    min_age_ms: int = 24 * HOUR_MS,
+    selection: Selection = Selection(),
+) -> Planned:
+    store = MemoryStore()
+    for name, modified_ms in times.items():
+        store.put(name, b"12345", modified_ms)
+    scanned = ScanOptions(NOW_MS, min_age_ms, selection=selection)
+    scan = Scan(SpooledListing(store.list()), LAYOUT, store.url, lambda: EventStream(EventsInMemory(events)), scanned)
+    file = io.BytesIO()
+    planning = Planning(scan, PlanWriter(file), options, [LAYOUT])
+    totals = planning.run()
+    return Planned(totals, planning, file.getvalue().splitlines(keepends=True))
+
+
+def refusal(**how: Any) -> str:
+    with pytest.raises(TieredctlError) as refused:
+        plan(**how)
+    return refused.value.kind.code
+
+
+def test_orphans_of_every_cause_are_planned_and_nothing_else() -> None:
+    planned = plan()
+
+    assert planned.keys == {STUCK, GIVEN_UP, NEVER_NAMED}
+    assert planned.totals == PlanTotals(3, 15, 0, 4)
+
+
+def test_each_has_the_evidence_for_it() -> None:
+    evidence = {one.key: one.evidence for one in plan().objects}
+
+    assert evidence[STUCK] == {"state": "DELETE_SEGMENT_STARTED", "metadataPartition": 0, "metadataOffset": 4}
+    assert evidence[NEVER_NAMED] == {"metadataPartition": 0, "noEventBefore": len(EVENTS)}
+
+
+def test_the_header_says_how_far_the_metadata_was_read() -> None:
+    header = decode_plan_header(plan().lines[0])
+
+    assert header.metadata_end_offsets == {0: len(EVENTS)}
+    assert (header.created_ms, header.valid_until_ms) == (NOW_MS, NOW_MS + 24 * HOUR_MS)
+
+
+@pytest.mark.parametrize(
+    ("cause", "planned"),
+    [
+        (OrphanCause.NO_METADATA, {NEVER_NAMED}),
+        (OrphanCause.DELETE_NEVER_FINISHED, {STUCK}),
+        (OrphanCause.COPY_NEVER_FINISHED, {GIVEN_UP}),
+        (OrphanCause.TOPIC_GONE, set()),
+    ],
+)
+def test_a_cause_leaves_the_others_out(cause: OrphanCause, planned: set[str]) -> None:
+    assert plan(options=replace(OPTIONS, causes=frozenset({cause}))).keys == planned
+
+
+def test_a_filter_leaves_the_others_out_but_they_count_as_listed() -> None:
+    planned = plan(selection=Selection(segment_id=segment_id(2)))
+
+    assert (planned.keys, planned.totals.listed_objects) == ({STUCK}, 4)
+
+
+def test_what_is_young_is_left() -> None:
+    assert plan(TIMES | {STUCK: NOW_MS - 23 * HOUR_MS}).keys == {GIVEN_UP, NEVER_NAMED}
+
+
+def test_limits_count_what_they_leave() -> None:
+    by_number = plan(options=replace(OPTIONS, max_objects=1))
+    by_bytes = plan(options=replace(OPTIONS, max_bytes=14))
+
+    assert (by_number.totals.objects, by_number.planning.left) == (1, 2)
+    assert (by_bytes.totals.bytes, by_bytes.planning.left) == (10, 1)
+
+
+def test_a_store_of_nothing_gives_a_plan_of_nothing() -> None:
+    assert plan({}).totals == PlanTotals(0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("max_percent", "is_refused"), [(75.0, False), (74.9, True), (0.0, True)])
+def test_the_share_may_be_reached_and_not_exceeded(max_percent: float, is_refused: bool) -> None:
+    options = replace(OPTIONS, max_percent=max_percent)
+
+    assert (refusal(options=options) == "plan-too-large") if is_refused else plan(options=options)
+
+
+def test_limits_keep_a_plan_below_the_share() -> None:
+    assert plan(options=replace(OPTIONS, max_percent=25.0, max_objects=1)).totals.objects == 1
+
+
+@pytest.mark.parametrize(("min_age_ms", "allowed"), [(HOUR_MS, False), (HOUR_MS - 1, True), (0, True)])
+def test_the_age_floor(min_age_ms: int, allowed: bool) -> None:
+    assert plan(min_age_ms=min_age_ms, options=replace(OPTIONS, allow_young=allowed)).totals.objects == 3
+
+
+def test_an_age_below_the_floor_is_refused() -> None:
+    assert refusal(min_age_ms=HOUR_MS - 1) == "age-too-low"
+
+
+def test_metadata_of_other_topics_alone_is_refused() -> None:
+    assert refusal(events=copied(1, 0, 9, partition=OTHER_PARTITION)) == "no-overlap"
+
+
+def test_a_store_that_no_layout_explains_is_refused() -> None:
+    assert refusal(times={"notes.txt": OLD_MS}) == "no-overlap"
+
+
+def test_foreign_topics_alone_are_not_planned_even_if_named() -> None:
+    times = {key(7, partition=OTHER_PARTITION): OLD_MS}
+    options = replace(OPTIONS, foreign_topic_ids=frozenset({OTHER_PARTITION.topic_id}))
+
+    assert refusal(times=times, options=options) == "no-overlap"
+
+
+def test_metadata_that_names_no_cluster_needs_the_id_to_be_said() -> None:
+    assert refusal(options=replace(OPTIONS, cluster_id=None)) == "usage"
+
+
+@pytest.mark.parametrize("name", [f"inside/{STUCK}", f"deep/{'down/' * 20}{STUCK}"])
+def test_a_root_inside_the_root_is_refused(name: str) -> None:
+    assert refusal(times=TIMES | {name: OLD_MS}) == "ambiguous-prefix"
+
+
+def test_a_root_inside_the_root_is_refused_though_other_files_come_first() -> None:
+    folder, _, name = STUCK.rpartition("/")
+    others = {f"inside/{folder}/{'0' * length}.log": OLD_MS for length in (1, 2, len(name))}
+
+    assert refusal(times=TIMES | others | {f"inside/{STUCK}": OLD_MS}) == "ambiguous-prefix"
+
+
+def test_another_roots_quarantine_is_refused() -> None:
+    assert refusal(times=TIMES | {".tieredctl/quarantine/1/a": OLD_MS, "b/.tieredctl/lease.json": OLD_MS}) == (
+        "quarantine-scanned"
+    )
+
+
+def test_the_roots_own_quarantine_is_passed_over() -> None:
+    planned = plan(TIMES | {f".tieredctl/quarantine/1/{STUCK}": OLD_MS})
+
+    assert (planned.totals.objects, planned.totals.listed_objects) == (3, 4)

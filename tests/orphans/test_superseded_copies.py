@@ -1,0 +1,39 @@
+"""A copy that never ended is given up once another of its offsets began, however many began in between."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.cluster import EventsInMemory
+from tests.metadata_logs import segment_id, started
+from tieredctl.model.events import MetadataEvent
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.orphans.segment_events import SegmentEvents
+from tieredctl.ops.orphans.segment_states import segment_states
+
+
+def is_superseded(number: int, events: list[MetadataEvent]) -> bool:
+    found = SegmentEvents()
+    found.read(EventStream(EventsInMemory(events)))
+    states = segment_states(found)
+    return bool(states.superseded[states.ids.to_pylist().index(segment_id(number))])
+
+
+def elsewhere(count: int) -> list[MetadataEvent]:
+    return [started(number, 10 * number, 10 * number + 9) for number in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("between", [0, 1, 63, 64, 200])
+def test_by_a_copy_that_overlaps_it(between: int) -> None:
+    again = started(between + 1, 5, 9)
+    assert is_superseded(0, [started(0, 0, 9), *elsewhere(between), again])
+
+
+@pytest.mark.parametrize("between", [0, 1, 63, 64, 200])
+def test_not_by_copies_of_other_offsets(between: int) -> None:
+    assert not is_superseded(0, [started(0, 0, 9), *elsewhere(between)])
+
+
+@pytest.mark.parametrize("between", [0, 1, 63, 64, 200])
+def test_not_by_a_copy_that_began_before(between: int) -> None:
+    assert not is_superseded(0, [started(between + 1, 0, 9), *elsewhere(between), started(0, 0, 9)])

@@ -1,0 +1,181 @@
+"""Manifests of inventories, the lists of a bucket's objects that a cloud writes by itself.
+
+S3 Inventory: Amazon S3 User Guide, "Locating your inventory list" (manifest.json, version 2016-11-30) and "Amazon S3
+Inventory lists" (the fields; keys in CSV are URL-encoded). Google Cloud Storage: "Storage Insights inventory reports"
+(the manifest that is written when all shards are) and the API's ReportConfig (how its CSV looks).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from tieredctl.errors import TieredctlError
+
+LARGEST_MANIFEST = 64 << 20
+"""In bytes; one of S3's has two hundred for a file of about a million objects."""
+
+_MD5 = re.compile("[0-9a-f]{32}")
+_SHARD_LIST = "reportshardsfilenames"
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryFile:
+    """A part of an inventory. `name` is its key where the inventory was written; size in bytes and MD5 (hexadecimal)
+    where the manifest tells."""
+
+    name: str
+    size: int | None = None
+    md5: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryManifest:
+    """What an inventory is of, and how to read it."""
+
+    scheme: str
+    """Of the URL of a store of that kind."""
+    bucket: str | None
+    """None where only the objects themselves tell."""
+    taken_ms: int
+    """When the bucket was looked at; for S3, when that began."""
+    files: tuple[InventoryFile, ...]
+    is_parquet: bool
+    columns: tuple[str, ...] = ()
+    """Of CSV, in their order, as `plain_name` writes them."""
+    has_header: bool = False
+    delimiter: str = ","
+    records: int | None = None
+    """How many the files have in all, where the manifest tells."""
+
+
+def unusable(message: str) -> TieredctlError:
+    """An inventory that cannot stand for a listing."""
+    return TieredctlError("inventory-unusable", message)
+
+
+def plain_name(name: str) -> str:
+    """One name for what is `LastModifiedDate` in S3's CSV and `last_modified_date` in its Parquet."""
+    return name.strip().replace("_", "").lower()
+
+
+def read_manifest(data: bytes, where: str) -> InventoryManifest:
+    """A manifest of either kind; `where` names it. Raises TieredctlError `inventory-unusable`."""
+    if len(data) > LARGEST_MANIFEST:
+        raise unusable(f"{where} is far too large for a manifest.")
+    try:
+        values = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise unusable(f"{where} is no manifest: it is not JSON.") from None
+    fields = _Fields(values, where)
+    if fields.has("sourcebucket"):
+        return _of_s3(fields)
+    if fields.has(_SHARD_LIST):
+        return _of_google(fields)
+    raise unusable(f"{where} is the manifest neither of an S3 Inventory nor of a Storage Insights report.")
+
+
+class _Fields:
+    """The fields of a JSON object by their plain names: what writes them is not of one mind about underscores."""
+
+    def __init__(self, values: Any, where: str) -> None:
+        if not isinstance(values, dict):
+            raise unusable(f"{where} is no manifest: it is not an object.")
+        self._values = {plain_name(name): value for name, value in values.items()}
+        self._where = where
+
+    def has(self, name: str) -> bool:
+        return self._values.get(name) is not None
+
+    def fields(self, name: str) -> _Fields:
+        return _Fields(self._values.get(name) or {}, f"{self._where}, {name},")
+
+    def text(self, name: str) -> str:
+        text: str = self._as(name, lambda value: isinstance(value, str) and value != "", "a text")
+        return text
+
+    def number(self, name: str) -> int:
+        """A whole number that is not negative, or its text."""
+        value = self._values.get(name)
+        if isinstance(value, str) and value.isdecimal() and len(value) < 19:
+            return int(value)
+        number: int = self._as(name, lambda value: type(value) is int and 0 <= value < 1 << 63, "a number")
+        return number
+
+    def flag(self, name: str) -> bool:
+        return self._values.get(name) is True
+
+    def texts(self, name: str) -> Sequence[str]:
+        texts: Sequence[str] = self._as(name, _are_texts, "a list of texts")
+        return texts
+
+    def objects(self, name: str) -> list[_Fields]:
+        values = self._as(name, lambda values: isinstance(values, list), "a list")
+        return [_Fields(value, f"{self._where}, {name},") for value in values]
+
+    def time_ms(self, name: str) -> int:
+        text = self.text(name)
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise unusable(f"{self._where} has {text!r} for {name}, which is no time.") from None
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
+
+    def _as(self, name: str, fits: Callable[[Any], bool], kind: str) -> Any:
+        value = self._values.get(name)
+        if not fits(value):
+            raise unusable(f"{self._where} has no {name} that is {kind}.")
+        return value
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) and value for value in values)
+
+
+def _of_s3(fields: _Fields) -> InventoryManifest:
+    file_format = fields.text("fileformat").upper()
+    if file_format not in ("CSV", "PARQUET"):
+        message = f"The inventory is written as {file_format}, which tieredctl cannot read."
+        raise TieredctlError("inventory-unusable", message, hint="Have it written as CSV or Parquet.")
+    is_parquet = file_format == "PARQUET"
+    columns = () if is_parquet else tuple(map(plain_name, fields.text("fileschema").split(",")))
+    files = tuple(map(_file_of_s3, fields.objects("files")))
+    if not files:
+        raise unusable("The inventory's manifest names no file.")
+    bucket = fields.text("sourcebucket").removeprefix("arn:aws:s3:::")
+    return InventoryManifest("s3", bucket, fields.number("creationtimestamp"), files, is_parquet, columns)
+
+
+def _file_of_s3(fields: _Fields) -> InventoryFile:
+    name, md5 = fields.text("key"), fields.text("md5checksum").lower()
+    if not _MD5.fullmatch(md5):
+        raise unusable(f"The inventory's manifest has {md5!r} for the checksum of {name}.")
+    return InventoryFile(name, fields.number("size"), md5)
+
+
+def _of_google(fields: _Fields) -> InventoryManifest:
+    files = tuple(InventoryFile(name) for name in fields.texts(_SHARD_LIST))
+    if len(files) != fields.number("shardcount") or not files:
+        raise unusable(f"The report has {fields.number('shardcount')} files, and its manifest names {len(files)}.")
+    config = fields.fields("reportconfig")
+    report, csv = config.fields("objectmetadatareportoptions"), config.fields("csvoptions")
+    filters = report.fields("storagefilters")
+    is_parquet = files[0].name.endswith(".parquet") or config.has("parquetoptions")
+    delimiter = csv.text("delimiter") if csv.has("delimiter") else ","
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        raise unusable(f"The report's fields are divided by {delimiter!r}, which tieredctl cannot read.")
+    return InventoryManifest(
+        "gs",
+        filters.text("bucket") if filters.has("bucket") else None,
+        fields.time_ms("snapshottime"),
+        files,
+        is_parquet,
+        columns=tuple(map(plain_name, report.texts("metadatafields"))) if report.has("metadatafields") else (),
+        has_header=csv.flag("headerrequired"),
+        delimiter=delimiter,
+        records=fields.number("recordsprocessed"),
+    )

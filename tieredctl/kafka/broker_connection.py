@@ -1,0 +1,115 @@
+"""What librdkafka's clients share here: Kafka's client properties, and a sentence for each reason why one cannot go on.
+
+librdkafka tells reasons to a callback, not to who waits for an answer; this joins the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.client_properties import read_client_properties, without_secrets
+from tieredctl.kafka.source import METADATA_TOPIC
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+REQUEST_TIMEOUT_SECONDS = 15.0
+"""How long a cluster may stay silent before it is given up."""
+LONGEST_WAIT_SECONDS = 0.25
+"""A wait inside librdkafka hides Ctrl-C from Python, so none should be longer."""
+
+# Four bytes of something else, taken for a length; librdkafka's advice is to allow such lengths.
+_OTHER_PROTOCOL = "Invalid response size"
+_OTHER_PROTOCOL_HINT = "Check the port, and security.protocol in --command-config."
+_UNKNOWN_PROPERTY = re.compile(r'No such configuration property: "([^"]+)"')
+_DEFAULTS = {"client.id": "tieredctl", "log_level": "0"}
+
+_Client = TypeVar("_Client")
+
+
+class BrokerConnection:
+    """A client's properties, and what its callback complained of."""
+
+    def __init__(
+        self,
+        bootstrap_server: str,
+        command_config: Path | None,
+        request_timeout_seconds: float,
+        *,
+        defaults: Mapping[str, str],
+        demanded: Mapping[str, str],
+        operations: str,
+    ) -> None:
+        """Contacts nobody. `defaults` may be replaced by the file of properties, `demanded` may not; `operations` is
+        what the client does with the metadata topic, in Kafka's words."""
+        self.bootstrap_server = bootstrap_server
+        self.request_timeout_seconds = request_timeout_seconds
+        self.ignored_properties: list[str] = []
+        """Those of the file that mean nothing to librdkafka."""
+        self.properties = {**_DEFAULTS, **defaults, **read_client_properties(command_config), **demanded}
+        self.properties["bootstrap.servers"] = bootstrap_server
+        self._operations = operations
+        self._complaint: str | None = None
+        self._refusal: str | None = None
+
+    def made(self, kind: Callable[[dict[str, Any]], _Client]) -> _Client:
+        """The client, without those properties that librdkafka does not know. Raises TieredctlError `usage` where none
+        can be made with the others."""
+        from confluent_kafka import KafkaException
+
+        while True:
+            try:
+                return kind({**self.properties, "error_cb": self.note})
+            except KafkaException as error:
+                reason = error.args[0].str()
+                unknown = _UNKNOWN_PROPERTY.search(reason)
+                if unknown is None or unknown[1] not in self.properties:
+                    hint = "Mend the file that --command-config names."
+                    message = f"No client can be made with these properties: {self._public(reason)}"
+                    raise TieredctlError("usage", message, hint=hint) from None
+                del self.properties[unknown[1]]
+                self.ignored_properties.append(unknown[1])
+
+    def demand_access(self, error: KafkaError) -> None:
+        """Raises TieredctlError where an error means that the cluster does not want this client, whatever it asks."""
+        from confluent_kafka import KafkaError
+
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            hint = f"The user needs the operations {self._operations} on topic {METADATA_TOPIC}."
+            raise self._refused(error.str(), hint)
+        if error.code() == KafkaError._AUTHENTICATION or self._refusal:
+            raise self._refused(self._refusal or error.str())
+
+    def note(self, error: KafkaError) -> None:
+        """Remembers an error that may pass: if it does not, it is the reason that is told."""
+        from confluent_kafka import KafkaError
+
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            self._refusal = error.str()
+        elif error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._complaint = error.str()
+
+    def unreachable(self, reason: str) -> TieredctlError:
+        """The error after a silence; `reason` is told where librdkafka gave no better one."""
+        waited = f"did not answer within the request timeout of {self.request_timeout_seconds:g} s"
+        reason = self._complaint or reason
+        if _OTHER_PROTOCOL in reason:
+            reason, hint = "what listens there does not speak Kafka's protocol", _OTHER_PROTOCOL_HINT
+        else:
+            hint = None
+        return TieredctlError(
+            "broker-unreachable", f"{self.bootstrap_server} {waited}: {self._public(reason)}", hint=hint
+        )
+
+    def _refused(self, reason: str, hint: str | None = None) -> TieredctlError:
+        return TieredctlError("broker-refused", f"{self.bootstrap_server} refused: {self._public(reason)}", hint=hint)
+
+    def _public(self, reason: str) -> str:
+        """A reason as a sentence's end, with what was ignored, which may be why, and without secrets."""
+        ignored = ", ".join(self.ignored_properties)
+        note = f" (properties that mean nothing to librdkafka were ignored: {ignored})" if ignored else ""
+        return f"{without_secrets(reason, self.properties).rstrip('.')}{note}."

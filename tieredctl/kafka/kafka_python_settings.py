@@ -1,0 +1,96 @@
+"""Client properties, as librdkafka is given them, turned into what a client of kafka-python is made with.
+
+What would be weaker or other than what librdkafka does with the same properties is refused, not left out.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.client_properties import Properties
+
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_SYSTEMS_AUTHORITIES = ("", "probe")
+_LONGEST_RESPONSE_BYTES = 100_000_000
+
+
+def kafka_python_settings(bootstrap_server: str, properties: Properties) -> dict[str, Any]:
+    """Raises TieredctlError for properties that kafka-python cannot follow, and for certificates that are none."""
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    settings: dict[str, Any] = {
+        "bootstrap_servers": [server.strip() for server in bootstrap_server.split(",")],
+        "client_id": properties.get("client.id", "tieredctl"),
+        "security_protocol": protocol,
+        "receive_message_max_bytes": _LONGEST_RESPONSE_BYTES,
+    }
+    if protocol.startswith("SASL_"):
+        settings |= _login(properties)
+    if protocol.endswith("SSL"):
+        try:
+            settings["ssl_context"] = _ssl_context(properties)
+        except (OSError, ValueError) as error:
+            raise _refused(f"the certificates cannot be used: {error}") from None
+    return settings
+
+
+def _login(properties: Properties) -> dict[str, str | None]:
+    mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))
+    if mechanism not in _MECHANISMS:
+        raise _refused(f"the mechanism {mechanism} is not among {', '.join(_MECHANISMS)}")
+    return {
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": properties.get("sasl.username"),
+        "sasl_plain_password": properties.get("sasl.password"),
+    }
+
+
+def _ssl_context(properties: Properties) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _trust(context, properties)
+    _identify(context, properties)
+    is_verified = properties.get("enable.ssl.certificate.verification", "true").lower() != "false"
+    names_host = properties.get("ssl.endpoint.identification.algorithm", "https").lower() != "none"
+    context.check_hostname = is_verified and names_host
+    context.verify_mode = ssl.CERT_REQUIRED if is_verified else ssl.CERT_NONE
+    return context
+
+
+def _trust(context: ssl.SSLContext, properties: Properties) -> None:
+    authorities = properties.get("ssl.ca.location", "")
+    if "ssl.ca.pem" in properties:
+        context.load_verify_locations(cadata=properties["ssl.ca.pem"])
+    elif authorities in _SYSTEMS_AUTHORITIES:
+        context.load_default_certs()
+    elif Path(authorities).is_dir():
+        context.load_verify_locations(capath=authorities)
+    else:
+        context.load_verify_locations(cafile=authorities)
+    if revoked := properties.get("ssl.crl.location"):
+        context.load_verify_locations(cafile=revoked)
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+
+
+def _identify(context: ssl.SSLContext, properties: Properties) -> None:
+    """The client's own certificate."""
+    if "ssl.keystore.location" in properties:
+        raise _refused("Python reads no PKCS12 key store; write its key and certificates as PEM")
+    password = properties.get("ssl.key.password", "")
+    certificate, key = properties.get("ssl.certificate.location"), properties.get("ssl.key.location")
+    if certificate is not None:
+        context.load_cert_chain(certificate, key, password)
+    elif "ssl.certificate.pem" in properties:
+        # Python takes a certificate out of files alone; the folder is its owner's.
+        with TemporaryDirectory() as folder:
+            certificate_file, key_file = Path(folder, "certificate.pem"), Path(folder, "key.pem")
+            certificate_file.write_text(properties["ssl.certificate.pem"])
+            key_file.write_text(properties.get("ssl.key.pem", ""))
+            context.load_cert_chain(certificate_file, key_file, password)
+
+
+def _refused(reason: str) -> TieredctlError:
+    return TieredctlError("usage", f"kafka-python cannot follow --command-config: {reason}.")

@@ -1,0 +1,160 @@
+"""Asks a live cluster for topics by their ids, over kafka-python: librdkafka asks by name alone.
+
+By name, a topic that the user may not describe looks like one that is gone. By id (Metadata request, version 12,
+KIP-516) a broker answers UNKNOWN_TOPIC_ID to everybody, and TOPIC_AUTHORIZATION_FAILED for a topic that it has and does
+not show: KafkaApis.handleTopicMetadataRequest looks ids up before it looks at who asks.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
+from tieredctl.kafka.client_properties import read_client_properties, without_secrets
+from tieredctl.kafka.kafka_python_settings import kafka_python_settings
+from tieredctl.model.ids import UUID_BYTES, uuid_bytes, uuid_text
+
+if TYPE_CHECKING:
+    from kafka.net.compat import KafkaNetClient
+
+_FIRST_VERSION_BY_ID = 12
+"""Of the Metadata request: versions 10 and 11 have the field, and no broker heeds it there."""
+_TOPICS_A_REQUEST = 200
+_SECONDS_BETWEEN_TRIES = 0.1
+_SECONDS_OF_SILENCE = 60.0
+"""How long a cluster that gave no answer is left alone: each further try would wait as long."""
+_NO_ERROR, _UNKNOWN_TOPIC_ID = 0, 100
+
+
+class TopicsById:
+    """Asks every broker of a cluster: one that lags behind may not know a topic yet. To be closed."""
+
+    def __init__(
+        self,
+        bootstrap_server: str,
+        command_config: Path | None = None,
+        request_timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
+    ) -> None:
+        """Contacts nobody yet. Raises TieredctlError where the file of properties is none."""
+        self._bootstrap_server = bootstrap_server
+        self._properties = read_client_properties(command_config)
+        self._request_timeout_seconds = request_timeout_seconds
+        self._client: KafkaNetClient | None = None
+        self._reason: str | None = None
+        """Why there was no answer when last asked."""
+        self._silent_until = -math.inf
+        """Up to when it is not asked again, by the monotonic clock."""
+
+    def ask(self, topic_ids: Collection[str]) -> dict[str, bool | None]:
+        """Whether each topic is there now. False takes a plain "unknown topic id" from every broker; None stands for
+        any other answer, or none: `describe` tells why."""
+        answers: dict[str, bool | None] = dict.fromkeys(topic_ids)
+        asked = sorted(filter(_may_be_a_topics, answers))
+        if not asked or time.monotonic() < self._silent_until:
+            return answers
+        try:
+            from kafka.errors import KafkaError
+        except ImportError:
+            self._give_up("kafka-python is not installed: pip install 'tieredctl[kafka]'")
+            return answers
+        try:
+            self._ask_brokers(asked, answers)
+        except (KafkaError, OSError, ValueError) as error:
+            self._give_up(str(error))
+        except TieredctlError as error:
+            self._give_up(error.message)
+        else:
+            self._reason = None
+        return answers
+
+    def describe(self) -> dict[str, object]:
+        document: dict[str, object] = {"kind": "cluster", "bootstrapServer": self._bootstrap_server}
+        return document if self._reason is None else document | {"unanswered": self._reason}
+
+    def close(self) -> None:
+        """Ends the connections; asking again would open new ones."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _give_up(self, reason: str) -> None:
+        """The next try begins with the cluster's brokers of its moment."""
+        self.close()
+        self._reason = without_secrets(reason, self._properties)
+        self._silent_until = time.monotonic() + _SECONDS_OF_SILENCE
+
+    def _ask_brokers(self, topic_ids: Sequence[str], answers: dict[str, bool | None]) -> None:
+        """Fills in what is answered, also where it raises an error in the end."""
+        client = self._connected()
+        brokers = [broker.node_id for broker in client.cluster.brokers()]
+        denials = Counter[str]()
+        for node_id in brokers:
+            # A topic that one broker has is there, whatever the others know.
+            open_questions = [topic_id for topic_id in topic_ids if answers[topic_id] is None]
+            for topic_id, error_code in self._error_codes(client, node_id, open_questions):
+                if error_code == _NO_ERROR:
+                    answers[topic_id] = True
+                denials[topic_id] += error_code == _UNKNOWN_TOPIC_ID
+        for topic_id in topic_ids:
+            if denials[topic_id] == len(brokers) > 0:
+                answers[topic_id] = False
+
+    def _connected(self) -> KafkaNetClient:
+        if self._client is None:
+            from kafka.net.compat import KafkaNetClient
+
+            # It logs what it also raises, and without a handler Python would write that to stderr.
+            logging.getLogger("kafka").addHandler(logging.NullHandler())
+            settings = kafka_python_settings(self._bootstrap_server, self._properties)
+            milliseconds = int(self._request_timeout_seconds * 1000)
+            self._client = KafkaNetClient(**settings, request_timeout_ms=milliseconds)
+            self._client.check_version(timeout_ms=milliseconds)
+        return self._client
+
+    def _error_codes(
+        self, client: KafkaNetClient, node_id: int, topic_ids: Sequence[str]
+    ) -> Iterator[tuple[str, int | None]]:
+        """A broker's answer for each topic; None where it has none."""
+        for start in range(0, len(topic_ids), _TOPICS_A_REQUEST):
+            some = topic_ids[start : start + _TOPICS_A_REQUEST]
+            response = self._response(client, node_id, some)
+            found = {uuid_text(topic.topic_id.bytes): topic.error_code for topic in response.topics}
+            yield from ((topic_id, found.get(topic_id)) for topic_id in some)
+
+    def _response(self, client: KafkaNetClient, node_id: int, topic_ids: Sequence[str]) -> Any:
+        from kafka.errors import KafkaError
+        from kafka.protocol.metadata import MetadataRequest
+
+        wanted = [
+            MetadataRequest.MetadataRequestTopic(topic_id=UUID(bytes=uuid_bytes(topic_id)), name=None)
+            for topic_id in topic_ids
+        ]
+        deadline = time.monotonic() + self._request_timeout_seconds
+        while True:
+            request = MetadataRequest(
+                topics=wanted,
+                allow_auto_topic_creation=False,
+                include_topic_authorized_operations=False,
+                min_version=_FIRST_VERSION_BY_ID,
+            )
+            try:
+                return client.send_and_receive(node_id, request, self._request_timeout_seconds * 1000)
+            except KafkaError as error:
+                if not error.retriable or time.monotonic() > deadline:
+                    raise
+                time.sleep(_SECONDS_BETWEEN_TRIES)
+
+
+def _may_be_a_topics(topic_id: str) -> bool:
+    try:
+        return uuid_bytes(topic_id) != bytes(UUID_BYTES)
+    except ValueError:
+        return False

@@ -1,0 +1,132 @@
+"""A bucket's inventory, written by its cloud, in place of a listing: it costs next to nothing, and is a day old.
+
+What it has may be gone by now, and what was stored since is missing: objects that have an owner can only be missed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tieredctl.formats.arrow_columns import without_beginning
+from tieredctl.formats.inventory_files import InventoryObjects, read_inventory_file
+from tieredctl.formats.inventory_manifest import (
+    LARGEST_MANIFEST,
+    InventoryFile,
+    InventoryManifest,
+    read_manifest,
+    unusable,
+)
+from tieredctl.ops.documents import Document
+from tieredctl.ops.inventory import iso_8601
+from tieredctl.ops.orphans.listing import LISTING_SCHEMA
+from tieredctl.storage.protocol import ObjectStore
+
+_CHECKSUM_FILE = "manifest.checksum"
+_LARGEST_CHECKSUM_FILE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class BucketPlace:
+    """The bucket and the folder in it that a scan is of. `root` is empty or ends in `/`."""
+
+    scheme: str
+    bucket: str
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
+class BucketInventory:
+    """An inventory that was found, with its manifest."""
+
+    store: ObjectStore
+    """Where it lies."""
+    manifest_key: str
+    manifest: InventoryManifest
+    place: BucketPlace
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The objects of the place, by LISTING_SCHEMA, in the inventory's order.
+
+        Raises TieredctlError `inventory-unusable` where a file is missing, differs from what its manifest says, or
+        cannot be read: whatever is left out would be a listing that is too short.
+        """
+        records = 0
+        for file in self.manifest.files:
+            with TemporaryDirectory(prefix="tieredctl-inventory-") as folder:
+                copy = Path(folder, "file")
+                key = self._fetch(file, copy)
+                for objects in read_inventory_file(copy, self.manifest, self.place.bucket, key):
+                    records += objects.records
+                    yield self._batch(objects)
+        if self.manifest.records not in (None, records):
+            raise unusable(f"The inventory's files have {records} records, and its manifest {self.manifest.records}.")
+
+    def describe(self) -> Document:
+        """For the `source` of a JSON document."""
+        return {"manifest": self.manifest_key, "store": self.store.url, "taken": iso_8601(self.manifest.taken_ms)}
+
+    def _fetch(self, file: InventoryFile, copy: Path) -> str:
+        """Copies a file of the inventory, and gives its key."""
+        key = next((key for key in _places(self.manifest_key, file.name) if self.store.head(key)), None)
+        if key is None:
+            raise unusable(f"The inventory's file {file.name} is missing in {self.store.url}.")
+        md5, size = hashlib.md5(usedforsecurity=False), 0
+        with copy.open("wb") as out:
+            for piece in self.store.stream(key):
+                out.write(piece)
+                md5.update(piece)
+                size += len(piece)
+        if file.size not in (None, size):
+            raise unusable(f"The inventory's file {key} has {size} bytes, and {file.size} by its manifest.")
+        if file.md5 not in (None, md5.hexdigest()):
+            raise unusable(f"The inventory's file {key} has not the checksum that its manifest gives it.")
+        return key
+
+    def _batch(self, objects: InventoryObjects) -> pa.RecordBatch:
+        """The objects below the root, without that folder's own marker, by their keys there."""
+        batch = pa.RecordBatch.from_arrays(
+            [objects.keys, objects.sizes, objects.last_modified_ms, objects.versions], schema=LISTING_SCHEMA
+        )
+        root = self.place.root
+        if root:
+            batch = batch.filter(pc.starts_with(objects.keys, pattern=root))
+        keys = without_beginning(batch.column("key"), len(root.encode()))
+        batch = pa.RecordBatch.from_arrays([keys, *batch.columns[1:]], schema=LISTING_SCHEMA)
+        return batch.filter(pc.greater(pc.binary_length(keys), 0))
+
+
+def find_inventory(store: ObjectStore, manifest_key: str, place: BucketPlace) -> BucketInventory:
+    """The inventory of that manifest. Raises TieredctlError `inventory-unusable` where it is none, is not finished, or
+    is of another bucket, and `object-missing` where there is nothing."""
+    data = store.read(manifest_key, 0, LARGEST_MANIFEST + 1)
+    folder = _folder(manifest_key)
+    checksum_key = folder + _CHECKSUM_FILE
+    if store.head(checksum_key):
+        said = store.read(checksum_key, 0, _LARGEST_CHECKSUM_FILE).strip().lower()
+        if said != hashlib.md5(data, usedforsecurity=False).hexdigest().encode():
+            raise unusable(f"{manifest_key} has not the checksum that is in {checksum_key}.")
+    manifest = read_manifest(data, manifest_key)
+    if manifest.scheme != place.scheme or manifest.bucket not in (None, place.bucket):
+        of = f"{manifest.scheme}://{manifest.bucket or '…'}"
+        raise unusable(f"{manifest_key} is an inventory of {of}, and the store is in {place.scheme}://{place.bucket}.")
+    return BucketInventory(store, manifest_key, manifest, place)
+
+
+def _folder(key: str) -> str:
+    head, slash, _ = key.rpartition("/")
+    return head + slash
+
+
+def _places(manifest_key: str, name: str) -> list[str]:
+    """Where a file may be: as the manifest has it; where S3 puts it, when the whole was copied elsewhere; or beside the
+    manifest, where Google puts it."""
+    folder = _folder(manifest_key)
+    parts = name.split("/")
+    return [name, _folder(folder.removesuffix("/")) + "/".join(parts[-2:]), folder + parts[-1]]

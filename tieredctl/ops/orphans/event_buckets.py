@@ -1,0 +1,72 @@
+"""Any number of events, put apart so that all of a segment are together among few others.
+
+What is done to a bucket then fits into the processor's cache, and needs no memory beside that of all events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tieredctl.formats.windows import Ints
+from tieredctl.ops.orphans.event_columns import EventColumns, joined_events
+
+_PART_EVENTS = 1 << 18
+_BUCKET_EVENTS = 1 << 16
+_FINE_BUCKETS = 1 << 8
+_SHIFT = np.uint64(64 - 8)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Events by fine bucket, which is by the first bits of the segment ids' hashes; a bucket's from its edge on."""
+
+    events: EventColumns
+    edges: Ints
+
+
+@dataclass(slots=True)
+class EventBuckets:
+    """Takes events, and gives them by bucket, as often as is wished."""
+
+    _parts: list[_Part] = field(default_factory=list)
+    _pending: list[EventColumns] = field(default_factory=list)
+    _pending_events: int = 0
+
+    def add(self, events: EventColumns) -> None:
+        """More events; those of a segment stay in the order in which they are added."""
+        self._pending.append(events)
+        self._pending_events += len(events)
+        if self._pending_events >= _PART_EVENTS:
+            self._close_part()
+
+    def __iter__(self) -> Iterator[EventColumns]:
+        self._close_part()
+        step = self._step()
+        for first in range(0, _FINE_BUCKETS, step):
+            yield joined_events(
+                [part.events.between(int(part.edges[first]), int(part.edges[first + step])) for part in self._parts]
+            )
+
+    def _step(self) -> int:
+        """How many fine buckets make one that is worth it."""
+        step, events = _FINE_BUCKETS, sum(len(part.events) for part in self._parts)
+        while step > 1 and events * step // _FINE_BUCKETS > _BUCKET_EVENTS:
+            step //= 2
+        return step
+
+    def _close_part(self) -> None:
+        if self._pending:
+            if self._parts and len(self._parts[-1].events) < _PART_EVENTS:
+                self._pending.insert(0, self._parts.pop().events)
+            self._parts.append(_bucketed(self._pending))
+            self._pending, self._pending_events = [], 0
+
+
+def _bucketed(pending: Sequence[EventColumns]) -> _Part:
+    events = joined_events(pending)
+    buckets = (events.segment_ids.hashes() >> _SHIFT).astype(np.uint8)
+    edges = np.concatenate([[0], np.cumsum(np.bincount(buckets, minlength=_FINE_BUCKETS))])
+    return _Part(events.at(np.argsort(buckets, kind="stable")), edges)

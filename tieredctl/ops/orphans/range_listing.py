@@ -1,0 +1,161 @@
+"""Lists a store by several ranges of its keys at once, of which a checkpoint always knows how far they are.
+
+Nobody knows beforehand where the keys are. One thread begins with all of them; one that has nothing to do divides a
+range which has turned out to be long, between where its listing is and its end, and lists what follows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from operator import itemgetter
+from threading import Condition
+
+from tieredctl.ops.orphans.key_ranges import division
+from tieredctl.ops.orphans.listing import record_batch
+from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
+from tieredctl.storage.protocol import ObjectStore, StoredObject
+
+_AT_ONCE = 1_000
+"""What a store gives for one request."""
+_LONG = 8 * _AT_ONCE
+"""A range that gave as many objects since it was last divided is worth the requests that dividing it takes."""
+_KEPT_AT_MOST = 16 * _AT_ONCE
+"""How many objects of a range are listed again after an interruption."""
+
+
+@dataclass(slots=True, eq=False)
+class _Range:
+    number: int
+    position: str
+    """The last key that was taken: what comes before is listed."""
+    last: str | None
+    given: int = 0
+    """Since it was last divided, or an attempt was made to."""
+    is_being_divided: bool = False
+    is_listed: bool = False
+    unsaved: list[StoredObject] = field(default_factory=list)
+
+
+class RangeListing:
+    """Lists what a checkpoint has not listed yet."""
+
+    def __init__(self, store: ObjectStore, checkpoint: ListingCheckpoint) -> None:
+        self._store = store
+        self._checkpoint = checkpoint
+        self._waiting = [_Range(one.number, one.position, one.last) for one in checkpoint.unlisted()]
+        self._active: list[_Range] = []
+        self._is_stopped = False
+        # Guards what is above, and the fields of the ranges but `unsaved`.
+        self._changed = Condition()
+
+    def run(self) -> None:
+        """Lists to the end. Whatever ends it early, what was listed is in the checkpoint."""
+        threads = max(self._store.parallel_reads, 1)
+        with ThreadPoolExecutor(threads, "listing") as pool:
+            futures = [pool.submit(self._work) for _ in range(threads)]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                self._stop()
+        for future in futures:
+            future.result()
+
+    def _stop(self) -> None:
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+
+    def _work(self) -> None:
+        while found := self._next():
+            own, objects = found
+            try:
+                self._list(own, objects)
+            except BaseException:
+                self._stop()
+                raise
+            finally:
+                with self._changed:
+                    self._active.remove(own)
+                    self._changed.notify_all()
+
+    def _next(self) -> tuple[_Range, Iterator[StoredObject]] | None:
+        """A range to list, and its listing; None when there is nothing more to do."""
+        while True:
+            with self._changed:
+                if self._is_stopped or not (self._waiting or self._active):
+                    return None
+                if self._waiting:
+                    own = self._waiting.pop()
+                    self._active.append(own)
+                    return own, self._store.list(start_after=own.position)
+                long = self._longest()
+                if long is None:
+                    self._changed.wait()
+                    continue
+                long.is_being_divided = True
+            try:
+                divided = self._divide(long)
+            finally:
+                with self._changed:
+                    long.is_being_divided, long.given = False, 0
+            if divided:
+                return divided
+
+    def _longest(self) -> _Range | None:
+        long = [one for one in self._active if one.given >= _LONG and not one.is_being_divided]
+        return max(long, key=lambda one: one.given, default=None)
+
+    def _divide(self, long: _Range) -> tuple[_Range, Iterator[StoredObject]] | None:
+        """Takes a part off the end of a range; None where there seems to be none worth taking."""
+        with self._changed:
+            low, high = long.position, long.last
+        behind: Iterator[StoredObject] = iter(())
+        first: StoredObject | None = None
+
+        def first_behind(edge: str) -> str | None:
+            nonlocal behind, first
+            behind = self._store.list(start_after=edge)
+            first = next(behind, None)
+            return None if first is None else first.key
+
+        found = division(low, high, first_behind)
+        with self._changed:
+            if found is None or first is None or self._is_stopped or long.is_listed or long.position >= found.edge:
+                return None
+            own = _Range(self._checkpoint.divide(long.number, found.edge, found.last), found.edge, found.last)
+            long.last = found.edge
+            self._active.append(own)
+            return own, chain([first], behind)
+
+    def _list(self, own: _Range, objects: Iterator[StoredObject]) -> None:
+        try:
+            while self._take(own, list(islice(objects, _AT_ONCE))):
+                if len(own.unsaved) >= _KEPT_AT_MOST:
+                    self._save(own)
+        finally:
+            self._save(own)
+        if own.is_listed:
+            self._checkpoint.finish(own.number)
+
+    def _take(self, own: _Range, objects: list[StoredObject]) -> bool:
+        """Keeps what is in the range; whether there may be more."""
+        with self._changed:
+            end = len(objects)
+            if own.last is not None:
+                end = bisect_right(objects, own.last, key=itemgetter(0))
+            own.unsaved += objects[:end]
+            own.given += end
+            own.position = objects[end - 1].key if end else own.position
+            if own.given >= _LONG:
+                self._changed.notify()
+            own.is_listed = end < _AT_ONCE
+            return not (own.is_listed or self._is_stopped)
+
+    def _save(self, own: _Range) -> None:
+        if own.unsaved:
+            self._checkpoint.add(own.number, own.unsaved[0].key, record_batch(own.unsaved), own.unsaved[-1].key)
+            own.unsaved = []

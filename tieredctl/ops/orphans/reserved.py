@@ -1,0 +1,39 @@
+"""What tieredctl itself keeps in a store, passed over and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tieredctl.formats.arrow_columns import numbers_in
+from tieredctl.ops.documents import Document
+from tieredctl.ops.orphans.listing import Listing
+from tieredctl.storage.protocol import RESERVED_FOLDER
+
+
+@dataclass(slots=True)
+class UnreservedObjects:
+    """The objects of a listing without those in the reserved folder, and how many those were so far."""
+
+    listing: Listing
+    passed_over: int = 0
+    bytes_passed_over: int = 0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """By LISTING_SCHEMA."""
+        for batch in self.listing.batches():
+            reserved: Any = pc.starts_with(batch.column("key"), pattern=RESERVED_FOLDER)
+            if not reserved.true_count:
+                yield batch
+                continue
+            self.passed_over += reserved.true_count
+            self.bytes_passed_over += int(numbers_in(batch.filter(reserved).column("size")).sum())
+            yield batch.filter(pc.invert(reserved))
+
+    def summary(self) -> Document:
+        """Of what was passed over."""
+        return {"objects": self.passed_over, "bytes": self.bytes_passed_over}

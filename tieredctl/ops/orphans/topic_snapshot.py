@@ -1,0 +1,80 @@
+"""The topics of a KRaft snapshot, for a cluster that is down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.control_records import ControlRecord
+from tieredctl.formats.kraft_records import REMOVE_TOPIC, TOPIC
+from tieredctl.formats.kraft_snapshot import KraftSnapshotRecord, read_kraft_snapshot
+from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
+from tieredctl.model.ids import uuid_text
+from tieredctl.ops.documents import Document
+
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSnapshot:
+    """All topics that a cluster had at one moment."""
+
+    file: Path
+    topic_ids: frozenset[str]
+    as_of_ms: int
+    """When the last record that the snapshot contains was written, by the controller's clock."""
+    cluster_id: str | None
+    """By the `meta.properties` of the log directory that the snapshot lies in, where it does."""
+
+    def describe(self) -> Document:
+        return {
+            "kind": "kraft-snapshot",
+            "kraftSnapshot": str(self.file),
+            "clusterId": self.cluster_id,
+            "lastContainedLogTimestamp": self.as_of_ms,
+            "topics": len(self.topic_ids),
+        }
+
+
+def read_topic_snapshot(file: Path) -> TopicSnapshot:
+    """Raises TieredctlError where the file cannot be read whole or is no snapshot: half of one would make orphans."""
+    try:
+        with file.open("rb") as opened:
+            records = read_kraft_snapshot(iter(lambda: opened.read(_PIECE_BYTES), b""), file.stat().st_size)
+            header = next(records)
+            topic_ids = _topic_ids(records)
+    except FileNotFoundError:
+        raise TieredctlError("path-missing", f"There is no {file}.") from None
+    except PermissionError:
+        raise TieredctlError("path-forbidden", f"{file} may not be read.") from None
+    except OSError as error:
+        raise TieredctlError("unreadable", f"{file} cannot be read: {error.strerror}.") from None
+    except DecodeError as error:
+        message = f"{file} cannot be read as a KRaft snapshot: {error.message}."
+        hint = "Give a whole `<offset>-<epoch>.checkpoint` out of __cluster_metadata-0, the latest one."
+        raise TieredctlError("undecodable", message, hint=hint) from None
+    fields = header.content.fields
+    assert fields is not None  # the reader saw to it that this is the header
+    return TopicSnapshot(file, topic_ids, fields["LastContainedLogTimestamp"], _cluster_id(file))
+
+
+def _topic_ids(records: Iterator[KraftSnapshotRecord]) -> frozenset[str]:
+    topic_ids: set[str] = set()
+    for record in records:
+        content = record.content
+        if isinstance(content, ControlRecord) or content.api_key not in (TOPIC, REMOVE_TOPIC):
+            continue
+        if content.fields is None:
+            raise DecodeError(f"record of a topic in version {content.version}", record.batch_position)
+        change = topic_ids.add if content.api_key == TOPIC else topic_ids.discard
+        change(uuid_text(content.fields["TopicId"]))
+    return frozenset(topic_ids)
+
+
+def _cluster_id(file: Path) -> str | None:
+    with suppress(OSError, DecodeError):
+        return read_meta_properties((file.resolve().parent.parent / META_PROPERTIES_FILE).read_bytes()).cluster_id
+    return None
