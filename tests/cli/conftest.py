@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
+from tests.cli.crashed_cluster import AGED, CAPTURE, ENOUGH, CrashedClusterOnDisk, crashed_cluster_on_disk
 from tieredctl.cli.main import run
 
 
@@ -20,3 +21,16 @@ def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
         return Outcome(exit_code, captured.out, captured.err)
 
     return run_words
+
+
+@pytest.fixture
+def cluster(tieredctl: Tieredctl, captures: Path, tmp_path: Path) -> CrashedClusterOnDisk:
+    """A crashed cluster whose store may be changed."""
+    return crashed_cluster_on_disk(tieredctl, captures / CAPTURE, tmp_path)
+
+
+@pytest.fixture
+def planned(cluster: CrashedClusterOnDisk) -> CrashedClusterOnDisk:
+    """The same, with a plan that has not been used."""
+    assert cluster.plan(*AGED, *ENOUGH).exit_code == 0
+    return cluster

@@ -12,8 +12,15 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.kraft_snapshots import topic_record, write_snapshot
+from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
+from tieredctl.cli.arguments import now_ms, time_ms
+from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
+from tieredctl.storage.protocol import StoredObject
 
 DELETED_TOPIC = "gone33"
+LATER_MS = 4_000_000_000_000
+"""After all that was captured."""
 STARTED = re.compile(
     r"offset: (?P<offset>\d+), value: RemoteLogSegmentMetadata\{.*topicIdPartition=(?P<partition>[^,]+), "
     r"id=(?P<id>[^}]+)\}, startOffset=(?P<start>\d+), endOffset=(?P<end>\d+),.*state=COPY_SEGMENT_STARTED"
@@ -126,6 +133,69 @@ def test_a_list_of_keys_stands_for_the_stores_listing(tieredctl: Tieredctl, cras
     assert code == 3
 
 
+def test_an_inventory_stands_for_the_buckets_listing(tieredctl: Tieredctl, crash: Path, tmp_path: Path) -> None:
+    _, listed = scan(tieredctl, crash)
+    modified_ms = [time_ms(document["lastModified"]) // 1_000 * 1_000 for document in listed]
+    files = s3_inventory(
+        [
+            s3_row(StoredObject(document["key"], document["size"], modified, ""))
+            for document, modified in zip(listed, modified_ms, strict=True)
+        ]
+    )
+    for name, data in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+
+    outcome = tieredctl(
+        *("orphans", "scan", "--store", f"s3://{BUCKET}/{ROOT}", "--layout", "aiven", "--layout-option"),
+        *("key-prefix=tiered/", "--inventory", tmp_path / S3_MANIFEST),
+        *("--log-dir", crash / "data", "--min-age", "0s", "-o", "json"),
+    )
+
+    document = outcome.document()
+    verdicts = {(item["key"], item["status"], item["cause"]) for item in document["items"]}
+    assert verdicts == {(item["key"], item["status"], item["cause"]) for item in listed}
+    assert document["source"]["inventory"]["taken"] == "2026-11-18T11:06:40.000Z"
+    assert outcome.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("store", "words", "said"),
+    [
+        ("file:.", ("--inventory", "manifest.json"), "An inventory is of a bucket"),
+        ("s3://tiered", ("--inventory", "missing/manifest.json"), "There is no file"),
+        ("s3://tiered", ("--inventory", "manifest.json", "--key-list", "keys"), "exclude each other"),
+    ],
+)
+def test_an_inventory_that_cannot_be_meant_is_wrong_usage(
+    tieredctl: Tieredctl, crash: Path, store: str, words: tuple[str, ...], said: str
+) -> None:
+    outcome = tieredctl(
+        *("orphans", "scan", "--store", store, "--layout", "local", "--log-dir", crash / "data", *words)
+    )
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert said in outcome.err
+
+
+def test_a_listing_that_may_be_resumed_is_the_same(tieredctl: Tieredctl, crash: Path, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+
+    assert scan(tieredctl, crash, "--resume", checkpoint) == scan(tieredctl, crash)
+    assert not checkpoint.exists()
+
+
+def test_a_checkpoint_of_another_store_is_wrong_usage(tieredctl: Tieredctl, crash: Path, tmp_path: Path) -> None:
+    ListingCheckpoint(tmp_path / "checkpoint", "s3://other", now_ms(None)).close()
+
+    outcome = tieredctl(
+        *("orphans", "scan", "--store", f"file:{crash / 'bucket'}", "--layout", "aiven", "--log-dir", crash / "data"),
+        *("--resume", tmp_path / "checkpoint"),
+    )
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert "is of a listing of s3://other" in outcome.err
+
+
 def test_filters_choose_what_is_told(tieredctl: Tieredctl, crash: Path) -> None:
     _, everything = scan(tieredctl, crash)
     segment_id = everything[7]["segmentId"]
@@ -185,3 +255,68 @@ def test_a_list_of_keys_that_is_not_there_is_refused(tieredctl: Tieredctl, crash
     )
     assert (outcome.exit_code, outcome.out) == (2, "")
     assert "There is no file" in outcome.err
+
+
+def latest_snapshot(crash: Path) -> Path:
+    """Its last moment is before the topic was deleted."""
+    return max((crash / "data" / "__cluster_metadata-0").glob("*.checkpoint"))
+
+
+def test_topics_of_a_snapshot_are_live_whatever_became_of_them_later(tieredctl: Tieredctl, crash: Path) -> None:
+    _, documents = scan(tieredctl, crash, "--kraft-snapshot", latest_snapshot(crash))
+
+    assert {document["topicLive"] for document in documents} == {True}
+    assert "topic-gone" not in {document["cause"] for document in documents}
+
+
+def test_a_topic_that_was_there_before_a_snapshot_without_it_is_gone(
+    tieredctl: Tieredctl, crash: Path, record: dict[str, Any], tmp_path: Path
+) -> None:
+    live = {one["topic_id"] for one in record["segments"].values() if one["topic"] != DELETED_TOPIC}
+    snapshot = write_snapshot(tmp_path, LATER_MS, *map(topic_record, sorted(live)))
+
+    code, documents = scan(tieredctl, crash, "--kraft-snapshot", snapshot)
+
+    found = {(document["key"], document["status"], document["cause"]) for document in documents}
+    assert found == set(expected(record, crash, topics_are_known=True))
+    assert code == 3
+
+
+def test_a_snapshot_of_another_cluster_is_refused(tieredctl: Tieredctl, crash: Path, captures: Path) -> None:
+    snapshot = latest_snapshot(captures / "kafka-4.3.1")
+    where = ("--store", f"file:{crash / 'bucket'}", "--layout", "aiven", "--log-dir", crash / "data")
+
+    outcome = tieredctl("orphans", "scan", *where, "--kraft-snapshot", snapshot)
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert "cluster" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--live-topic-ids", "ids"), "exclude each other"),
+        (("--bootstrap-server", "localhost:1"), "--log-dir"),
+    ],
+)
+def test_a_snapshot_beside_another_source_of_topics_is_refused(
+    tieredctl: Tieredctl, crash: Path, options: tuple[str, str], said: str
+) -> None:
+    where = ("--store", f"file:{crash / 'bucket'}", "--layout", "aiven", "--log-dir", crash / "data")
+
+    outcome = tieredctl("orphans", "scan", *where, "--kraft-snapshot", latest_snapshot(crash), *options)
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert said in outcome.err
+
+
+def test_the_source_tells_who_said_which_topics_there_are(tieredctl: Tieredctl, crash: Path, tmp_path: Path) -> None:
+    where = ("--store", f"file:{crash / 'bucket'}", "--layout", "aiven", "--log-dir", crash / "data")
+    snapshot = latest_snapshot(crash)
+
+    outcome = tieredctl("orphans", "scan", *where, "--kraft-snapshot", snapshot, "-o", "json")
+
+    source = json.loads(outcome.out)["source"]
+    assert source["clusterId"] == source["liveTopics"]["clusterId"]
+    assert source["liveTopics"]["kind"] == "kraft-snapshot"
+    assert source["liveTopics"]["kraftSnapshot"] == str(snapshot)

@@ -40,6 +40,16 @@ class S3Bucket:
         answer = self.client.head_object(Bucket=BUCKET, Key=name)
         return answer["ContentType"], answer["Metadata"]
 
+    def read(self, name: str) -> bytes:
+        """An object's bytes."""
+        data: bytes = self.client.get_object(Bucket=BUCKET, Key=name)["Body"].read()
+        return data
+
+    def names(self, prefix: str) -> list[str]:
+        """The names of all objects that begin so."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+        return [found["Key"] for page in pages for found in page.get("Contents", ())]
+
 
 class GcsBucket:
     """A bucket of a server like Google Cloud Storage, made when it is not there."""
@@ -68,6 +78,15 @@ class GcsBucket:
         """An object's content type and metadata."""
         blob = self._bucket.get_blob(name)
         return blob.content_type, blob.metadata or {}
+
+    def read(self, name: str) -> bytes:
+        """An object's bytes."""
+        data: bytes = self._bucket.blob(name).download_as_bytes()
+        return data
+
+    def names(self, prefix: str) -> list[str]:
+        """The names of all objects that begin so."""
+        return [blob.name for blob in self._bucket.list_blobs(prefix=prefix)]
 
 
 Bucket = S3Bucket | GcsBucket

@@ -38,6 +38,11 @@ class ObjectServer:
         self._command = command
         self._folder = folder
 
+    @property
+    def data(self) -> Path:
+        """Where versitygw has a folder for each bucket, and a file for each object."""
+        return Path(self._folder.name, "data")
+
     def __enter__(self) -> Self:
         self._log_file = Path(self._folder.name, "server.log")
         with self._log_file.open("wb") as log:

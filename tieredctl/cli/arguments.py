@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from math import inf, nan
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, TieredctlError
@@ -14,10 +15,18 @@ from tieredctl.model.ids import UUID_CHARACTERS, uuid_bytes
 from tieredctl.ops.event_stream import AsOf
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_BYTE_UNITS: dict[str, int] = {"": 1, "B": 1} | {
+    f"{letter}{unit}": base**power
+    for power, letter in enumerate("KMGTP", 1)
+    for unit, base in (("B", 1000), ("IB", 1024))
+}
 # Of more digits nothing that is meant here has need, and Python refuses to read a number of thousands.
 _DURATION = re.compile(r"([0-9]{1,18})(ms|s|m|h|d)")
+_BYTES = re.compile(r"([0-9]{1,18})((?:[KMGTP]i?)?B|)", re.IGNORECASE)
 _TIME_MS = re.compile(r"[0-9]{1,18}")
 _TOPIC_PARTITION = re.compile(r"(?P<topic>.+)(?P<separator>[:-])(?P<partition>[0-9]{1,10})", re.DOTALL)
+_PARTITION = re.compile(r"[0-9]{1,10}")
+_OFFSET = re.compile(r"[0-9]{1,19}")
 _SERVER = re.compile(r"([\w.%-]+|\[[0-9A-Fa-f:.%\w]+\]):([0-9]{1,5})", re.ASCII)
 GREATEST_INT32, GREATEST_INT64 = (1 << 31) - 1, (1 << 63) - 1
 _LARGEST_OFFSET_FILE = 1 << 20
@@ -56,6 +65,38 @@ def duration_ms(text: str) -> int:
     if not match:
         raise TieredctlError("usage", f"{text!r} is not a duration.", hint="Write it as 90s, 15m, 1h or 7d.")
     return int(match[1]) * _UNITS_MS[match[2]]
+
+
+def byte_count(text: str) -> int:
+    """`1048576`, `64MiB`, `12TB` in bytes."""
+    match = _BYTES.fullmatch(text)
+    if not match:
+        raise TieredctlError("usage", f"{text!r} is no number of bytes.", hint="Write it as 1048576, 64MiB or 12TB.")
+    return int(match[1]) * _BYTE_UNITS[match[2].upper()]
+
+
+def percentage(text: str) -> float:
+    """A number from 0 to 100."""
+    number = _number(text)
+    if not 0 <= number <= 100:
+        raise TieredctlError("usage", f"{text!r} is not a share.", hint="Write it as a number from 0 to 100.")
+    return number
+
+
+def objects_a_second(text: str) -> float:
+    """How many objects a second."""
+    number = _number(text)
+    if not 0 < number < inf:
+        raise TieredctlError("usage", f"{text!r} is not a rate.", hint="Write it as a number above 0.")
+    return number
+
+
+def _number(text: str) -> float:
+    """Not a number (NaN), which no comparison holds for, where the text is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return nan
 
 
 def time_ms(text: str) -> int:
@@ -113,9 +154,26 @@ def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
+def topic_id_partition(text: str) -> tuple[str, int | None]:
+    """TOPIC-ID:PARTITION, or TOPIC-ID alone."""
+    topic_id, colon, partition = text.partition(":")
+    if colon and (_PARTITION.fullmatch(partition) is None or int(partition) > GREATEST_INT32):
+        hint = "For example Ex-aw3fEQIi3do0H9Y7cKQ:3, or the id alone for all of its partitions."
+        raise TieredctlError("usage", f"{text!r} is not TOPIC-ID:PARTITION.", hint=hint)
+    return kafka_id(topic_id), int(partition) if colon else None
+
+
 def topic_partition(text: str) -> tuple[str, int]:
     """TOPIC:PARTITION; also TOPIC-PARTITION as Kafka prints it, where there is no colon."""
     match = _TOPIC_PARTITION.fullmatch(text)
     if match is None or (":" in text and match["separator"] != ":") or int(match["partition"]) > GREATEST_INT32:
         raise TieredctlError("usage", f"{text!r} is not TOPIC:PARTITION.", hint="For example orders:3.")
     return match["topic"], int(match["partition"])
+
+
+def topic_partition_offset(text: str) -> tuple[str, int, int | None]:
+    """TOPIC:PARTITION@OFFSET; the offset is None where there is no @."""
+    place, at, offset = text.rpartition("@") if "@" in text else (text, "", "")
+    if at and (_OFFSET.fullmatch(offset) is None or int(offset) > GREATEST_INT64):
+        raise TieredctlError("usage", f"{text!r} is not TOPIC:PARTITION@OFFSET.", hint="For example orders:3@1200.")
+    return *topic_partition(place), int(offset) if at else None

@@ -32,6 +32,40 @@ Export = Annotated[
     Path | None,
     typer.Option(metavar="FILE", parser=given_path, help="Read metadata from what `metadata export` wrote."),
 ]
+LiveTopicIds = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", parser=given_path, help="The ids of all topics that there are, one a line, without asking."
+    ),
+]
+KraftSnapshot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", parser=given_path, help="Which topics there were, for a cluster that is down."),
+]
+Inventory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH-OR-URL",
+        help="The manifest of an S3 Inventory or a Storage Insights report of the bucket, instead of listing it.",
+    ),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        parser=given_path,
+        help="Keeps what was listed; run it again with this file, and an interrupted listing goes on.",
+    ),
+]
+MinAge = Annotated[
+    str, typer.Option(metavar="DURATION", help="Younger objects may still get an owner: 90s, 15m, 24h, 7d.")
+]
+ClusterId = Annotated[str | None, typer.Option(metavar="ID", help="The cluster that this is about, to be sure.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needs --cluster-id.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Look whether it could be done, and change nothing.")]
+NoLease = Annotated[
+    bool, typer.Option("--no-lease", help="For stores that cannot keep two runs apart: see to it yourself.")
+]
 AsOfPoint = Annotated[
     str | None,
     typer.Option(

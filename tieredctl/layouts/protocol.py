@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from tieredctl.errors import DecodeError
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.storage.protocol import STREAM_CHUNK_BYTES, ObjectStore
+from tieredctl.storage.protocol import STREAM_CHUNK_BYTES, ObjectStore, list_unreserved
 
 __all__ = [
     "AUTO",
@@ -23,6 +23,7 @@ __all__ = [
     "Part",
     "SegmentIdentity",
     "SegmentReader",
+    "list_unreserved",
 ]
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import AUTO, Layout, LayoutFactory
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.storage.protocol import ObjectStore, list_unreserved
 
 ENTRY_POINT_GROUP = "tieredctl.layouts"
 DETECTION_KEYS = 1_000
@@ -20,6 +20,11 @@ _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 def installed_layouts() -> list[str]:
     """The names that `layout_named` knows."""
     return sorted(_entry_points())
+
+
+def layouts_installed() -> list[Layout]:
+    """All that can be loaded and need no option."""
+    return _layouts_taking(_NO_OPTIONS)
 
 
 def layout_named(name: str, options: Mapping[str, str] = _NO_OPTIONS) -> Layout:
@@ -64,7 +69,7 @@ def _first_keys(store: ObjectStore) -> list[str]:
     """As many as are needed, or as can be listed."""
     keys: list[str] = []
     try:
-        keys.extend(stored.key for stored in islice(store.list(), DETECTION_KEYS))
+        keys.extend(stored.key for stored in islice(list_unreserved(store), DETECTION_KEYS))
     except TieredctlError:
         if not keys:
             raise

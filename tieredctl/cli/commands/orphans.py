@@ -9,37 +9,49 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import duration_ms, given_path, now_ms
+from tieredctl.cli.commands.orphans_plan import plan
+from tieredctl.cli.commands.orphans_removal import apply, purge, restore
 from tieredctl.cli.options import (
     AsOfPoint,
     BootstrapServer,
     CommandConfig,
     Export,
+    Inventory,
+    KraftSnapshot,
     LayoutName,
     LayoutOptions,
+    LiveTopicIds,
     LogDirs,
     MetricsFile,
+    MinAge,
     Now,
     Output,
     Partition,
     Quiet,
+    Resume,
     SegmentId,
     Store,
     StoreOptions,
     Topic,
     TopicId,
 )
-from tieredctl.cli.outcome import finish
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.wiring import open_remote, open_stream
+from tieredctl.cli.outcome import finish, say
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.cli.store_listing import ListingOptions, store_listing
+from tieredctl.cli.wiring import open_remote, open_stream, topic_sources
+from tieredctl.config.file import storage_price
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import AUTO
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
-from tieredctl.ops.orphans.listing import KeyFile, SpooledListing
-from tieredctl.ops.orphans.live_topics import read_topic_ids
+from tieredctl.ops.orphans.live_topics import TopicSources
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.selection import Selection
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+for verb in (plan, apply, restore, purge):
+    _commands.command(verb.__name__)(verb)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
@@ -79,19 +91,17 @@ def scan(
     topic_id: TopicId = None,
     partition: Partition = None,
     segment_id: SegmentId = None,
-    min_age: Annotated[
-        str, typer.Option(metavar="DURATION", help="Younger objects may still get an owner: 90s, 15m, 24h, 7d.")
-    ] = "24h",
-    live_topic_ids: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", parser=given_path, help="The ids of all topics that there are, one a line."),
-    ] = None,
+    min_age: MinAge = "24h",
+    live_topic_ids: LiveTopicIds = None,
+    kraft_snapshot: KraftSnapshot = None,
     key_list: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", parser=given_path, help="The store's keys, one a line, instead of listing it; no sizes."
         ),
     ] = None,
+    inventory: Inventory = None,
+    resume: Resume = None,
     now: Now = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
@@ -102,24 +112,53 @@ def scan(
     A table has totals; the other forms have each object, with the evidence. Changes nothing.
     """
     opened, chosen = open_remote(store, store_option, layout, layout_option)
-    objects = KeyFile(key_list) if key_list else SpooledListing(opened.list())
-    options = ScanOptions(
-        now_ms=now_ms(now),
-        min_age_ms=duration_ms(min_age),
-        live_topic_ids=read_topic_ids(live_topic_ids) if live_topic_ids else None,
-        selection=Selection(topic, topic_id, partition, segment_id),
-    )
+    at_ms, min_age_ms = now_ms(now), duration_ms(min_age)
+    listed = store_listing(opened, store_option, ListingOptions(key_list, inventory, resume, at_ms, min_age_ms))
     read = partial(open_stream, log_dir, bootstrap_server, command_config, export, as_of)
     read()  # what cannot be read is refused now, not after the store was listed
-    found = Scan(objects, chosen, opened.url, read, options)
+    with topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config, as_of) as topics:
+        options = ScanOptions(
+            now_ms=at_ms,
+            min_age_ms=min_age_ms,
+            topic_sources=topics,
+            selection=Selection(topic, topic_id, partition, segment_id),
+            partitions_are_told=bootstrap_server is not None,
+            price=storage_price(opened.url),
+        )
+        found = Scan(listed.objects, chosen, opened.url, read, options)
 
-    def source() -> Document:
-        described = found.stream.source.describe() if found.stream else {}
-        return {**described, "store": opened.url, "layout": chosen.name}
+        def source() -> Document:
+            described = found.stream.source.describe() if found.stream else {}
+            live = found.live_topics.describe() if found.live_topics else None
+            return {**described, "liveTopics": live, "store": opened.url, **listed.described, "layout": chosen.name}
 
-    if output in _TABLES:
-        found.run()
-        listing = Listing("RemoteObjects", source, found.totals(), _TOTAL_COLUMNS, found.summary)
-    else:
-        listing = Listing("RemoteObjects", source, found.documents(), (), found.summary, _OBJECT_FIELDS)
-    return finish(listing, output, found.findings, quiet=quiet, metrics_file=metrics_file)
+        if output in _TABLES:
+            found.run()
+            columns = _TOTAL_COLUMNS if options.price is None else (*_TOTAL_COLUMNS, _cost_column(options.price))
+            listing = Listing("RemoteObjects", source, found.totals(), columns, found.summary)
+        else:
+            listing = Listing("RemoteObjects", source, found.documents(), (), found.summary, _OBJECT_FIELDS)
+        code = finish(listing, output, found.findings, quiet=quiet, metrics_file=metrics_file)
+        if not quiet:
+            say_unanswered(topics)
+            say(_headline(found))
+    return code
+
+
+def _cost_column(price: StoragePrice) -> TableColumn:
+    return TableColumn(f"{price.currency}/MONTH", "monthlyCost")
+
+
+def _headline(found: Scan) -> str:
+    summary = found.summary()
+    orphans = summary["status"][ObjectStatus.ORPHAN]
+    cost = f", {orphans['monthlyCost']:.2f} {summary['currency']} a month" if "monthlyCost" in orphans else ""
+    what = f"{orphans['objects']} of {summary['objects']} objects, {orphans['bytes']} bytes{cost}, are nobody's."
+    return what if summary["complete"] else f"{what} The metadata is incomplete: there may be more."
+
+
+def say_unanswered(topics: TopicSources) -> None:
+    """Why a live cluster did not tell which topics it has, where it did not."""
+    reason = topics.cluster.describe().get("unanswered") if topics.cluster else None
+    if reason is not None:
+        say(printable(f"Which topics are live is not known: {reason}"))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import given_path, kafka_id
+from tieredctl.cli.arguments import duration_ms, given_path, kafka_id, now_ms
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import (
     BootstrapServer,
@@ -18,6 +18,7 @@ from tieredctl.cli.options import (
     LayoutOptions,
     LogDirs,
     MetricsFile,
+    Now,
     Output,
     Partition,
     Quiet,
@@ -35,6 +36,7 @@ from tieredctl.layouts.protocol import AUTO, ORIGINAL_PARTS, Part
 from tieredctl.ops.inventory import Inventory
 from tieredctl.ops.remote_read import SegmentPart, segment_in_metadata, segment_in_store
 from tieredctl.ops.selection import Selection
+from tieredctl.ops.unfinished_uploads import UnfinishedUploads
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -62,6 +64,15 @@ _USAGE_COLUMNS = (
     TableColumn("PART", "part"),
     TableColumn("OBJECTS", "objects"),
     TableColumn("BYTES", "bytes"),
+)
+_UPLOAD_FIELDS = ("key", "uploadId", "initiated", "ageMs", "bytes", "segmentId", "topicId", "partition", "part")
+_UPLOAD_COLUMNS = (
+    TableColumn("INITIATED", "initiated"),
+    TableColumn("BYTES", "bytes"),
+    TableColumn("PART", "part"),
+    TableColumn("KEY", "key"),
+    TableColumn("UPLOAD-ID", "uploadId", wide=True),
+    TableColumn("SEGMENT-ID", "segmentId", wide=True),
 )
 _READ_COLUMNS = (
     TableColumn("PART", "part"),
@@ -123,6 +134,26 @@ def disk_usage(
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     listing = Listing("RemoteUsage", source, inventory.usage(), _USAGE_COLUMNS, inventory.summary, _USAGE_FIELDS)
     return _finish(listing, inventory, output, quiet, metrics_file)
+
+
+@_commands.command("multipart")
+def multipart(
+    store: Store = None,
+    store_option: StoreOptions = None,
+    layout: LayoutName = AUTO,
+    layout_option: LayoutOptions = None,
+    older_than: Annotated[str, typer.Option(metavar="DURATION", help="Only uploads begun longer ago: 24h, 7d.")] = "0s",
+    now: Now = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Uploads that were never completed: in no listing, but on the bill (exit 3 if there are any)."""
+    opened, chosen = open_remote(store, store_option, layout, layout_option)
+    uploads = UnfinishedUploads(opened, chosen, now_ms(now), duration_ms(older_than))
+    source = {"kind": "store", "store": opened.url, "layout": chosen.name}
+    listing = Listing("MultipartUploads", source, uploads.rows(), _UPLOAD_COLUMNS, uploads.summary, _UPLOAD_FIELDS)
+    return finish(listing, output, uploads.findings, quiet=quiet, metrics_file=metrics_file)
 
 
 @_commands.command("read", cls=CommandOfIds)

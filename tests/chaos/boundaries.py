@@ -1,0 +1,277 @@
+"""Everything that tieredctl asks of the world, with a boundary before and behind each question.
+
+At a boundary the broker may act, another run may take over, and the process may be killed. In between, a question may
+fail: refused, or answered with the answer lost.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import lt
+from pathlib import Path
+from random import Random
+
+from tests.chaos.model_cluster import METADATA_PARTITIONS, ModelCluster, ReadUpTo
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.removal_files import encode_receipt
+from tieredctl.kafka.log_directory import LogDirectories
+from tieredctl.kafka.source import MetadataSource, OffsetRange, RecordChunk
+from tieredctl.model.findings import Finding
+from tieredctl.model.removal import Receipt, ReceiptsHeader
+from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE, original_key
+from tieredctl.ops.removal.receipts import Receipts
+from tieredctl.storage.protocol import (
+    Capability,
+    Deletion,
+    DeletionOutcome,
+    MultipartUpload,
+    StoredObject,
+    WritableObjectStore,
+)
+
+_THROTTLED = TieredctlError("store-throttled", "The store asks for patience.")
+_NO_ANSWER = TieredctlError("store-unreachable", "The store did not answer.")
+
+
+def kill_this_process() -> None:
+    """Without any last word."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass
+class World:
+    """What happens around a run of tieredctl."""
+
+    cluster: ModelCluster
+    chance: Random
+    clock_ms: Callable[[], int]
+    kill_at: int | None = None
+    """At which boundary the process dies."""
+    die: Callable[[], None] = kill_this_process
+    take_over: Callable[[], object] | None = None
+    """What another run does, at the first boundary from `take_over_at` on; unless `take_over_anywhere`, not where this
+    one is between renewing its lease and deleting: there nothing can stop it."""
+    take_over_at: int = 0
+    take_over_anywhere: bool = False
+    broker_activity: float = 0.3
+    """How likely the broker acts at a boundary."""
+    fault_rate: float = 0.0
+    copy_fault_rate: float = 0.0
+    """How likely an object is not copied."""
+    lag_rate: float = 0.0
+    """How likely a replica of the metadata answers that is behind."""
+    boundaries: int = 0
+    last_read: ReadUpTo = (0,) * METADATA_PARTITIONS
+    """Up to where the metadata was read last, and `read_before` how far it was at most."""
+    read_before: ReadUpTo = (0,) * METADATA_PARTITIONS
+    must_have_read: ReadUpTo = (0,) * METADATA_PARTITIONS
+    """What there was of it when the last receipt was written, or the quarantine listed."""
+    violations: list[str] = field(default_factory=list)
+    _may_delete: bool = False
+
+    def boundary(self, *, may_delete: bool = False) -> None:
+        """The world goes on."""
+        self.boundaries += 1
+        self._may_delete = may_delete
+        while self.chance.random() < self.broker_activity and not self.cluster.is_at_rest:
+            self.cluster.act(self.clock_ms())
+        may_take_over = self.take_over_anywhere or not self._may_delete
+        if self.take_over is not None and self.boundaries >= self.take_over_at and may_take_over:
+            take_over, self.take_over = self.take_over, None
+            take_over()
+        if self.boundaries == self.kill_at:
+            self.die()
+
+    def fails(self) -> bool:
+        return self.chance.random() < self.fault_rate
+
+    def look_at_deletion(self, key: str) -> None:
+        """Nothing is deleted that was owned when the metadata had to be read last, nor the last copy of it."""
+        if any(map(lt, self.last_read, self.read_before)):
+            self.violations.append(f"{key} was deleted by what a replica said that is behind")
+        original = original_key(key) if key.startswith(QUARANTINE) else None
+        owned = self.cluster.owned_objects(self.must_have_read)
+        if key in owned or (original and original[1] in owned and self.cluster.read(original[1]) is None):
+            self.violations.append(f"{key} was deleted although a segment owns it")
+
+
+@dataclass(frozen=True)
+class ObservedStore:
+    """Another store, of which one object after another is deleted."""
+
+    store: WritableObjectStore
+    world: World
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self.store.capabilities
+
+    @property
+    def parallel_reads(self) -> int:
+        return 1
+
+    @property
+    def url(self) -> str:
+        return self.store.url
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        self._before()
+        for stored in self.store.list(prefix, start_after):
+            if self.world.fails():
+                raise _NO_ANSWER
+            yield stored
+        self.world.boundary()
+        if prefix == QUARANTINE:
+            self.world.must_have_read = self.world.cluster.read_up_to()
+
+    def head(self, key: str) -> StoredObject | None:
+        self._before()
+        found = self.store.head(key)
+        self._after()
+        return found
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        self._before()
+        data = self.store.read(key, start, end)
+        self._after()
+        return data
+
+    def stream(self, key: str, start: int = 0, chunk_size: int = 1 << 20) -> Iterator[bytes]:
+        self._before()
+        yield from self.store.stream(key, start, chunk_size)
+        self._after()
+
+    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
+        yield from self.store.multipart_uploads(prefix)
+
+    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
+        return self.store.multipart_upload_bytes(upload)
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        self._before()
+        made = self.store.put_if_absent(key, data)
+        self._after()
+        return made
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        self._before()
+        made = self.store.replace(current, data)
+        self._after(may_delete=current.key == LEASE_KEY and made is not None)
+        return made
+
+    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+        self._before()
+        if self.world.chance.random() < self.world.copy_fault_rate:
+            raise _THROTTLED
+        made = self.store.copy(source, key)
+        self._after()
+        return made
+
+    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
+        self.world.boundary(may_delete=True)
+        return [self._deletion(stored) for stored in objects]
+
+    def abort_multipart_upload(self, upload: MultipartUpload) -> None:
+        self.store.abort_multipart_upload(upload)
+
+    def _deletion(self, stored: StoredObject) -> Deletion:
+        if self.world.fails():
+            return Deletion(stored, DeletionOutcome.FAILED, _THROTTLED)
+        if self.store.head(stored.key) == stored:
+            self.world.look_at_deletion(stored.key)
+        (deletion,) = self.store.delete([stored])
+        self.world.boundary(may_delete=True)
+        return Deletion(stored, DeletionOutcome.FAILED, _NO_ANSWER) if self.world.fails() else deletion
+
+    def _before(self) -> None:
+        self.world.boundary()
+        if self.world.fails():
+            raise _THROTTLED
+
+    def _after(self, *, may_delete: bool = False) -> None:
+        self.world.boundary(may_delete=may_delete)
+        if self.world.fails():
+            raise _NO_ANSWER
+
+
+@dataclass(frozen=True)
+class ObservedReceipts:
+    """Other receipts, the last of which may be torn where they are in a file."""
+
+    receipts: Receipts
+    world: World
+    file: Path | None = None
+
+    @property
+    def header(self) -> ReceiptsHeader:
+        return self.receipts.header
+
+    @property
+    def where(self) -> str:
+        return self.receipts.where
+
+    def entries(self) -> Iterator[Receipt]:
+        return self.receipts.entries()
+
+    def append(self, receipts: Sequence[Receipt]) -> None:
+        self.world.boundary()
+        if self.file is not None and receipts and self.world.boundaries + 1 == self.world.kill_at:
+            lines = b"".join(map(encode_receipt, receipts))
+            with self.file.open("ab") as file:
+                file.write(lines[: self.world.chance.randrange(1, len(lines))])
+        self.world.boundary()
+        if self.file is not None and self.world.fails():
+            raise TieredctlError("unwritable", "The disk of the receipts is full.")
+        self.receipts.append(receipts)
+        self.world.must_have_read = self.world.cluster.read_up_to()
+        self.world.boundary()
+
+
+class ObservedMetadata:
+    """The log directory, or a replica that is behind it."""
+
+    def __init__(self, world: World) -> None:
+        world.boundary()
+        if world.fails():
+            raise TieredctlError("broker-unreachable", "No broker answered.")
+        self._world = world
+        self._source: MetadataSource = LogDirectories([world.cluster.log_dir])
+        self._ends = list(world.cluster.read_up_to())
+        if world.chance.random() < world.lag_rate:
+            number = world.chance.randrange(METADATA_PARTITIONS)
+            self._ends[number] = world.chance.randint(0, self._ends[number])
+            # A replica that has all that was read before is not told from one that has all.
+            world.must_have_read = tuple(map(min, world.must_have_read, self._ends))
+        world.last_read = tuple(self._ends)
+        world.read_before = tuple(map(max, world.read_before, self._ends))
+
+    def describe(self) -> dict[str, object]:
+        return self._source.describe()
+
+    def metadata_partitions(self) -> list[int]:
+        return self._source.metadata_partitions()
+
+    def findings(self) -> list[Finding]:
+        return self._source.findings()
+
+    def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
+        self._world.boundary()
+        end = self._ends[metadata_partition]
+        for chunk in self._source.chunks(metadata_partition, from_offset):
+            yield _before(chunk, end)
+        self._world.boundary()
+
+    def offset_range(self, metadata_partition: int) -> OffsetRange:
+        start, end = self._source.offset_range(metadata_partition)
+        return OffsetRange(start, min(end, self._ends[metadata_partition]))
+
+
+def _before(chunk: RecordChunk, end: int) -> RecordChunk:
+    """What of a chunk is below an offset."""
+    count = sum(offset < end for offset in chunk.offsets)
+    columns = (chunk.offsets, chunk.timestamps, chunk.starts, chunk.ends)
+    offsets, timestamps, starts, ends = (column[:count] for column in columns)
+    return RecordChunk(chunk.buffer, offsets, timestamps, starts, ends, chunk.findings)

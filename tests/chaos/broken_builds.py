@@ -1,0 +1,171 @@
+"""Builds of tieredctl in which one safeguard is missing. The chaos has to find each out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep
+from tieredctl.ops.removal.apply import Removal, RemovalResult
+from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.removal.lease import Hold, Lease
+from tieredctl.ops.removal.ledger import Ledger
+from tieredctl.ops.removal.preparation import Preparation, Prepared
+from tieredctl.ops.removal.purge import Purge
+from tieredctl.ops.removal.restore import Restore, RestoreResult
+from tieredctl.storage.protocol import StoredObject
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def metadata_is_read_once(patch: pytest.MonkeyPatch) -> None:
+    """Nothing new is read before a deletion, nor at the end."""
+    refresh = FreshMetadata.refresh
+
+    def refresh_once(self: FreshMetadata) -> None:
+        if self._judge is None:
+            refresh(self)
+
+    patch.setattr(FreshMetadata, "refresh", refresh_once)
+
+
+def verdicts_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """The metadata is read, but the objects are not held against it."""
+    patch.setattr(FreshMetadata, "demand_unchanged", lambda *_: None)
+
+
+def nothing_is_put_back(patch: pytest.MonkeyPatch) -> None:
+    """What got an owner after it was removed stays removed."""
+    patch.setattr(Removal, "_put_owned_back", lambda *_: None)
+
+
+def a_replica_that_is_behind_is_believed(patch: pytest.MonkeyPatch) -> None:
+    """Whoever answers with less than was read before."""
+
+    def advance(self: FreshMetadata, source: Any) -> bool:
+        self._end_offsets = {number: source.offset_range(number).end for number in source.metadata_partitions()}
+        return True
+
+    patch.setattr(FreshMetadata, "_advance", advance)
+
+
+def receipts_are_written_afterwards_only(patch: pytest.MonkeyPatch) -> None:
+    """Nobody knows what was about to be deleted."""
+    record = Removal._record
+
+    def record_what_ended(self: Removal, receipts: Sequence[Receipt]) -> None:
+        begun = (ReceiptStep.COPIED, ReceiptStep.DELETING)
+        record(self, [receipt for receipt in receipts if receipt.step not in begun])
+
+    patch.setattr(Removal, "_record", record_what_ended)
+
+
+def objects_are_moved_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Deleted as soon as they are copied, before there is a receipt, and before the metadata is asked again."""
+    prepare = Preparation.prepare
+
+    def move(self: Preparation, planned: PlannedObject, before: Receipt | None) -> Prepared:
+        prepared = prepare(self, planned, before)
+        if prepared.found is not None:
+            self.store.delete([prepared.found])
+        return prepared
+
+    patch.setattr(Preparation, "prepare", move)
+
+
+def objects_are_deleted_before_they_are_copied(patch: pytest.MonkeyPatch) -> None:
+    """Their bytes are gone when the copy is asked for."""
+
+    def prepare(self: Preparation, planned: PlannedObject, before: Receipt | None) -> Prepared:
+        found = self._found(planned)
+        if found is not None:
+            self.store.delete([found])
+        return Prepared(planned, found)
+
+    patch.setattr(Preparation, "prepare", prepare)
+
+
+def the_version_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    """Whatever is under the key is taken for what was planned."""
+    patch.setattr(Preparation, "_found", lambda self, planned: self.store.head(planned.key))
+
+
+def the_lease_is_never_renewed(patch: pytest.MonkeyPatch) -> None:
+    """Who lost it goes on."""
+    patch.setattr(Lease, "renew", lambda _: None)
+
+
+def a_failure_hides_the_copy(patch: pytest.MonkeyPatch) -> None:
+    """The receipt of a failure forgets that an earlier run copied the object."""
+    patch.setattr(Removal, "_before", _before_but_failures)
+
+
+def the_plan_is_not_remembered(patch: pytest.MonkeyPatch) -> None:
+    """It can be used twice."""
+    patch.setattr(Ledger, "use", lambda _: None)
+
+
+def purge_does_not_ask(patch: pytest.MonkeyPatch) -> None:
+    """The quarantine is emptied of what somebody owns by now."""
+
+    def everything(_: Purge, batch: Sequence[tuple[StoredObject, str]], _result: object) -> list[StoredObject]:
+        return [copy for copy, _key in batch]
+
+    patch.setattr(Purge, "_demand_unowned", everything)
+
+
+def a_stop_ends_the_run(patch: pytest.MonkeyPatch) -> None:
+    """What was removed before something stopped the run is not looked at again."""
+    put_owned_back = Removal._put_owned_back
+
+    def unless_stopped(self: Removal, result: RemovalResult) -> None:
+        if result.stopped is None:
+            put_owned_back(self, result)
+
+    patch.setattr(Removal, "_put_owned_back", unless_stopped)
+
+
+def only_what_is_confirmed_is_put_back(patch: pytest.MonkeyPatch) -> None:
+    """What was deleted, but the answer was lost, stays deleted whoever owns it."""
+    begun = Removal._begun
+
+    def removed(self: Removal) -> Iterator[list[Receipt]]:
+        for receipts in begun(self):
+            yield [receipt for receipt in receipts if receipt.step is ReceiptStep.REMOVED]
+
+    patch.setattr(Removal, "_begun", removed)
+
+
+def restore_empties_the_quarantine(patch: pytest.MonkeyPatch) -> None:
+    """A run of the plan that wakes up then deletes what no copy is left of."""
+    restore = Restore._restore
+
+    def restore_and_delete(self: Restore, batch: Sequence[Receipt], lease: Hold, result: RestoreResult) -> None:
+        restore(self, batch, lease, result)
+        self.store.delete([StoredObject(*receipt.copy) for receipt in batch if receipt.copy is not None])
+
+    patch.setattr(Restore, "_restore", restore_and_delete)
+
+
+def _before_but_failures(self: Removal, planned: Any) -> Receipt | None:
+    before = self._last.get(getattr(planned, "upload_id", None) or planned.key)
+    return before and before._replace(copy=None)
+
+
+BROKEN_BUILDS: tuple[Break, ...] = (
+    metadata_is_read_once,
+    verdicts_are_not_looked_at,
+    nothing_is_put_back,
+    a_replica_that_is_behind_is_believed,
+    objects_are_moved_at_once,
+    objects_are_deleted_before_they_are_copied,
+    the_version_is_ignored,
+    the_lease_is_never_renewed,
+    the_plan_is_not_remembered,
+    purge_does_not_ask,
+    a_stop_ends_the_run,
+    only_what_is_confirmed_is_put_back,
+    restore_empties_the_quarantine,
+)

@@ -1,0 +1,148 @@
+"""A captured cluster that crashed again and again, with what it left in its remote store."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tieredctl.ops.removal.own_objects import LEASE_KEY
+from tieredctl.storage.protocol import RESERVED_FOLDER
+
+CAPTURE = "aiven-crash-4.3.1"
+CLUSTER_ID = "rTFWgbQKRvehFNx-PhMpIg"
+LISTED = 499
+ORPHANS = 115
+"""Objects of the store, and how many of them are nobody's."""
+ENOUGH = ("--max-percent", "80")
+"""Lets all of the orphans be planned at once."""
+AGED = ("--min-age", "1h")
+NO_AGE = ("--min-age", "0s", "--allow-young")
+"""For servers, whose objects are as old as the test."""
+
+LONG_AGO = 1_700_000_000
+FOREIGN_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
+FOREIGN = f"tiered/other-{FOREIGN_TOPIC_ID}/0/00000000000000000000-zXsqEEMnQWWg1Y7BM4vDkw.log"
+NEVER_NAMED = "tiered/orders33-G4i52LJdRBel-FDnehx_Kw/77/00000000000000000000-zXsqEEMnQWWg1Y7BM4vDkw.log"
+"""Of a topic that the metadata knows, and a partition that it does not."""
+OTHER_CLUSTER_ID = "Sf-gRTWSQf2k17pohiorEQ"
+
+
+def objects_in(folder: Path) -> dict[str, bytes]:
+    """What a store in a folder holds, tieredctl's own too."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def without_own(objects: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Objects but for what is tieredctl's own."""
+    return {key: data for key, data in objects.items() if not key.startswith(RESERVED_FOLDER)}
+
+
+def plan_lines(plan: Path) -> list[dict[str, Any]]:
+    """A plan's lines, header and digest too."""
+    return [json.loads(line) for line in plan.read_bytes().splitlines()]
+
+
+def planned_keys(plan: Path) -> set[str]:
+    return {line["key"] for line in plan_lines(plan) if "key" in line}
+
+
+@dataclass(frozen=True)
+class CrashedCluster:
+    """What the broker left, with a store of its own."""
+
+    tieredctl: Tieredctl
+    log_dir: Path
+    folder: Path
+    """For plans and receipts."""
+    store: Sequence[str]
+    """The options that name the store."""
+
+    @property
+    def plan_file(self) -> Path:
+        return self.folder / "plan"
+
+    @property
+    def receipts_file(self) -> Path:
+        return self.folder / "plan.receipts"
+
+    @property
+    def store_options(self) -> Sequence[str]:
+        """The options of the store but for its name."""
+        return self.store[2:]
+
+    def scan(self, *words: str | Path) -> Outcome:
+        where = (*self.store, "--layout", "aiven", "--log-dir", self.log_dir)
+        return self.tieredctl("orphans", "scan", *where, "--min-age", "0s", *words)
+
+    def plan(self, *words: str | Path) -> Outcome:
+        where = (*self.store, "--layout", "aiven", "--log-dir", self.log_dir, "--to", self.plan_file)
+        return self.tieredctl("orphans", "plan", *where, *words)
+
+    def apply(self, *words: str | Path) -> Outcome:
+        return self.apply_unconfirmed("--yes", "--cluster-id", CLUSTER_ID, *words)
+
+    def apply_unconfirmed(self, *words: str | Path) -> Outcome:
+        metadata = ("--offline-metadata", "--log-dir", self.log_dir)
+        return self.tieredctl("orphans", "apply", self.plan_file, *metadata, *self.store_options, *words)
+
+    def restore(self, *words: str | Path) -> Outcome:
+        return self.tieredctl("orphans", "restore", self.receipts_file, *self.store_options, *words)
+
+    def purge(self, *words: str | Path) -> Outcome:
+        metadata = ("--layout", "aiven", "--offline-metadata", "--log-dir", self.log_dir)
+        confirmed = ("--yes", "--cluster-id", CLUSTER_ID)
+        return self.tieredctl("orphans", "purge", *self.store, *metadata, *confirmed, *words)
+
+
+@dataclass(frozen=True)
+class CrashedClusterOnDisk(CrashedCluster):
+    """One with its store in a folder."""
+
+    bucket: Path
+
+    def objects(self) -> dict[str, bytes]:
+        return objects_in(self.bucket)
+
+
+def crashed_cluster_on_disk(tieredctl: Tieredctl, capture: Path, folder: Path) -> CrashedClusterOnDisk:
+    """A copy of the capture's store, below `folder`, that may be changed."""
+    bucket = folder / "bucket"
+    shutil.copytree(capture / "bucket", bucket)
+    return CrashedClusterOnDisk(tieredctl, capture / "data", folder, ("--store", f"file:{bucket}"), bucket)
+
+
+def put(cluster: CrashedClusterOnDisk, key: str, data: bytes = b"bytes") -> Path:
+    """An object older than any event."""
+    file = cluster.bucket / key
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+    os.utime(file, (LONG_AGO, LONG_AGO))
+    return file
+
+
+def verdict_on(cluster: CrashedClusterOnDisk, key: str) -> tuple[str, str | None, int]:
+    """An object's status and cause, and the scan's exit code."""
+    scanned = cluster.scan("-o", "jsonl")
+    (found,) = [line for line in scanned.lines() if line["key"] == key]
+    return found["status"], found["cause"], scanned.exit_code
+
+
+def without_lease(objects: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Objects but for the lease, which each run writes."""
+    return {key: data for key, data in objects.items() if key != LEASE_KEY}
+
+
+def metadata_of(cluster: CrashedCluster, folder: Path) -> Path:
+    """A copy of a cluster's metadata, that may be changed."""
+    for source in cluster.log_dir.glob("__remote_log_metadata-*"):
+        shutil.copytree(source, folder / source.name)
+    for name in ("meta.properties", "log-start-offset-checkpoint"):
+        shutil.copy(cluster.log_dir / name, folder)
+    return folder

@@ -1,0 +1,45 @@
+"""A change is confirmed by the cluster's id, typed at a terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.errors import TieredctlError
+
+CLUSTER_ID = "rTFWgbQKRvehFNx-PhMpIg"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def ask(monkeypatch: pytest.MonkeyPatch, typed: str, what: str = "The removal of 7 objects") -> str:
+    """What is asked of a person who then types this."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stderr", screen)
+    demand_confirmation(what, CLUSTER_ID, yes=False, typed_cluster_id=None)
+    return screen.getvalue()
+
+
+def test_the_id_confirms(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ask(monkeypatch, CLUSTER_ID + "\n")
+
+    assert asked == f"The removal of 7 objects: type the cluster's id, {CLUSTER_ID}, to go on: "
+
+
+@pytest.mark.parametrize("typed", ["", "\n", "y\n", "yes\n", CLUSTER_ID[:-1] + "\n", CLUSTER_ID.lower() + "\n"])
+def test_nothing_else_does(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    with pytest.raises(TieredctlError, match="nothing was changed") as refused:
+        ask(monkeypatch, typed)
+
+    assert refused.value.kind.code == "not-confirmed"
+
+
+def test_a_name_cannot_colour_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b" not in ask(monkeypatch, CLUSTER_ID + "\n", "from file:/\x1b[31mred")

@@ -1,0 +1,144 @@
+"""A removal that something stops half way: nothing is lost, what was done is said, and another run finishes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tests.cli.crashed_bucket import ROOT, UNFINISHED, FilledBucket, crashed_contents, store_words
+from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, planned_keys
+from tests.rigs.buckets import S3Bucket
+from tests.rigs.faulty_proxy import Answer, Fault, FaultyProxy, Request, Trouble
+from tests.rigs.object_servers import ObjectServer
+from tieredctl.errors import TieredctlError
+from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE
+from tieredctl.storage.retrying import RetryPolicy
+from tieredctl.storage.trial import TRIAL_FOLDER
+
+EVERY_TIME = 10_000
+DENIED = Answer(403, b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
+
+
+def is_copy(request: Request) -> bool:
+    return request.method == "PUT" and QUARANTINE in request.path
+
+
+def raise_at_once(_policy: RetryPolicy, _failures: int, error: TieredctlError) -> None:
+    raise error
+
+
+def is_deletion(request: Request) -> bool:
+    return (request.method == "DELETE" or "?delete" in request.path) and TRIAL_FOLDER not in request.path
+
+
+@pytest.fixture(scope="module")
+def bucket(versitygw: ObjectServer, captures: Path) -> FilledBucket:
+    return FilledBucket(S3Bucket(versitygw.endpoint), crashed_contents(captures))
+
+
+@pytest.fixture
+def proxy(bucket: FilledBucket, versitygw: ObjectServer) -> Iterator[FaultyProxy]:
+    bucket.fill()
+    with FaultyProxy(versitygw.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def planned(
+    tieredctl: Tieredctl, captures: Path, bucket: FilledBucket, proxy: FaultyProxy, tmp_path: Path
+) -> CrashedCluster:
+    """With a plan that has not been used, for a store behind the proxy."""
+    store = store_words(bucket.bucket, proxy.endpoint)
+    cluster = CrashedCluster(tieredctl, captures / CAPTURE / "data", tmp_path, store)
+    assert cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished").exit_code == 0
+    return cluster
+
+
+def apply_through(
+    planned: CrashedCluster, proxy: FaultyProxy, applies: Callable[[Request], bool], *faults: Fault
+) -> Outcome:
+    """One run that meets these faults, and no more of them afterwards."""
+    proxy.applies = applies
+    proxy.faults[:] = faults
+    outcome = planned.apply("-o", "json")
+    proxy.faults.clear()
+    return outcome
+
+
+@pytest.mark.parametrize("denied", [is_copy, is_deletion])
+def test_who_may_not_copy_or_delete_removes_nothing(
+    planned: CrashedCluster, proxy: FaultyProxy, bucket: FilledBucket, denied: Callable[[Request], bool]
+) -> None:
+    outcome = apply_through(planned, proxy, denied, *[DENIED] * EVERY_TIME)
+
+    summary = outcome.document()["summary"]
+    assert (outcome.exit_code, summary["done"], summary["failed"]) == (5, 0, UNFINISHED)
+    assert "store-forbidden" in outcome.err + outcome.out
+    assert planned_keys(planned.plan_file) <= set(bucket.keys())
+
+
+@pytest.mark.parametrize("denied", [is_copy, is_deletion])
+def test_a_run_that_may_do_so_finishes_the_work(
+    planned: CrashedCluster, proxy: FaultyProxy, bucket: FilledBucket, denied: Callable[[Request], bool]
+) -> None:
+    apply_through(planned, proxy, denied, *[DENIED] * EVERY_TIME)
+
+    outcome = planned.apply("-o", "json")
+
+    assert (outcome.exit_code, outcome.document()["summary"]["done"]) == (0, UNFINISHED)
+    assert not planned_keys(planned.plan_file) & set(bucket.keys())
+
+
+def test_one_object_that_may_not_be_copied_is_told_and_the_others_go(
+    planned: CrashedCluster, proxy: FaultyProxy, bucket: FilledBucket
+) -> None:
+    outcome = apply_through(planned, proxy, is_copy, DENIED)
+
+    summary = outcome.document()["summary"]
+    (failed,) = [item for item in outcome.document()["items"] if item["status"] == "failed"]
+    assert (outcome.exit_code, summary["done"], summary["failed"]) == (5, UNFINISHED - 1, 1)
+    assert planned_keys(planned.plan_file) & set(bucket.keys()) == {failed["key"]}
+
+
+def test_a_store_that_stops_answering_is_gone_on_with_later(
+    planned: CrashedCluster, proxy: FaultyProxy, bucket: FilledBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RetryPolicy, "wait", raise_at_once)
+    stopped = apply_through(planned, proxy, is_copy, *[Trouble.NOT_DELIVERED] * EVERY_TIME)
+    kept = planned_keys(planned.plan_file) & set(bucket.keys())
+
+    resumed = planned.apply("-o", "json")
+
+    assert (stopped.exit_code, stopped.document()["summary"]["stopped"]) == (1, "store-unreachable")
+    assert kept == planned_keys(planned.plan_file)
+    assert (resumed.exit_code, resumed.document()["summary"]["done"]) == (0, UNFINISHED)
+
+
+def test_a_run_that_lost_its_lease_deletes_nothing(
+    planned: CrashedCluster, proxy: FaultyProxy, bucket: FilledBucket
+) -> None:
+    def take_over(request: Request) -> bool:
+        if is_copy(request):
+            bucket.bucket.put(ROOT + LEASE_KEY, b'{"holder": "another run", "expiresMs": 0}')
+        return False
+
+    outcome = apply_through(planned, proxy, take_over, DENIED)
+
+    assert outcome.exit_code == 11
+    assert "Another run took over the lease" in outcome.err
+    assert planned_keys(planned.plan_file) <= set(bucket.keys())
+
+
+def test_answers_that_are_lost_change_nothing_about_the_outcome(
+    planned: CrashedCluster, proxy: FaultyProxy, bucket: FilledBucket
+) -> None:
+    def writes(request: Request) -> bool:
+        return is_copy(request) or is_deletion(request)
+
+    outcome = apply_through(planned, proxy, writes, *[Trouble.ANSWER_LOST] * 3)
+
+    assert (outcome.exit_code, outcome.document()["summary"]["done"]) == (0, UNFINISHED)
+    assert not planned_keys(planned.plan_file) & set(bucket.keys())

@@ -1,0 +1,69 @@
+"""A store in a folder that is unmounted while a plan is carried out, and mounted again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.cli.crashed_cluster import CLUSTER_ID, ORPHANS, CrashedClusterOnDisk, planned_keys
+from tieredctl.kafka.log_directory import LogDirectories
+from tieredctl.layouts.registry import layout_in
+from tieredctl.model.removal import ReceiptsHeader
+from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES
+from tieredctl.ops.removal.apply import RemovalResult
+from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.removal.lease import LEASE_MS
+from tieredctl.ops.removal.plan_file import read_plan
+from tieredctl.ops.removal.receipts import ReceiptFile
+from tieredctl.ops.removal.use import PlanUser
+from tieredctl.storage.file import FileStore
+
+AT_ONCE = 10
+
+
+def earlier_ms() -> int:
+    """So long ago that a lease taken then, and never given back, has run out."""
+    return time.time_ns() // 1_000_000 - 2 * LEASE_MS
+
+
+def apply_in_batches(cluster: CrashedClusterOnDisk, before_each: Callable[[int], None]) -> RemovalResult:
+    plan, store = read_plan(cluster.plan_file), FileStore(str(cluster.bucket))
+
+    def open_receipts(header: ReceiptsHeader, _must_exist: bool) -> ReceiptFile:
+        return ReceiptFile.begun(cluster.receipts_file, header)
+
+    metadata = FreshMetadata(
+        cluster_id=CLUSTER_ID,
+        layout=layout_in(store, "aiven"),
+        min_age_ms=plan.header.min_age_ms,
+        open_source=partial(LogDirectories, [cluster.log_dir]),
+        topic_sources=NO_TOPIC_SOURCES,
+        clock_ms=earlier_ms,
+    )
+    return PlanUser(plan, store, metadata, open_receipts, earlier_ms, pace=before_each, batch_objects=AT_ONCE).run()
+
+
+@pytest.mark.parametrize("batches", [0, 1, 3])
+def test_what_was_done_is_known_and_the_rest_is_done_later(
+    planned: CrashedClusterOnDisk, tmp_path: Path, batches: int
+) -> None:
+    unmounted, begun = tmp_path / "unmounted", iter(range(batches))
+
+    def unmount_behind_some(_objects: int) -> None:
+        if next(begun, None) is None and planned.bucket.exists():
+            planned.bucket.rename(unmounted)
+
+    stopped = apply_in_batches(planned, unmount_behind_some)
+    appeared_meanwhile = planned.bucket.exists()
+    unmounted.rename(planned.bucket)
+    left = planned_keys(planned.plan_file) & set(planned.objects())
+    resumed = planned.apply("-o", "json")
+
+    assert stopped.stopped is not None
+    assert (stopped.done, appeared_meanwhile) == (batches * AT_ONCE, False)
+    assert len(left) == ORPHANS - stopped.done
+    assert (resumed.exit_code, resumed.document()["summary"]["done"]) == (0, ORPHANS)

@@ -1,0 +1,112 @@
+"""What a removal keeps for the case that it was wrong, or that something stopped it between two steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.faults.cluster import LAYOUT, EventsInMemory
+from tests.metadata_logs import copied, started
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.source import OffsetRange, RecordChunk
+from tieredctl.layouts.protocol import Part
+from tieredctl.model.events import MetadataEvent
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
+from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES
+from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.removal.ledger import Ledger, PlanUse
+from tieredctl.ops.removal.own_objects import quarantine_key
+from tieredctl.ops.removal.putting_back import put_back
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import StoredObject
+
+PLAN_ID = "11112222333344445555666677778888"
+PLAN = ReceiptsHeader(PLAN_ID, "0" * 64, "cluster", "memory:", "local", RemovalMode.QUARANTINE)
+
+
+def removed(store: MemoryStore, key: str, data: bytes) -> Receipt:
+    """What is on record of an object whose copy is in quarantine."""
+    copy = store.put(quarantine_key(PLAN_ID, key), data)
+    return Receipt(ReceiptStep.COPIED, key, 0, len(data), QuarantinedCopy(*copy))
+
+
+def test_an_object_is_put_back_from_a_copy_that_was_made_once_more() -> None:
+    store = MemoryStore()
+    receipt = removed(store, "a", b"bytes")
+    store.put(quarantine_key(PLAN_ID, "a"), b"bytes")
+
+    back = put_back(store, receipt, 0)
+
+    assert (back.step, store.read("a")) == (ReceiptStep.RESTORED, b"bytes")
+
+
+def test_an_object_that_was_never_deleted_is_back_without_a_copy() -> None:
+    store = MemoryStore()
+    store.put("a", b"bytes")
+
+    back = put_back(store, Receipt(ReceiptStep.DELETING, "a", 0, 5), 0)
+
+    assert (back.step, back.size) == (ReceiptStep.RESTORED, 5)
+
+
+def test_an_object_that_was_deleted_without_a_copy_cannot_be_put_back() -> None:
+    back = put_back(MemoryStore(), Receipt(ReceiptStep.DELETING, "a", 0, 5), 0)
+
+    assert back.step is ReceiptStep.FAILED
+    assert back.error is not None
+    assert "without a copy" in back.error
+
+
+def test_a_run_that_lost_its_lease_does_not_say_that_a_restored_plan_is_applied() -> None:
+    store = MemoryStore()
+    Ledger(store, PLAN).record(PlanUse.RESTORED)
+
+    with pytest.raises(TieredctlError) as caught:
+        Ledger(store, PLAN).record(PlanUse.APPLIED)
+
+    assert caught.value.kind.code == "lease-lost"
+    assert Ledger(store, PLAN).use() is PlanUse.RESTORED
+
+
+@dataclass
+class TwoPartitions:
+    """Metadata of two partitions; the second of them may come from a replica that is behind."""
+
+    events: list[MetadataEvent]
+    second_ends: list[int] = field(default_factory=list)
+    """Of each reading."""
+
+    def opened(self) -> _TwoPartitions:
+        return _TwoPartitions(self.events, self.second_ends.pop(0))
+
+
+@dataclass(frozen=True)
+class _TwoPartitions(EventsInMemory):
+    second_end: int
+
+    def metadata_partitions(self) -> list[int]:
+        return [0, 1]
+
+    def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
+        return super().chunks(0, from_offset) if metadata_partition == 0 else iter(())
+
+    def offset_range(self, metadata_partition: int) -> OffsetRange:
+        return super().offset_range(0) if metadata_partition == 0 else OffsetRange(0, self.second_end)
+
+
+def test_what_was_read_before_a_replica_was_found_behind_is_not_forgotten() -> None:
+    announced, finished = copied(1, 0, 9)
+    topic = TwoPartitions([announced], second_ends=[5, 4, 5])
+    metadata = FreshMetadata("cluster", LAYOUT, 0, topic.opened, NO_TOPIC_SOURCES, lambda: 2_000_000_000_000)
+    metadata.refresh()
+    topic.events.append(finished)
+    with pytest.raises(TieredctlError, match="was read up to 5 before"):
+        metadata.refresh()
+
+    metadata.refresh()
+
+    key = LAYOUT.promised_objects(started(1, 0, 9))[Part.LOG]
+    assert metadata.verdicts([StoredObject(key, 1, 0, "")]) == [(ObjectStatus.OWNED, None)]

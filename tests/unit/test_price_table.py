@@ -1,0 +1,91 @@
+"""What storing costs, by the configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tieredctl.config.file import storage_price
+from tieredctl.errors import TieredctlError
+from tieredctl.model.prices import StoragePrice
+
+TABLE = """
+prices:
+  - {store: "s3://", perGiBMonth: 0.023, currency: USD}
+  - {store: "s3://archive/", perGiBMonth: 0.004, currency: USD}
+"""
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "config.yaml"
+    file.write_text(TABLE)
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(file))
+    return file
+
+
+@pytest.mark.usefixtures("configured")
+def test_the_longest_beginning_of_the_url_decides() -> None:
+    assert storage_price("s3://archive/kafka") == StoragePrice(0.004, "USD")
+    assert storage_price("s3://archives/kafka") == StoragePrice(0.023, "USD")
+
+
+@pytest.mark.usefixtures("configured")
+def test_a_store_that_no_price_fits_has_none() -> None:
+    assert storage_price("gs://bucket") is None
+
+
+def test_without_a_file_there_are_no_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TIEREDCTL_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+    assert storage_price("s3://bucket") is None
+
+
+def test_the_file_in_the_users_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TIEREDCTL_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "tieredctl").mkdir()
+    (tmp_path / "tieredctl/config.yaml").write_text(TABLE)
+
+    assert storage_price("s3://bucket") == StoragePrice(0.023, "USD")
+
+
+def test_a_file_that_was_named_has_to_be_there(configured: Path) -> None:
+    configured.unlink()
+
+    with pytest.raises(TieredctlError, match="no such file") as raised:
+        storage_price("s3://bucket")
+
+    assert raised.value.kind.code == "bad-config"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "prices: 3",
+        "prices: [3]",
+        "prices: [{store: s3, perGiBMonth: 0.1}]",
+        "prices: [{store: s3, perGiBMonth: -1, currency: USD}]",
+        "prices: [{store: s3, perGiBMonth: .inf, currency: USD}]",
+        "prices: [{store: s3, perGiBMonth: true, currency: USD}]",
+        "prices: [{store: 3, perGiBMonth: 1, currency: USD}]",
+        "pries: []",
+        "- prices",
+        "prices: [",
+        "\x00",
+        "x" * (1 << 20) + "x",
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused(configured: Path, text: str) -> None:
+    configured.write_text(text)
+
+    with pytest.raises(TieredctlError) as raised:
+        storage_price("s3://bucket")
+
+    assert raised.value.kind.code == "bad-config"
+
+
+def test_a_month_costs_by_the_gib() -> None:
+    assert StoragePrice(0.023, "USD").monthly_cost(1000 << 30) == 23.0

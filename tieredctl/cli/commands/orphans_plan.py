@@ -1,0 +1,178 @@
+"""`tieredctl orphans plan`: what is to be removed, in a file that is carried out later or never."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+from uuid import uuid4
+
+import typer
+
+from tieredctl.cli.arguments import duration_ms, given_path, kafka_id, now_ms, percentage
+from tieredctl.cli.options import (
+    BootstrapServer,
+    ClusterId,
+    CommandConfig,
+    Export,
+    Inventory,
+    KraftSnapshot,
+    LayoutName,
+    LayoutOptions,
+    LiveTopicIds,
+    LogDirs,
+    MetricsFile,
+    MinAge,
+    Output,
+    Partition,
+    Quiet,
+    Resume,
+    SegmentId,
+    Store,
+    StoreOptions,
+    Topic,
+    TopicId,
+)
+from tieredctl.cli.outcome import finish, say
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.cli.store_listing import ListingOptions, store_listing
+from tieredctl.cli.wiring import open_remote, open_stream, topic_sources
+from tieredctl.errors import ExitCode
+from tieredctl.layouts.protocol import AUTO
+from tieredctl.layouts.registry import layouts_installed
+from tieredctl.model.ownership import OrphanCause
+from tieredctl.model.removal import PlanTotals, RemovalMode
+from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.removal.plan_file import written_plan
+from tieredctl.ops.removal.planning import Planning, PlanOptions, demand_age
+from tieredctl.ops.selection import Selection
+
+_COLUMNS = (TableColumn("CAUSE", "cause"), TableColumn("OBJECTS", "objects"), TableColumn("BYTES", "bytes"))
+
+
+def plan(
+    to: Annotated[Path, typer.Option("--to", metavar="PLAN", parser=given_path, help="Write the plan here.")],
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    store: Store = None,
+    store_option: StoreOptions = None,
+    layout: LayoutName = AUTO,
+    layout_option: LayoutOptions = None,
+    topic: Topic = None,
+    topic_id: TopicId = None,
+    partition: Partition = None,
+    segment_id: SegmentId = None,
+    cause: Annotated[
+        list[OrphanCause] | None, typer.Option(help="Only objects of this cause; repeat it for several.")
+    ] = None,
+    foreign: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Plan this foreign topic's objects too."),
+    ] = None,
+    unknown: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Plan this object too, which no layout explains.")
+    ] = None,
+    multipart: Annotated[
+        bool, typer.Option("--multipart", help="Plan to give up uploads that were never completed too.")
+    ] = False,
+    inventory: Inventory = None,
+    resume: Resume = None,
+    min_age: MinAge = "24h",
+    allow_young: Annotated[
+        bool, typer.Option("--allow-young", help="Allow a --min-age below 1h: only where nothing writes.")
+    ] = False,
+    live_topic_ids: LiveTopicIds = None,
+    kraft_snapshot: KraftSnapshot = None,
+    cluster_id: ClusterId = None,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete for good, instead of moving to quarantine first.")
+    ] = False,
+    max_percent: Annotated[
+        float, typer.Option(metavar="NUMBER", parser=percentage, help="Refuse to plan more of the store's objects.")
+    ] = 10.0,
+    max_objects: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Plan no more objects; the rest is left.", min=0)
+    ] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Plan no more bytes; the rest is left.", min=0)
+    ] = None,
+    valid_for: Annotated[str, typer.Option(metavar="DURATION", help="How long the plan may be carried out.")] = "24h",
+    force: Annotated[bool, typer.Option("--force", help="Replace the plan that is there.")] = False,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Write a plan to remove nobody's objects. Changes nothing in the store.
+
+    Objects that are foreign or unknown are never in it unless they are named.
+    """
+    options = PlanOptions(
+        plan_id=uuid4().hex,
+        mode=RemovalMode.DELETE if delete else RemovalMode.QUARANTINE,
+        cluster_id=cluster_id,
+        valid_for_ms=duration_ms(valid_for),
+        max_percent=max_percent,
+        max_objects=max_objects,
+        max_bytes=max_bytes,
+        causes=frozenset(cause or OrphanCause),
+        foreign_topic_ids=frozenset(foreign or ()),
+        unknown_keys=frozenset(unknown or ()),
+        allow_young=allow_young,
+    )
+    at_ms, min_age_ms = now_ms(None), duration_ms(min_age)
+    demand_age(min_age_ms, options)
+    opened, chosen = open_remote(store, store_option, layout, layout_option)
+    listed = store_listing(opened, store_option, ListingOptions(None, inventory, resume, at_ms, min_age_ms))
+    read = partial(open_stream, log_dir, bootstrap_server, command_config, export, None)
+    read()  # what cannot be read is refused now, not after the store was listed
+    with (
+        topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics,
+        written_plan(to, force=force) as writer,
+    ):
+        scan_options = ScanOptions(
+            now_ms=at_ms,
+            min_age_ms=min_age_ms,
+            topic_sources=topics,
+            selection=Selection(topic, topic_id, partition, segment_id),
+            partitions_are_told=bootstrap_server is not None,
+        )
+        scan = Scan(listed.objects, chosen, opened.url, read, scan_options)
+        planning = Planning(scan, writer, options, layouts_installed(), opened if multipart else None)
+        totals = planning.run()
+    source = {**(scan.stream.source.describe() if scan.stream else {}), "store": opened.url, "layout": chosen.name}
+    summary = _summary(options, totals, planning)
+    listing = Listing("RemovalPlan", source, _rows(planning), _COLUMNS, summary, ("cause", "objects", "bytes"))
+    if not quiet:
+        say(printable(_headline(totals, planning.left, to)))
+    return finish(listing, output, (), quiet=quiet, metrics_file=metrics_file)
+
+
+def _rows(planning: Planning) -> Sequence[dict[str, object]]:
+    return [
+        {"cause": cause, "objects": counted.objects, "bytes": counted.bytes}
+        for cause, counted in sorted(planning.planned.items(), key=lambda item: -item[1].bytes)
+    ]
+
+
+def _summary(options: PlanOptions, totals: PlanTotals, planning: Planning) -> dict[str, object]:
+    return {
+        "planId": options.plan_id,
+        "mode": options.mode.value,
+        "planned": totals.objects + totals.uploads,
+        "bytes": totals.bytes,
+        "uploads": totals.uploads,
+        "left": planning.left,
+        "listed": totals.listed_objects,
+    }
+
+
+def _headline(totals: PlanTotals, left: int, to: Path) -> str:
+    what = f"{totals.objects} of {totals.listed_objects} objects, {totals.bytes} bytes"
+    if totals.uploads:
+        what += f", and {totals.uploads} uploads"
+    if left:
+        what += f" ({left} more are left for another plan)"
+    return f"Planned to remove {what}. Carry it out with: tieredctl orphans apply {to}"

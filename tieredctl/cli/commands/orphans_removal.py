@@ -1,0 +1,348 @@
+"""`tieredctl orphans apply|restore|purge`: a plan carried out, undone, and made final."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from tieredctl.cli.arguments import duration_ms, given_path, objects_a_second, pairs
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.options import (
+    BootstrapServer,
+    ClusterId,
+    CommandConfig,
+    DryRun,
+    Export,
+    KraftSnapshot,
+    LayoutName,
+    LayoutOptions,
+    LiveTopicIds,
+    LogDirs,
+    MetricsFile,
+    NoLease,
+    Output,
+    Quiet,
+    Store,
+    StoreOptions,
+    Yes,
+)
+from tieredctl.cli.outcome import finish, say, say_error
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.cli.wiring import open_source, topic_sources
+from tieredctl.errors import ExitCode, TieredctlError, worst
+from tieredctl.layouts.protocol import AUTO
+from tieredctl.layouts.registry import layout_in
+from tieredctl.model.findings import Finding
+from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
+from tieredctl.ops.removal.apply import RemovalResult
+from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.removal.pace import Pace
+from tieredctl.ops.removal.plan_file import PlanFile, read_plan
+from tieredctl.ops.removal.purge import Purge, PurgeResult
+from tieredctl.ops.removal.receipts import ReceiptFile, Receipts, StoredReceipts
+from tieredctl.ops.removal.restore import Restore, RestoreResult
+from tieredctl.ops.removal.use import PlanUser
+from tieredctl.storage.counting import CountingStore
+from tieredctl.storage.registry import open_store, open_writable_store
+
+if TYPE_CHECKING:
+    from tieredctl.storage.protocol import WritableObjectStore
+
+_IN_STORE = "store"
+_COLUMNS = (TableColumn("STATUS", "status"), TableColumn("KEY", "key"), TableColumn("ERROR", "error"))
+_FIELDS = ("key", "status", "size", "quarantineKey", "error")
+_UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
+_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+def apply(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", parser=given_path, help="What `orphans plan` wrote.")],
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    offline_metadata: Annotated[
+        bool, typer.Option("--offline-metadata", help="The cluster is no more: take --log-dir or --export instead.")
+    ] = False,
+    log_dir: LogDirs = None,
+    export: Export = None,
+    live_topic_ids: LiveTopicIds = None,
+    kraft_snapshot: KraftSnapshot = None,
+    store_option: StoreOptions = None,
+    layout_option: LayoutOptions = None,
+    receipts: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|store", help="Where to record what is done; PLAN.receipts where nothing is said."),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(metavar="NUMBER", parser=objects_a_second, help="So many objects a second at most.")
+    ] = None,
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    no_lease: NoLease = False,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Carry out a plan, or what of it an interrupted run left: each object is checked once more before it goes.
+
+    Exit 5 if something was skipped, failed, or stopped it.
+    """
+    chosen = read_plan(plan)
+    header = chosen.header
+    _demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
+    if not dry_run:
+        what = f"The removal of {chosen.totals.objects} objects, {chosen.totals.bytes} bytes, from {header.store}"
+        demand_confirmation(what, header.cluster_id, yes=yes, typed_cluster_id=cluster_id)
+    store = CountingStore(_opened(header.store, store_option, dry_run=dry_run))
+    with topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics:
+        metadata = FreshMetadata(
+            cluster_id=header.cluster_id,
+            layout=layout_in(store, header.layout, pairs("--layout-option", layout_option)),
+            min_age_ms=header.min_age_ms,
+            open_source=partial(open_source, log_dir, bootstrap_server, command_config, export),
+            topic_sources=topics,
+            clock_ms=_clock_ms,
+            read_before=header.metadata_end_offsets,
+            partitions_are_told=not offline_metadata,
+        )
+        place = _ReceiptPlace(receipts, plan, store)
+        user = PlanUser(
+            chosen,
+            store,
+            metadata,
+            place.open,
+            _clock_ms,
+            pace=Pace(rate) if rate else lambda _: None,
+            tell=_told(quiet),
+            without_lease=no_lease,
+        )
+        result = user.rehearse() if dry_run else user.run()
+    source = {"plan": str(plan), "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
+    summary = _counts(result) | {"putBack": result.put_back, "lost": len(result.lost), "dryRun": dry_run}
+    summary["requests"] = store.requests
+    if not quiet:
+        say(printable(_headline(chosen, result, place, dry_run=dry_run)))
+    rows = () if dry_run else _rows(place.opened, output)
+    listing = Listing("Removal", source, rows, _COLUMNS, summary, _FIELDS)
+    findings = [_lost(key, header.store) for key in result.lost]
+    incomplete = bool(result.failed or result.skipped)
+    return _end(listing, output, findings, result.stopped, incomplete, quiet=quiet, metrics_file=metrics_file)
+
+
+def restore(
+    receipts: Annotated[
+        str, typer.Argument(metavar="RECEIPTS", help="The file of receipts, or the plan's id with --store.")
+    ],
+    store: Store = None,
+    store_option: StoreOptions = None,
+    no_lease: NoLease = False,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Put back what a plan removed, from its quarantine: exit 5 if something could not be."""
+    opened_store, opened = _receipts_to_restore(receipts, store, store_option)
+    result = Restore(opened_store, opened, _clock_ms, no_lease).run()
+    header = opened.header
+    source = {"receipts": receipts, "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
+    if not quiet:
+        said = f"Put back {result.done} of {result.planned} objects, {result.bytes} bytes, in {header.store}."
+        say(printable(said))
+    listing = Listing("Restoration", source, _rows(opened, output), _COLUMNS, _counts(result), _FIELDS)
+    return _end(listing, output, (), result.stopped, bool(result.failed), quiet=quiet, metrics_file=metrics_file)
+
+
+def purge(
+    older_than: Annotated[
+        str, typer.Option(metavar="DURATION", help="Delete what has been in quarantine for longer: 7d.")
+    ],
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    offline_metadata: Annotated[
+        bool, typer.Option("--offline-metadata", help="The cluster is no more: take --log-dir or --export instead.")
+    ] = False,
+    store: Store = None,
+    store_option: StoreOptions = None,
+    layout: LayoutName = AUTO,
+    layout_option: LayoutOptions = None,
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    no_lease: NoLease = False,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Delete for good what has been in quarantine for long, and is still nobody's: exit 4 if something is not."""
+    if store is None:
+        raise TieredctlError("no-store", "There is no store to empty the quarantine of.")
+    _demand_source(bootstrap_server, offline_metadata=offline_metadata)
+    read = partial(open_source, log_dir, bootstrap_server, command_config, export)
+    known_cluster_id = read().describe().get("clusterId") or cluster_id
+    if not isinstance(known_cluster_id, str):
+        raise TieredctlError("usage", "The metadata does not tell which cluster it is of.", hint="Give --cluster-id.")
+    if not dry_run:
+        what = f"The deletion for good of what has been in the quarantine of {store} for {older_than}"
+        demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
+    opened = _opened(store, store_option, dry_run=dry_run)
+    with topic_sources(None, None, bootstrap_server, command_config) as topics:
+        metadata = FreshMetadata(
+            cluster_id=known_cluster_id,
+            layout=layout_in(opened, layout, pairs("--layout-option", layout_option)),
+            min_age_ms=0,
+            open_source=read,
+            topic_sources=topics,
+            clock_ms=_clock_ms,
+            partitions_are_told=not offline_metadata,
+        )
+        purging = Purge(opened, metadata, duration_ms(older_than), _clock_ms, no_lease)
+        result = purging.rehearse() if dry_run else purging.run()
+    if not quiet:
+        verb = "Would delete" if dry_run else "Deleted"
+        done = result.planned - result.skipped if dry_run else result.done
+        said = f"{verb} {done} of {result.planned} objects in the quarantine of {opened.url} for good."
+        say(printable(said))
+    source = {"clusterId": known_cluster_id, "store": opened.url}
+    listing = Listing("Purge", source, (), (), _counts(result) | {"dryRun": dry_run}, _FIELDS)
+    findings = [_lost(key, opened.url) for key in result.owned]
+    incomplete = bool(result.failed or result.skipped)
+    return _end(listing, output, findings, result.stopped, incomplete, quiet=quiet, metrics_file=metrics_file)
+
+
+class _ReceiptPlace:
+    """Where the receipts of a plan are to be."""
+
+    def __init__(self, named: str | None, plan: Path, store: WritableObjectStore) -> None:
+        self._in_store = named == _IN_STORE
+        self._file = given_path(named) if named is not None else plan.with_name(plan.name + ".receipts")
+        self._store = store
+        self.opened: Receipts | None = None
+
+    def open(self, header: ReceiptsHeader, must_exist: bool) -> Receipts:
+        if self._in_store:
+            self.opened = StoredReceipts.begun(self._store, header)
+        elif must_exist and not self._file.exists():
+            message = f"A run of this plan left receipts, but not in {self._file}."
+            raise TieredctlError("receipts-missing", message)
+        else:
+            self.opened = ReceiptFile.begun(self._file, header)
+        return self.opened
+
+
+def _demand_source(bootstrap_server: str | None, *, offline_metadata: bool, topics: Path | None = None) -> None:
+    """Objects are only deleted by what a cluster says now, or by what one that is no more said last."""
+    if bootstrap_server is None and not offline_metadata:
+        message = "Objects are removed by what the live cluster says: give --bootstrap-server."
+        hint = "For a cluster that is no more, give --offline-metadata with --log-dir or --export."
+        raise TieredctlError("no-source", message, hint=hint)
+    if bootstrap_server is not None and (offline_metadata or topics):
+        raise TieredctlError("usage", "A live cluster is asked itself: leave the offline options out.")
+
+
+def _opened(url: str, store_option: Sequence[str] | None, *, dry_run: bool) -> WritableObjectStore:
+    options = pairs("--store-option", store_option)
+    # Nothing is written in a rehearsal, which takes the same type.
+    return cast("WritableObjectStore", open_store(url, options)) if dry_run else open_writable_store(url, options)
+
+
+def _receipts_to_restore(
+    named: str, store: str | None, store_option: Sequence[str] | None
+) -> tuple[WritableObjectStore, Receipts]:
+    options = pairs("--store-option", store_option)
+    if store is not None:
+        if Path(named).is_file():
+            raise TieredctlError("usage", f"The receipts in {named} name their store.", hint="Leave --store out.")
+        opened = open_writable_store(store, options)
+        return opened, StoredReceipts.opened(opened, named)
+    receipts = ReceiptFile.opened(given_path(named))
+    return open_writable_store(receipts.header.store, options), receipts
+
+
+def _told(quiet: bool) -> Callable[[RemovalResult], None]:
+    last = time.monotonic()
+
+    def tell(result: RemovalResult) -> None:
+        nonlocal last
+        if not quiet and time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            say(f"{result.done} of {result.planned} removed, {result.bytes} bytes")
+
+    return tell
+
+
+def _rows(receipts: Receipts | None, output: OutputFormat) -> list[dict[str, object]]:
+    """What became of each object; tables have only what is not done."""
+    last = {receipt.upload_id or receipt.key: receipt for receipt in receipts.entries()} if receipts else {}
+    shown = last.values()
+    if output in _TABLES:
+        wanted = (ReceiptStep.FAILED, ReceiptStep.GONE, *_UNFINISHED)
+        return [_row(receipt) for receipt in shown if receipt.step in wanted]
+    return list(map(_row, shown))
+
+
+def _row(receipt: Receipt) -> dict[str, object]:
+    return {
+        "key": receipt.key,
+        "status": "unfinished" if receipt.step in _UNFINISHED else receipt.step.value,
+        "size": receipt.size,
+        "quarantineKey": receipt.copy and receipt.copy.key,
+        "error": receipt.error,
+    }
+
+
+def _counts(result: RemovalResult | RestoreResult | PurgeResult) -> dict[str, object]:
+    return {
+        "planned": result.planned,
+        "done": result.done,
+        "failed": result.failed,
+        "skipped": result.skipped,
+        "bytes": result.bytes,
+        "stopped": result.stopped and result.stopped.kind.code,
+    }
+
+
+def _headline(plan: PlanFile, result: RemovalResult, place: _ReceiptPlace, *, dry_run: bool) -> str:
+    if dry_run:
+        verdict = "not as planned any more" if result.stopped else "still as planned"
+        return f"{plan.totals.objects} objects, {plan.totals.bytes} bytes, are {verdict}; nothing was changed."
+    what = f"Removed {result.done} of {result.planned}, {result.bytes} bytes, from {plan.header.store}."
+    if plan.header.mode is RemovalMode.DELETE or place.opened is None:
+        return what
+    where = "" if place.opened.where != plan.header.plan_id else f" --store {plan.header.store}"
+    return f"{what} Undo with: tieredctl orphans restore {place.opened.where}{where}"
+
+
+def _lost(key: str, store: str) -> Finding:
+    message = "it was removed, and a segment that brokers may read has it now"
+    return Finding("object-missing", f"{store}/{key}", message, {"key": key})
+
+
+def _end(
+    listing: Listing,
+    output: OutputFormat,
+    findings: Iterable[Finding],
+    stopped: TieredctlError | None,
+    incomplete: bool,
+    *,
+    quiet: bool,
+    metrics_file: Path | None,
+) -> ExitCode:
+    code = ExitCode.INCOMPLETE if incomplete else ExitCode.CLEAN
+    if stopped is not None:
+        code = worst(code, stopped.exit_code)
+    code = worst(code, finish(listing, output, list(findings), quiet=quiet, metrics_file=metrics_file, otherwise=code))
+    if stopped is not None:
+        say_error(stopped)
+    return code
+
+
+def _clock_ms() -> int:
+    return time.time_ns() // 1_000_000

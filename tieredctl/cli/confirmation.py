@@ -1,0 +1,25 @@
+"""Nothing is changed that a person, or whoever wrote the script, did not confirm by the cluster's name."""
+
+from __future__ import annotations
+
+import sys
+
+from tieredctl.cli.output import printable
+from tieredctl.errors import TieredctlError
+
+
+def demand_confirmation(what: str, cluster_id: str, *, yes: bool, typed_cluster_id: str | None) -> None:
+    """Returns where `what` is confirmed: by --yes and the right --cluster-id, or by typing the id at a terminal.
+
+    Raises TieredctlError `another-cluster` for another id, `not-confirmed` where nobody can be asked, or says no.
+    """
+    if typed_cluster_id is not None and typed_cluster_id != cluster_id:
+        raise TieredctlError("another-cluster", f"This is about cluster {cluster_id}, not {typed_cluster_id}.")
+    if yes and typed_cluster_id is not None:
+        return
+    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise TieredctlError("not-confirmed", f"{what} has to be confirmed.")
+    question = printable(f"{what}: type the cluster's id, {cluster_id}, to go on")
+    print(f"{question}: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != cluster_id:
+        raise TieredctlError("not-confirmed", "It was not confirmed; nothing was changed.", hint="")

@@ -1,0 +1,1 @@
+"""Settings that outlive a command line: a YAML file."""

@@ -1,0 +1,139 @@
+"""What is to be removed from a remote store, and what became of it: plans and receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class RemovalMode(StrEnum):
+    """What becomes of an object that is removed."""
+
+    QUARANTINE = "quarantine"
+    """Copied inside the store first, so that it can be put back."""
+    DELETE = "delete"
+    """Gone for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHeader:
+    """What a whole plan is about. Times in ms since the epoch, UTC."""
+
+    plan_id: str
+    created_ms: int
+    valid_until_ms: int
+    """Exclusive."""
+    cluster_id: str
+    store: str
+    """The store's URL."""
+    layout: str
+    mode: RemovalMode
+    min_age_ms: int
+    max_percent: float
+    """How much of the store's objects may be planned."""
+    metadata_end_offsets: Mapping[int, int]
+    """How far the metadata was read: the offset behind the last (exclusive) of each metadata partition."""
+    foreign_topic_ids: frozenset[str] = frozenset()
+    """Topics whose objects were named although nobody ever knew them."""
+    unknown_keys: frozenset[str] = frozenset()
+    """Keys that were named although no layout explains them."""
+
+
+class PlannedObject(NamedTuple):
+    """An object that is to be removed. Size in bytes, as stored; time in ms since the epoch, UTC.
+
+    `version` is the store's name of its bytes, None where the listing did not tell. `evidence` is why it is nobody's,
+    as `orphans scan` shows it.
+    """
+
+    key: str
+    size: int
+    last_modified_ms: int
+    version: str | None
+    status: str
+    cause: str | None
+    evidence: Mapping[str, Any] | None
+
+
+class PlannedUpload(NamedTuple):
+    """An upload in parts that is to be given up; its parts are in no listing. Time in ms since the epoch, UTC; size in
+    bytes, of the parts that it had."""
+
+    key: str
+    upload_id: str
+    initiated_ms: int
+    size: int
+
+
+Planned = PlannedObject | PlannedUpload
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTotals:
+    """How much a plan has, and how much the store that it is of."""
+
+    objects: int
+    bytes: int
+    """Of objects and uploads."""
+    uploads: int
+    listed_objects: int
+    """All of the store's, but tieredctl's own."""
+
+
+class ReceiptStep(StrEnum):
+    """What was done with an object. Each is written once the store confirmed it, but for DELETING."""
+
+    COPIED = "copied"
+    """It has a copy in quarantine, and is about to be deleted."""
+    DELETING = "deleting"
+    """It has no copy, and is about to be deleted."""
+    REMOVED = "removed"
+    GONE = "gone"
+    """It was not there any more: somebody else removed it."""
+    FAILED = "failed"
+    RESTORED = "restored"
+    ABORTED = "aborted"
+    """The upload was given up."""
+
+
+FINISHED_STEPS = frozenset({ReceiptStep.REMOVED, ReceiptStep.GONE, ReceiptStep.RESTORED, ReceiptStep.ABORTED})
+"""Steps behind which a removal has nothing more to do."""
+
+
+class QuarantinedCopy(NamedTuple):
+    """Where an object's copy is. Size in bytes; time in ms since the epoch, UTC."""
+
+    key: str
+    size: int
+    last_modified_ms: int
+    version: str
+
+
+class Receipt(NamedTuple):
+    """One thing that was done. Size in bytes, time in ms since the epoch, UTC.
+
+    For an upload `upload_id` says which; where a step failed, `error` says why.
+    """
+
+    step: ReceiptStep
+    key: str
+    at_ms: int
+    size: int = 0
+    copy: QuarantinedCopy | None = None
+    upload_id: str | None = None
+    error: str | None = None
+    """The error's code and sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptsHeader:
+    """Which plan's removal receipts are of."""
+
+    plan_id: str
+    plan_digest: str
+    cluster_id: str
+    store: str
+    layout: str
+    mode: RemovalMode

@@ -1,0 +1,74 @@
+"""Finds what makes a store's root the wrong one to remove from: another root inside it.
+
+Objects that a layout would explain if the root were one of the store's folders belong to another installation, or to
+the same one seen from the wrong root; a quarantine inside holds what another root removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout
+from tieredctl.ops.orphans.object_columns import ObjectColumns
+from tieredctl.storage.protocol import RESERVED_FOLDER
+
+
+class FolderCheck:
+    """Looks at the objects that no layout explains: of each folder one of those whose names end alike and are as long,
+    as the names of one kind of a layout's objects are."""
+
+    def __init__(self, subject: str, layouts: Sequence[Layout]) -> None:
+        """`subject` is the store's URL, `layouts` all that are installed."""
+        self._subject = subject
+        self._layouts = layouts
+        self._kinds_seen: set[tuple[str, str, int]] = set()
+        self._refusal: TieredctlError | None = None
+        if f"/{RESERVED_FOLDER}" in f"{subject.rstrip('/')}/":
+            message = f"{subject} is inside the folder that tieredctl keeps what was removed in."
+            hint = "`orphans restore` puts it back, and `orphans purge` deletes it for good."
+            self._refusal = TieredctlError("quarantine-scanned", message, hint=hint)
+
+    def look_at(self, objects: ObjectColumns) -> None:
+        """Some of the store's objects."""
+        inside = pc.match_substring(objects.keys, f"/{RESERVED_FOLDER}")
+        if self._refusal is None and pc.any(inside).as_py():
+            self._refuse_quarantine(_text(objects.keys.filter(inside)[0]))
+        for row in np.flatnonzero(~objects.is_explained).tolist():
+            key = _text(objects.keys[row])
+            folder, _, name = key.rpartition("/")
+            kind = folder, name.rpartition(".")[2], len(name)
+            if kind not in self._kinds_seen:
+                self._kinds_seen.add(kind)
+                self._look_at_key(key)
+
+    def demand_none(self) -> None:
+        """Raises TieredctlError `ambiguous-prefix` or `quarantine-scanned` where there is another root."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    def _look_at_key(self, key: str) -> None:
+        folder, slash, rest = key.partition("/")
+        while slash and self._refusal is None:
+            for layout in self._layouts:
+                if layout.explain(rest) is not None:
+                    message = f"{self._subject} holds the root of another store in {folder}/, of layout {layout.name}."
+                    hint = f"Name that folder in --store, or keep it out of this one: {key} is there."
+                    self._refusal = TieredctlError("ambiguous-prefix", message, hint=hint)
+            head, slash, rest = rest.partition("/")
+            folder += f"/{head}"
+
+    def _refuse_quarantine(self, key: str) -> None:
+        folder = key.partition(f"/{RESERVED_FOLDER}")[0]
+        message = f"{self._subject} holds the quarantine of another root, {folder}/."
+        hint = f"Plan for {self._subject.rstrip('/')}/{folder} instead: {key} is there."
+        self._refusal = TieredctlError("quarantine-scanned", message, hint=hint)
+
+
+def _text(value: pa.Scalar) -> str:
+    text: str = value.as_py().decode("utf-8", "surrogateescape")
+    return text

@@ -1,0 +1,29 @@
+"""Where tieredctl keeps what is its own in a store: all of it below one folder, which no scan looks at."""
+
+from __future__ import annotations
+
+from tieredctl.storage.protocol import RESERVED_FOLDER
+
+LEASE_KEY = RESERVED_FOLDER + "lease.json"
+QUARANTINE = RESERVED_FOLDER + "quarantine/"
+
+
+def quarantine_key(plan_id: str, key: str) -> str:
+    """Where the copy of an object goes that a plan removes."""
+    return f"{QUARANTINE}{plan_id}/{key}"
+
+
+def original_key(quarantined: str) -> tuple[str, str] | None:
+    """The plan and the key that a key below QUARANTINE is of; None for what no plan put there."""
+    plan_id, slash, key = quarantined.removeprefix(QUARANTINE).partition("/")
+    return (plan_id, key) if slash and key else None
+
+
+def ledger_key(plan_id: str) -> str:
+    """What remembers that a plan was used."""
+    return f"{RESERVED_FOLDER}plans/{plan_id}.json"
+
+
+def receipts_folder(plan_id: str) -> str:
+    """The receipts of a plan, where they are kept in the store."""
+    return f"{RESERVED_FOLDER}receipts/{plan_id}/"

@@ -1,0 +1,26 @@
+"""Keeps to a rate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+class Pace:
+    """So many objects a second at most, over the whole run."""
+
+    def __init__(
+        self,
+        objects_a_second: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._rate = objects_a_second
+        self._clock = clock
+        self._sleep = sleep
+        self._next = clock()
+
+    def __call__(self, objects: int) -> None:
+        """Waits until so many more may be begun."""
+        self._sleep(max(0.0, self._next - self._clock()))
+        self._next = max(self._next, self._clock()) + objects / self._rate

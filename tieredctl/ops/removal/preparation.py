@@ -1,0 +1,94 @@
+"""Makes planned objects ready for deletion: a copy in quarantine, or a look at what is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep, RemovalMode
+from tieredctl.ops.removal.own_objects import quarantine_key
+from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
+
+_SECOND_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A planned object as it was found. Where it is not to be deleted, `step` says what became of it."""
+
+    planned: PlannedObject
+    found: StoredObject | None = None
+    copy: StoredObject | None = None
+    step: ReceiptStep | None = None
+    error: TieredctlError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What of a plan decides how its objects are made ready."""
+
+    store: WritableObjectStore
+    plan_id: str
+    mode: RemovalMode
+
+    def prepare(self, planned: PlannedObject, before: Receipt | None) -> Prepared:
+        """One object, of which an earlier run left the receipt `before`.
+
+        Raises TieredctlError `world-changed` where other bytes are under its key than were planned.
+        """
+        try:
+            found = self._found(planned)
+            if found is None:
+                return self._absent(planned, before)
+            if self.mode is RemovalMode.DELETE:
+                return Prepared(planned, found)
+            copy = self.store.copy(found, quarantine_key(self.plan_id, planned.key))
+            if copy is None:
+                return self._absent(planned, before)
+            if copy.size != found.size:
+                message = f"The copy of {found.key} has {copy.size} of its {found.size} bytes."
+                raise TieredctlError("removal-failed", message)
+            return Prepared(planned, found, copy)
+        except TieredctlError as error:
+            if error.kind.code == "world-changed":
+                raise
+            return Prepared(planned, step=ReceiptStep.FAILED, error=error)
+
+    def _found(self, planned: PlannedObject) -> StoredObject | None:
+        """What is to be removed; it is looked at only where neither copying nor deleting does so itself."""
+        unlooked = self.mode is RemovalMode.DELETE and Capability.CONDITIONAL_DELETE not in self.store.capabilities
+        if planned.version is not None and not unlooked:
+            return StoredObject(planned.key, planned.size, planned.last_modified_ms, planned.version)
+        found = self.store.head(planned.key)
+        if found is not None and not _is_as_planned(found, planned):
+            raise written_since(planned.key)
+        return found
+
+    def _absent(self, planned: PlannedObject, before: Receipt | None) -> Prepared:
+        """What became of an object that is not there as it was planned."""
+        found = self.store.head(planned.key)
+        if found is not None:
+            if not _is_as_planned(found, planned):
+                raise written_since(planned.key)
+            raise TieredctlError("removal-failed", f"{planned.key} is there, but could not be copied.")
+        if self.mode is RemovalMode.DELETE:
+            # Whoever tried it before, and could not say how it ended, may have deleted it.
+            return Prepared(planned, step=ReceiptStep.GONE if before is None else ReceiptStep.REMOVED)
+        copy = self.store.head(quarantine_key(self.plan_id, planned.key))
+        if copy is None or copy.size != planned.size:
+            return Prepared(planned, step=ReceiptStep.GONE)
+        # An earlier run deleted it, and was stopped before it could say so.
+        return Prepared(planned, copy=copy, step=ReceiptStep.REMOVED)
+
+
+def _is_as_planned(found: StoredObject, planned: PlannedObject) -> bool:
+    if planned.version is not None:
+        return found.version == planned.version
+    # An inventory may tell times in whole seconds.
+    same_time = found.last_modified_ms // _SECOND_MS == planned.last_modified_ms // _SECOND_MS
+    return same_time and found.size == planned.size
+
+
+def written_since(key: str) -> TieredctlError:
+    """An object is not the one that was planned."""
+    return TieredctlError("world-changed", f"{key} was written anew since it was planned.")

@@ -1,0 +1,97 @@
+"""The use of a plan from beginning to end: is it fit to be used, may it be used now, and what remembers that it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.removal import ReceiptsHeader
+from tieredctl.ops.removal.apply import Removal, RemovalResult
+from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.removal.lease import Hold, lease_held
+from tieredctl.ops.removal.ledger import Ledger, PlanUse
+from tieredctl.ops.removal.plan_file import PlanFile
+from tieredctl.ops.removal.planning import demand_share
+from tieredctl.ops.removal.receipts import Receipts
+from tieredctl.storage.protocol import RESERVED_FOLDER, WritableObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUser:
+    """All that it takes to carry out a plan."""
+
+    plan: PlanFile
+    store: WritableObjectStore
+    metadata: FreshMetadata
+    open_receipts: Callable[[ReceiptsHeader, bool], Receipts]
+    """(of which plan, whether a run of it left some that must be there) -> the plan's receipts."""
+    clock_ms: Callable[[], int]
+    pace: Callable[[int], None] = lambda _objects: None
+    tell: Callable[[RemovalResult], None] = lambda _result: None
+    without_lease: bool = False
+    batch_objects: int | None = None
+
+    def run(self) -> RemovalResult:
+        """Removes what the plan says, or what of it earlier runs left. Raises TieredctlError where nothing may be."""
+        self._demand_valid()
+        with lease_held(self.store, "orphans apply", self.clock_ms, unguarded=self.without_lease) as lease:
+            ledger = Ledger(self.store, receipts_header(self.plan))
+            before = self._demand_unused(ledger)
+            self.metadata.refresh()
+            if before is None:
+                self._demand_share()
+            receipts = self.open_receipts(receipts_header(self.plan), before is not None)
+            ledger.record(PlanUse.APPLYING)
+            result = self._removal(receipts, lease).run()
+            if result.is_complete:
+                ledger.record(PlanUse.APPLIED)
+            return result
+
+    def rehearse(self) -> RemovalResult:
+        """Looks whether all that is planned is still nobody's, and changes nothing."""
+        self._demand_valid()
+        self._demand_unused(Ledger(self.store, receipts_header(self.plan)))
+        result = RemovalResult(self.plan.totals.objects + self.plan.totals.uploads)
+        try:
+            self.metadata.refresh()
+            self._demand_share()
+            objects = self.plan.objects()
+            while batch := list(islice(objects, 10_000)):
+                self.metadata.demand_unchanged(batch)
+        except TieredctlError as error:
+            result.stopped = error
+        return result
+
+    def _removal(self, receipts: Receipts, lease: Hold) -> Removal:
+        removal = Removal(self.plan, self.store, receipts, lease, self.metadata, self.clock_ms, self.pace, self.tell)
+        if self.batch_objects is not None:
+            removal.batch_objects = self.batch_objects
+        return removal
+
+    def _demand_valid(self) -> None:
+        header = self.plan.header
+        if self.clock_ms() >= header.valid_until_ms:
+            hours = (header.valid_until_ms - header.created_ms) / 3_600_000
+            raise TieredctlError("plan-expired", f"{self.plan.path} was valid for {hours:g} hours, which are over.")
+
+    def _demand_unused(self, ledger: Ledger) -> PlanUse | None:
+        use = ledger.use()
+        if use in (PlanUse.APPLIED, PlanUse.RESTORED):
+            raise TieredctlError("plan-used", f"{self.plan.path} was {use.value} before; a plan is used once.")
+        return use
+
+    def _demand_share(self) -> None:
+        """Looks whether the plan's share of the store is still what it may be; counts no further than needed."""
+        header, planned = self.plan.header, self.plan.totals.objects
+        enough = int(planned * 100 / header.max_percent) + 1 if header.max_percent else None
+        own = (stored for stored in self.store.list() if not stored.key.startswith(RESERVED_FOLDER))
+        listed = sum(1 for _ in islice(own, enough))
+        demand_share(planned, listed, header.max_percent, header.store)
+
+
+def receipts_header(plan: PlanFile) -> ReceiptsHeader:
+    """What a plan's receipts begin with."""
+    header = plan.header
+    return ReceiptsHeader(header.plan_id, plan.digest, header.cluster_id, header.store, header.layout, header.mode)
