@@ -54,11 +54,14 @@ class RemotePartitionMetadataStore:
         """Every known segment, by topic, topic id, partition, start offset; those deleted too where they are kept."""
         partitions = {*self.caches, *(self._deleted or ())}
         for partition in sorted(partitions, key=lambda tip: (tip.topic, tip.topic_id, tip.partition)):
-            cache = self.caches.get(partition)
-            known = cache.list_remote_log_segments() if cache else []
-            known += (self._deleted or {}).get(partition, {}).values()
-            known.sort(key=lambda segment: (segment.metadata.start_offset, segment.metadata_offset))
-            yield from ((partition, segment) for segment in known)
+            yield from ((partition, segment) for segment in self.segments_of(partition))
+
+    def segments_of(self, partition: TopicIdPartition) -> list[KnownSegment]:
+        """The same of one partition."""
+        cache = self.caches.get(partition)
+        known = cache.list_remote_log_segments() if cache else []
+        known += (self._deleted or {}).get(partition, {}).values()
+        return sorted(known, key=lambda segment: (segment.metadata.start_offset, segment.metadata_offset))
 
     def _start(self, metadata: RemoteLogSegmentMetadata, record: EventRecord) -> None:
         partition = metadata.topic_id_partition

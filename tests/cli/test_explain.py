@@ -1,0 +1,106 @@
+"""`explain` without a cluster: what the metadata of a captured one tells of an offset."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+
+SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
+"""The segment of orders7-0 with offsets 39 to 43."""
+
+
+@pytest.fixture
+def log_dir(captures: Path) -> Path:
+    return captures / "kafka-4.3.1/data"
+
+
+@pytest.fixture
+def store(captures: Path) -> Path:
+    return captures / "kafka-4.3.1/remote/kafka-tiered-storage"
+
+
+def test_an_offset_in_remote_storage_has_a_segment_and_no_word_of_local_disks(
+    log_dir: Path, tieredctl: Tieredctl
+) -> None:
+    outcome = tieredctl("explain", "orders7:0@40", "--log-dir", log_dir, "-o", "json")
+
+    (item,) = outcome.document()["items"]
+    assert outcome.exit_code == 0
+    assert (item["place"], item["leaderEpoch"]) == ("remote", 0)
+    assert item["segment"]["segmentId"] == SEGMENT_ID
+    assert item["log"] is None
+    assert item["consumerFetch"] is None
+
+
+def test_the_table_says_it_in_sentences(log_dir: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("explain", "orders7:0@40", "--log-dir", log_dir)
+
+    assert "40 is in remote storage; whether a broker's disk has it too, only a live cluster tells" in outcome.out
+    assert f"{SEGMENT_ID}, offsets 39..43, 1109 bytes, COPY_SEGMENT_FINISHED" in outcome.out
+
+
+def test_an_offset_behind_what_is_uploaded_is_in_no_remote_segment(log_dir: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("explain", "orders7:0@100000", "--log-dir", log_dir, "-o", "json")
+
+    (item,) = outcome.document()["items"]
+    assert outcome.exit_code == 3
+    assert (item["place"], item["segment"]) == ("not-remote", None)
+
+
+def test_an_epoch_that_does_not_hold_the_offset_finds_no_segment(log_dir: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("explain", "orders7:0@40", "--epoch", "2", "--log-dir", log_dir, "-o", "json")
+
+    (item,) = outcome.document()["items"]
+    assert outcome.exit_code == 3
+    assert [segment["segmentId"] for segment in item["otherSegments"]] == [SEGMENT_ID]
+
+
+def test_with_a_store_each_object_is_there_with_its_size(log_dir: Path, store: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("explain", "orders7:0@40", "--log-dir", log_dir, "--store", f"file:{store}", "-o", "json")
+
+    (item,) = outcome.document()["items"]
+    parts = {stored["part"]: stored["size"] for stored in item["objects"]}
+    assert parts["log"] == 1109
+    assert set(parts) == {
+        "log", "offset-index", "time-index", "producer-snapshot", "leader-epoch", "transaction-index",
+    }  # fmt: skip
+
+
+def test_an_object_that_is_missing_is_the_finding(
+    log_dir: Path, store: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    damaged = shutil.copytree(store, tmp_path / "store")
+    (log,) = damaged.glob(f"*/*{SEGMENT_ID}.log")
+    log.unlink()
+
+    outcome = tieredctl("explain", "orders7:0@40", "--log-dir", log_dir, "--store", f"file:{damaged}", "-o", "json")
+
+    (finding,) = outcome.document()["summary"]["findings"]
+    assert outcome.exit_code == 4
+    assert finding["code"] == "object-missing"
+    assert finding["evidence"]["offsets"] == [39, 43]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("orders7:0",), "Name one offset"),
+        (("orders7:0@1", "--timestamp", "0"), "Name one offset"),
+        (("orders7:0", "--timestamp", "0"), "Only a live cluster looks a time up"),
+        (("orders7:0@-1",), "is not TOPIC:PARTITION@OFFSET"),
+        (("orders7@1",), "is not TOPIC:PARTITION"),
+        (("orders7:0@99999999999999999999",), "is not TOPIC:PARTITION@OFFSET"),
+        (("no-such-topic:0@1",), "no event of topic no-such-topic"),
+    ],
+)
+def test_what_cannot_be_explained_is_a_mistake_of_usage(
+    words: tuple[str, ...], message: str, log_dir: Path, tieredctl: Tieredctl
+) -> None:
+    outcome = tieredctl("explain", *words, "--log-dir", log_dir)
+
+    assert outcome.exit_code == 2
+    assert message in outcome.err

@@ -1,0 +1,99 @@
+"""KIP-405, "Topic deletion lifecycle": RemotePartitionRemover's flow, step by step, and the order of its states."""
+
+from __future__ import annotations
+
+from tests.metadata_logs import DELETED, DELETING, copied, partition_delete, segment_id
+from tests.partition_removal.removed_topic import RemovedTopic, told
+from tieredctl.model.events import RemotePartitionDeleteState
+from tieredctl.rlmm.states import partition_may_become
+
+MARKED = RemotePartitionDeleteState.DELETE_PARTITION_MARKED
+STARTED = RemotePartitionDeleteState.DELETE_PARTITION_STARTED
+FINISHED = RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
+EVENTS_BEFORE = 4
+
+
+def removed() -> list[tuple[str, ...]]:
+    """What is published for a partition of two segments."""
+    topic = RemovedTopic([*copied(1, 0, 9), *copied(2, 10, 19)])
+    topic.copy(1, 0)
+    topic.copy(2, 10)
+    topic.remove(batch_segments=1)
+    return told(topic.events[EVENTS_BEFORE:])
+
+
+def test_step_1_the_partition_is_marked_for_deletion() -> None:
+    assert removed()[0] == (MARKED.name,)
+
+
+def test_step_1_an_event_that_was_published_more_than_once_is_deduplicated() -> None:
+    topic = RemovedTopic([*copied(1, 0, 9), partition_delete(MARKED), partition_delete(MARKED)])
+    topic.copy(1, 0)
+
+    topic.remove()
+
+    assert [step for step in told(topic.events) if step == (MARKED.name,)] == [(MARKED.name,)] * 2
+    assert told(topic.events)[-1] == (FINISHED.name,)
+
+
+def test_step_2_a_mark_that_was_processed_is_not_processed_again() -> None:
+    topic = RemovedTopic([*copied(1, 0, 9), *map(partition_delete, RemotePartitionDeleteState)])
+
+    topic.remove()
+
+    assert len(topic.events) == len(copied(1, 0, 9)) + len(RemotePartitionDeleteState)
+
+
+def test_step_3_the_deletion_is_said_to_have_started() -> None:
+    assert removed()[1] == (STARTED.name,)
+
+
+def test_step_4_every_segment_of_the_partition_is_deleted() -> None:
+    deleted = [step[1] for step in removed() if step[0] == DELETED.name]
+
+    assert deleted == [segment_id(1), segment_id(2)]
+
+
+def test_steps_5_and_7_each_segments_deletion_is_said_to_start_and_to_finish() -> None:
+    assert removed()[2:-1] == [
+        (DELETING.name, segment_id(1)),
+        (DELETED.name, segment_id(1)),
+        (DELETING.name, segment_id(2)),
+        (DELETED.name, segment_id(2)),
+    ]
+
+
+def test_step_6_the_segment_is_deleted_between_the_two() -> None:
+    topic = RemovedTopic(copied(1, 0, 9))
+    keys = topic.copy(1, 0)
+    found: list[tuple[str, int]] = []
+    topic.store.boundary = lambda: found.append((topic.events[-1].state.name, len(topic.keys())))
+    topic.after_deletion = lambda: found.append((topic.events[-1].state.name, len(topic.keys())))
+
+    topic.remove()
+
+    assert found == [*((DELETING.name, left) for left in range(len(keys), 0, -1)), (DELETED.name, 0)]
+
+
+def test_step_8_the_partition_is_said_to_be_deleted_once_all_segments_are() -> None:
+    assert removed()[-1] == (FINISHED.name,)
+
+
+def test_the_states_follow_each_other_in_one_order() -> None:
+    befores = (None, *RemotePartitionDeleteState)
+
+    allowed = {
+        (before, after)
+        for before in befores
+        for after in RemotePartitionDeleteState
+        if partition_may_become(before, after)
+    }
+
+    assert allowed == {
+        (None, MARKED),
+        (MARKED, MARKED),
+        (MARKED, STARTED),
+        (STARTED, STARTED),
+        (STARTED, FINISHED),
+        (FINISHED, FINISHED),
+    }

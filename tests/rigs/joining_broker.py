@@ -1,0 +1,48 @@
+"""A second broker, which joins the cluster of a running one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from .broker import KafkaBroker
+from .tools import ToolFailed
+
+NODE_ID = 2
+_REASSIGNMENT = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+
+
+class JoiningBroker(KafkaBroker):
+    """Broker 2 of another's cluster, without a controller. It shares the other's remote storage, and holds nothing."""
+
+    def __init__(self, first: KafkaBroker, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__(first.jars)
+        self.cluster_id = first.cluster_id
+        self._first = first
+        self._extra_properties = {
+            "process.roles": "broker",
+            "node.id": str(NODE_ID),
+            "controller.quorum.voters": first.controller_quorum_voters,
+            "listeners": f"PLAINTEXT://{self.bootstrap_server}",
+            "rsm.config.dir": str(first.remote_dir.parent),
+            **(properties or {}),
+        }
+
+    def follow(self, *topics: str) -> None:
+        """Becomes the second replica of each topic's partition 0, which the first broker leads."""
+        wanted = [{"topic": topic, "partition": 0, "replicas": [1, NODE_ID]} for topic in topics]
+        plan = self.work_dir / "reassignment.json"
+        plan.write_text(json.dumps({"version": 1, "partitions": wanted}), encoding="utf-8")
+        done = self._first.tool(_REASSIGNMENT, "--reassignment-json-file", str(plan), "--execute")
+        if done.returncode:
+            raise ToolFailed(f"{_REASSIGNMENT} ended with {done.returncode}: {done.stderr or done.stdout}")
+
+    def _is_ready(self) -> bool:
+        admin = AdminClient({"bootstrap.servers": self._first.bootstrap_server, "log_level": 0})
+        try:
+            return NODE_ID in admin.list_topics(timeout=5).brokers
+        except KafkaException:
+            return False

@@ -1,0 +1,109 @@
+"""`tieredctl explain`: where a record lives, and how a consumer or a follower would get it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import GREATEST_INT32, time_ms, topic_partition_offset
+from tieredctl.cli.explanation_table import EXPLANATION_COLUMNS, explanation_rows
+from tieredctl.cli.options import (
+    AsOfPoint,
+    BootstrapServer,
+    CommandConfig,
+    Export,
+    LayoutName,
+    LayoutOptions,
+    LogDirs,
+    Output,
+    Quiet,
+    Store,
+    StoreOptions,
+    TopicId,
+)
+from tieredctl.cli.outcome import finding_documents, finish, say
+from tieredctl.cli.output import Item, Listing, OutputFormat
+from tieredctl.cli.wiring import open_cluster, open_remote, open_stream
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.layouts.protocol import AUTO
+from tieredctl.model.findings import Finding
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.explanation.documents import explanation_document
+from tieredctl.ops.explanation.explain import TopicPlace, explain_live, explain_metadata
+from tieredctl.ops.explanation.explanation import Explanation
+from tieredctl.ops.explanation.objects import segment_objects
+from tieredctl.ops.selection import Selection
+
+_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Makes `explain` known."""
+    app.command(noun, help=meaning)(explain)
+
+
+def explain(
+    where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION[@OFFSET]", help="Such as orders:3@1200.")],
+    timestamp: Annotated[
+        str | None, typer.Option(metavar="TIME", help="In place of @OFFSET: its first record of that time or later.")
+    ] = None,
+    epoch: Annotated[
+        int | None,
+        typer.Option(metavar="EPOCH", help="The leader epoch that the reader believes in.", min=0, max=GREATEST_INT32),
+    ] = None,
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    as_of: AsOfPoint = None,
+    topic_id: TopicId = None,
+    store: Store = None,
+    store_option: StoreOptions = None,
+    layout: LayoutName = AUTO,
+    layout_option: LayoutOptions = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Where an offset lives: its leader epoch, the segment that holds it, the segment's objects, the leader's disk; and
+    what a consumer's and a follower's fetch of it would do.
+
+    A log directory or an export has no leader to ask: they tell of remote storage alone. Exit 3 where nothing holds the
+    offset, 4 where an object is missing.
+    """
+    topic, partition, offset = topic_partition_offset(where)
+    if (offset is None) == (timestamp is None):
+        raise TieredctlError("usage", "Name one offset, as TOPIC:PARTITION@OFFSET, or a time with --timestamp.")
+    if bootstrap_server is None and timestamp is not None:
+        raise TieredctlError("usage", "Only a live cluster looks a time up.", hint="Give --bootstrap-server.")
+    if bootstrap_server is not None and (as_of is not None or topic_id is not None):
+        raise TieredctlError("usage", "A live cluster is asked for the topic as it is: no --as-of, no --topic-id.")
+    remote = None if store is None else open_remote(store, store_option, layout, layout_option)
+    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
+    found: Explanation | None
+    if offset is not None and bootstrap_server is None:
+        found = explain_metadata(stream, Selection(topic, topic_id, partition), offset, epoch)
+    else:
+        with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+            moment = None if timestamp is None else time_ms(timestamp)
+            found = explain_live(cluster, stream, TopicPlace(topic, partition, offset, moment), epoch)
+    findings = [finding for finding in stream.findings if finding.kind.incomplete]
+    items: list[Item] = []
+    if found:
+        objects = segment_objects(*remote, found.segment.metadata) if remote and found.segment else None
+        findings += objects.findings if objects else ()
+        items.append(explanation_document(found, objects.items if objects else None))
+    elif not quiet:
+        say(f"No record of {topic}-{partition} has that time or a later one.")
+    code = ExitCode.CLEAN if found and found.readable else ExitCode.FINDINGS
+    return finish(_listing(stream, items, findings, output), output, findings, quiet=quiet, otherwise=code)
+
+
+def _listing(stream: EventStream, items: list[Item], findings: Sequence[Finding], output: OutputFormat) -> Listing:
+    summary = {"items": len(items), "findings": finding_documents(findings)}
+    rows = items
+    if output in _TABLES:
+        rows = [row for item in items for row in explanation_rows(item)]
+    return Listing("Explanation", stream.source.describe, rows, EXPLANATION_COLUMNS, summary)

@@ -1,0 +1,61 @@
+"""`tieredctl offsets`: where the logs of a topic begin and end."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.options import BootstrapServer, CommandConfig, MetricsFile, Output, Quiet
+from tieredctl.cli.outcome import finish, say
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.wiring import open_cluster
+from tieredctl.errors import ExitCode
+from tieredctl.ops.offsets import FIELD_OF, topic_offsets
+
+_COLUMNS = (
+    TableColumn("TOPIC", "topic"),
+    TableColumn("PARTITION", "partition"),
+    TableColumn("LEADER", "leader"),
+    TableColumn("EARLIEST", "earliest"),
+    TableColumn("EARLIEST-LOCAL", "earliestLocal"),
+    TableColumn("LATEST-TIERED", "latestTiered"),
+    TableColumn("PENDING-UPLOAD", "earliestPendingUpload"),
+    TableColumn("LATEST", "latest"),
+    TableColumn("NOT-TIERED", "notTiered"),
+    TableColumn("MAX-TIMESTAMP", "maxTimestampOffset", wide=True),
+    TableColumn("EPOCH", "leaderEpoch", wide=True),
+    TableColumn("TOPIC-ID", "topicId", wide=True),
+)
+_FIELDS = ("topic", "topicId", "partition", "leader", "leaderEpoch", *FIELD_OF.values(), "notTiered", "errors")
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Makes `offsets` known."""
+    app.command(noun, help=meaning)(offsets)
+
+
+def offsets(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Where each partition's log begins and ends, locally and in remote storage, as its leader says.
+
+    A dash is an offset that there is none of; what a release cannot tell is said. Exit 5 where a leader did not answer.
+    """
+    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+        found = topic_offsets(cluster, topic)
+    rows = found.rows()
+    listing = Listing("Offsets", cluster.describe(), rows, _COLUMNS, found.summary(), _FIELDS)
+    errors = sorted({(name, error) for row in rows for name, error in row["errors"].items()})
+    if not quiet:
+        for name, error in errors:
+            say(f"{name} is not known: {error}")
+    unanswered = any(error != "UNSUPPORTED_VERSION" for _, error in errors)
+    code = ExitCode.INCOMPLETE if unanswered else ExitCode.CLEAN
+    return finish(listing, output, (), quiet=quiet, metrics_file=metrics_file, otherwise=code)

@@ -1,0 +1,101 @@
+"""`tieredctl topic …`: what is tiered on a live cluster, how much is where, and how far tiering lags."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import duration_ms, now_ms
+from tieredctl.cli.options import BootstrapServer, CommandConfig, MetricsFile, Now, Output, Quiet
+from tieredctl.cli.outcome import finish, say
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.wiring import open_cluster, open_stream
+from tieredctl.errors import ExitCode
+from tieredctl.ops.topic_status import TopicStatus, remote_parts, topic_list, topic_status
+
+_commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds this noun's commands."""
+    app.add_typer(_commands, name=noun, help=meaning)
+
+
+_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
+_LIST_COLUMNS = (
+    TableColumn("TOPIC", "topic"),
+    TableColumn("TIERING", "tiering"),
+    TableColumn("PARTITIONS", "partitions"),
+    TableColumn("SEGMENTS", "remoteSegments"),
+    TableColumn("REMOTE-BYTES", "remoteBytes"),
+    TableColumn("LOCAL-BYTES", "localBytes"),
+    TableColumn("UNFINISHED", "unfinished"),
+)
+_STATUS_COLUMNS = (
+    TableColumn("PARTITION", "partition"),
+    TableColumn("LEADER", "leader"),
+    TableColumn("EARLIEST", "earliest"),
+    TableColumn("EARLIEST-LOCAL", "earliestLocal"),
+    TableColumn("LATEST-TIERED", "latestTiered"),
+    TableColumn("LATEST", "latest"),
+    TableColumn("REMOTE-BYTES", "remoteBytes"),
+    TableColumn("LOCAL-BYTES", "localBytes"),
+    TableColumn("NOT-TIERED", "notTiered"),
+    TableColumn("LAG-MS", "lagMs"),
+    TableColumn("UNFINISHED", "unfinished"),
+    TableColumn("NOT-TIERED-BYTES", "notTieredBytes", wide=True),
+    TableColumn("SEGMENTS", "remoteSegments", wide=True),
+)
+
+
+@_commands.command("list")
+def list_topics(
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    every: Annotated[bool, typer.Option("--all", help="Those that are not tiered, too.")] = False,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """The topics that are tiered, with bytes in remote storage and on all brokers' disks."""
+    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+        stream = open_stream(None, bootstrap_server, command_config, None, None)
+        rows = topic_list(cluster, remote_parts(stream), every=every)
+    counted = ("remoteSegments", "remoteBytes", "localBytes", "unfinished")
+    summary = {"topics": len(rows), **{name: sum(row[name] for row in rows) for name in counted}}
+    listing = Listing("Topics", stream.source.describe(), rows, _LIST_COLUMNS, summary)
+    return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
+
+
+@_commands.command("status")
+def status(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    older_than: Annotated[
+        str, typer.Option(metavar="DURATION", help="Copies and deletions under way for longer are stuck.")
+    ] = "1h",
+    now: Now = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """A topic's partitions: what is where, how far tiering lags, and what is stuck (exit 3).
+
+    Settings are in the summary of -o json, with where each comes from.
+    """
+    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+        stream = open_stream(None, bootstrap_server, command_config, None, None)
+        found = topic_status(cluster, topic, remote_parts(stream), now_ms(now), duration_ms(older_than))
+    listing = Listing("TopicStatus", stream.source.describe(), found.rows, _STATUS_COLUMNS, found.summary())
+    if output in _TABLES and not quiet:
+        say(_headline(found))
+    return finish(listing, output, [*stream.findings, *found.findings], quiet=quiet, metrics_file=metrics_file)
+
+
+def _headline(found: TopicStatus) -> str:
+    settings = found.summary()["settings"]
+    changed = [f"{name}={one['value']}" for name, one in settings.items() if one["source"] != "DEFAULT_CONFIG"]
+    return f"{found.topic.topic} ({found.topic.topic_id}): {', '.join(changed) or 'all settings are defaults'}"

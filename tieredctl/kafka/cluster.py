@@ -1,0 +1,132 @@
+"""What tieredctl asks a live cluster, apart from the records of its metadata topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+
+class OffsetSpec(IntEnum):
+    """The special timestamps of ListOffsets, by the names that Kafka's tools have for them."""
+
+    LATEST = -1
+    """The high watermark: the offset behind the last that consumers see."""
+    EARLIEST = -2
+    """The log start offset, in remote storage or not."""
+    MAX_TIMESTAMP = -3
+    """Of the record with the highest timestamp, among local segments (KIP-734)."""
+    EARLIEST_LOCAL = -4
+    """The first offset on the leader's disk (KIP-405)."""
+    LATEST_TIERED = -5
+    """The last offset in remote storage, inclusive (KIP-1005)."""
+    EARLIEST_PENDING_UPLOAD = -6
+    """The first offset that is not in remote storage yet (KIP-1023)."""
+
+
+FIRST_VERSION_OF = {
+    OffsetSpec.LATEST: 1,
+    OffsetSpec.EARLIEST: 1,
+    OffsetSpec.MAX_TIMESTAMP: 7,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+    OffsetSpec.EARLIEST_PENDING_UPLOAD: 11,
+}
+"""The ListOffsets version that brought each."""
+
+
+class ListedOffset(NamedTuple):
+    """A broker's answer to ListOffsets for a partition; times in ms since the epoch.
+
+    `offset` is None where the broker has none to tell, which is no error: nothing is tiered yet, or all of it is.
+    `error` is the name of Kafka's error where there is one.
+    """
+
+    offset: int | None
+    timestamp_ms: int | None = None
+    leader_epoch: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """A partition as the cluster describes it; `leader` is None while it has none."""
+
+    partition: int
+    leader: int | None
+    leader_epoch: int
+    replicas: Sequence[int]
+    in_sync_replicas: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic as the cluster describes it, with its partitions in order."""
+
+    topic: str
+    topic_id: str
+    partitions: Sequence[PartitionDescription]
+
+
+class ConfigValue(NamedTuple):
+    """A setting, and Kafka's name of where it comes from (DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG, …)."""
+
+    value: str | None
+    source: str
+
+
+class BrokerFeatures(NamedTuple):
+    """The greatest level of each feature that a broker supports, and the level that the cluster has agreed upon."""
+
+    supported: Mapping[str, int]
+    finalized: Mapping[str, int]
+
+
+class Cluster(Protocol):
+    """A live cluster. Every method may raise TieredctlError: `broker-unreachable`, `broker-refused` where the user may
+    not ask this."""
+
+    def describe(self) -> dict[str, object]:
+        """What this is, for the `source` of a JSON document."""
+        ...
+
+    def topic(self, name: str) -> TopicDescription:
+        """Raises TieredctlError `unknown-topic` where there is none of that name, or the user may not see it."""
+        ...
+
+    def topic_names(self) -> Sequence[str]:
+        """All topics that the user may see, in order."""
+        ...
+
+    def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
+        """All settings of some topics."""
+        ...
+
+    def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
+        """All settings of each broker; the value of a secret, and of what Kafka does not know, is None."""
+        ...
+
+    def broker_features(self) -> Mapping[int, BrokerFeatures]:
+        """The features of each broker."""
+        ...
+
+    def quorum_voters(self) -> Sequence[int]:
+        """The node ids of the controllers that vote. Raises TieredctlError `broker-refused` where there are none, with
+        ZooKeeper."""
+        ...
+
+    def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
+        """For each partition of some topics how many bytes it has on the disks of each broker."""
+        ...
+
+    def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
+        """For each partition what its leader answers: to an OffsetSpec, or to a time in ms the first offset of that
+        time or later. A broker that is too old for it answers UNSUPPORTED_VERSION."""
+        ...
+
+    def epoch_end_offset(self, topic: TopicDescription, partition: int, leader_epoch: int) -> tuple[int, int] | None:
+        """What a partition's leader answers to OffsetForLeaderEpoch: the greatest epoch of its log that is not above
+        `leader_epoch`, and the offset where that ended (exclusive). Below its first epoch the answer is `leader_epoch`
+        and the first offset; above its last, None."""
+        ...

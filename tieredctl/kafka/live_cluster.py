@@ -1,0 +1,333 @@
+"""A live cluster, asked over kafka-python what librdkafka refuses to ask."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
+from tieredctl.kafka.client_properties import read_client_properties, without_secrets
+from tieredctl.kafka.cluster import (
+    FIRST_VERSION_OF,
+    BrokerFeatures,
+    ConfigValue,
+    ListedOffset,
+    OffsetSpec,
+    PartitionDescription,
+    TopicDescription,
+)
+from tieredctl.kafka.kafka_python_settings import kafka_python_settings
+from tieredctl.model.ids import uuid_text
+
+if TYPE_CHECKING:
+    from kafka.net.compat import KafkaNetClient
+
+_SECONDS_BETWEEN_TRIES = 0.1
+_CONSUMER = -1
+_FIRST_VERSION_OF_TIMESTAMPS = 1
+_UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+_NONE = -1
+_UNKNOWN_TOPIC, _NOT_LEADER, _TOPIC_DENIED, _CLUSTER_DENIED = 3, 6, 29, 31
+_PASSING = frozenset({5, _NOT_LEADER, 74, 75, 78})
+"""LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE."""
+_CONFIG_SOURCES = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+}
+"""By number: DescribeConfigsResponse.ConfigSource."""
+
+
+class LiveCluster:
+    """A `Cluster` over kafka-python. To be closed."""
+
+    def __init__(
+        self,
+        bootstrap_server: str,
+        command_config: Path | None = None,
+        request_timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
+    ) -> None:
+        """Connects. Raises TieredctlError where no broker answers in time, or one refuses."""
+        self._bootstrap_server = bootstrap_server
+        self._properties = read_client_properties(command_config)
+        self._request_timeout_seconds = request_timeout_seconds
+        with self._failing_as_tieredctl():
+            self._client = self._connected()
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "kind": "cluster",
+            "bootstrapServer": self._bootstrap_server,
+            "clusterId": self._client.cluster.cluster_id,
+        }
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._client.close()
+
+    def topic(self, name: str) -> TopicDescription:
+        from kafka.protocol.metadata import MetadataRequest
+
+        request = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=name)],
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        (found,) = self._ask(None, request).topics
+        if found.error_code == _UNKNOWN_TOPIC:
+            raise TieredctlError("unknown-topic", f"{self._bootstrap_server} has no topic {name}.", hint="")
+        self._demand_access(found.error_code, f"topic {name}")
+        return TopicDescription(name, uuid_text(found.topic_id.bytes), tuple(map(_partition, _ordered(found))))
+
+    def topic_names(self) -> Sequence[str]:
+        from kafka.protocol.metadata import MetadataRequest
+
+        request = MetadataRequest(
+            topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        )
+        return sorted(topic.name for topic in self._ask(None, request).topics)
+
+    def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
+        from kafka.admin import ConfigResourceType
+        from kafka.protocol.admin import DescribeConfigsRequest
+
+        if not names:
+            return {}
+        kind = ConfigResourceType.TOPIC
+        request = DescribeConfigsRequest(
+            resources=[(kind, name, None) for name in names], include_synonyms=False, min_version=1
+        )
+        found: dict[str, Mapping[str, ConfigValue]] = {}
+        for resource in self._ask(None, request).results:
+            self._demand_access(resource.error_code, f"topic {resource.resource_name}", "DescribeConfigs")
+            found[resource.resource_name] = _configs(resource)
+        return found
+
+    def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
+        from kafka.admin import ConfigResourceType
+        from kafka.protocol.admin import DescribeConfigsRequest
+
+        found: dict[int, Mapping[str, ConfigValue]] = {}
+        for broker in self._broker_ids():
+            asked = [(ConfigResourceType.BROKER, str(broker), None)]
+            request = DescribeConfigsRequest(resources=asked, include_synonyms=False, min_version=1)
+            (resource,) = self._ask(broker, request).results
+            self._demand_access(resource.error_code, "the cluster", "DescribeConfigs")
+            found[broker] = _configs(resource)
+        return found
+
+    def broker_features(self) -> Mapping[int, BrokerFeatures]:
+        from kafka.protocol.metadata import ApiVersionsRequest
+
+        request = ApiVersionsRequest(client_software_name="tieredctl", client_software_version="1", min_version=3)
+        return {broker: _features(self._ask(broker, request)) for broker in self._broker_ids()}
+
+    def quorum_voters(self) -> Sequence[int]:
+        from kafka.errors import IncompatibleBrokerVersion, UnsupportedVersionError
+        from kafka.protocol.admin import DescribeQuorumRequest
+
+        topics = DescribeQuorumRequest.TopicData
+        asked = topics(topic_name="__cluster_metadata", partitions=[topics.PartitionData(partition_index=0)])
+        try:
+            response = self._ask(None, DescribeQuorumRequest(topics=[asked]))
+        except (IncompatibleBrokerVersion, UnsupportedVersionError):
+            message = f"{self._bootstrap_server} does not know DescribeQuorum: it has no KRaft controllers."
+            raise TieredctlError("broker-refused", message, hint="") from None
+        self._demand_access(response.error_code, "the cluster")
+        return sorted(
+            voter.replica_id for one in response.topics for part in one.partitions for voter in part.current_voters
+        )
+
+    def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
+        from kafka.protocol.admin import DescribeLogDirsRequest
+
+        wanted = set(names)
+        found: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+        for broker in self._broker_ids():
+            for log_dir in self._ask(broker, DescribeLogDirsRequest(topics=None)).results:
+                self._demand_access(log_dir.error_code, "the cluster")
+                for topic in log_dir.topics:
+                    if topic.name in wanted:
+                        for one in topic.partitions:
+                            found[topic.name, one.partition_index][broker] = one.partition_size
+        return found
+
+    def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
+        answers: dict[int, ListedOffset] = {}
+        deadline = time.monotonic() + self._request_timeout_seconds
+        while open_questions := [one for one in topic.partitions if one.partition not in answers]:
+            is_last = time.monotonic() > deadline
+            for leader, partitions in _by_leader(open_questions).items():
+                found = self._offsets_from(leader, topic.topic, partitions, timestamp)
+                answers |= {partition: answer for partition, answer, passing in found if is_last or not passing}
+            if len(answers) < len(topic.partitions):
+                time.sleep(_SECONDS_BETWEEN_TRIES)
+                topic = self.topic(topic.topic)
+        return dict(sorted(answers.items()))
+
+    def epoch_end_offset(self, topic: TopicDescription, partition: int, leader_epoch: int) -> tuple[int, int] | None:
+        from kafka.errors import for_code as error_of
+
+        deadline = time.monotonic() + self._request_timeout_seconds
+        while True:
+            leader = next(one.leader for one in topic.partitions if one.partition == partition)
+            found = self._epoch_end_offset(leader, topic.topic, partition, leader_epoch)
+            self._demand_access(found.error_code, f"topic {topic.topic}")
+            if not found.error_code:
+                return None if found.end_offset == _NONE else (found.leader_epoch, found.end_offset)
+            if found.error_code not in _PASSING or time.monotonic() > deadline:
+                reason = error_of(found.error_code).message
+                raise TieredctlError("broker-unreachable", f"The leader of {topic.topic}-{partition} said: {reason}.")
+            time.sleep(_SECONDS_BETWEEN_TRIES)
+            topic = self.topic(topic.topic)
+
+    def _epoch_end_offset(self, leader: int | None, topic: str, partition: int, leader_epoch: int) -> Any:
+        from kafka.protocol.consumer import OffsetForLeaderEpochRequest
+
+        topics = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+        asked = topics.OffsetForLeaderPartition(partition=partition, leader_epoch=leader_epoch)
+        request = OffsetForLeaderEpochRequest(topics=[topics(topic=topic, partitions=[asked])])
+        return self._ask(leader, request).topics[0].partitions[0]
+
+    def _offsets_from(
+        self, leader: int | None, topic: str, partitions: list[int], timestamp: int
+    ) -> Iterator[tuple[int, ListedOffset, bool]]:
+        """A leader's answers, and whether each may be another one soon."""
+        from kafka.errors import IncompatibleBrokerVersion, UnsupportedVersionError
+        from kafka.errors import for_code as error_of
+
+        if leader is None:
+            yield from ((one, ListedOffset(None, error="LEADER_NOT_AVAILABLE"), True) for one in partitions)
+            return
+        try:
+            response = self._ask(leader, self._list_offsets_request(topic, partitions, timestamp))
+        except (IncompatibleBrokerVersion, UnsupportedVersionError):
+            yield from ((one, ListedOffset(None, error=_UNSUPPORTED_VERSION), False) for one in partitions)
+            return
+        for found in (found for one in response.topics for found in one.partitions):
+            if found.error_code:
+                error = error_of(found.error_code)
+                self._demand_access(found.error_code, f"topic {topic}")
+                yield found.partition_index, ListedOffset(None, error=error.message), found.error_code in _PASSING
+            else:
+                yield found.partition_index, _listed(found), False
+
+    def _list_offsets_request(self, topic: str, partitions: list[int], timestamp: int) -> Any:
+        from kafka.protocol.consumer import ListOffsetsRequest
+
+        topics = ListOffsetsRequest.ListOffsetsTopic
+        asked = [topics.ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in partitions]
+        is_special = timestamp in FIRST_VERSION_OF
+        return ListOffsetsRequest(
+            replica_id=_CONSUMER,
+            isolation_level=0,
+            topics=[topics(name=topic, partitions=asked)],
+            timeout_ms=int(self._request_timeout_seconds * 1000),
+            min_version=FIRST_VERSION_OF[OffsetSpec(timestamp)] if is_special else _FIRST_VERSION_OF_TIMESTAMPS,
+        )
+
+    def _broker_ids(self) -> list[int]:
+        return sorted(broker.node_id for broker in self._client.cluster.brokers())
+
+    def _connected(self) -> KafkaNetClient:
+        from kafka.net.compat import KafkaNetClient
+
+        # It logs what it also raises, and without a handler Python would write that to stderr.
+        logging.getLogger("kafka").addHandler(logging.NullHandler())
+        settings = kafka_python_settings(self._bootstrap_server, self._properties)
+        milliseconds = int(self._request_timeout_seconds * 1000)
+        client = KafkaNetClient(**settings, request_timeout_ms=milliseconds)
+        client.check_version(timeout_ms=milliseconds)
+        return client
+
+    def _ask(self, node_id: int | None, request: Any) -> Any:
+        """The answer of a broker; of any one, where none is named."""
+        from kafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVersionError
+
+        deadline = time.monotonic() + self._request_timeout_seconds
+        with self._failing_as_tieredctl():
+            while True:
+                try:
+                    broker = self._client.least_loaded_node() if node_id is None else node_id
+                    return self._client.send_and_receive(broker, request, self._request_timeout_seconds * 1000)
+                except (IncompatibleBrokerVersion, UnsupportedVersionError):
+                    raise
+                except KafkaError as error:
+                    if not error.retriable or time.monotonic() > deadline:
+                        raise
+                    time.sleep(_SECONDS_BETWEEN_TRIES)
+
+    def _demand_access(self, error_code: int, what: str, operation: str = "Describe") -> None:
+        if error_code in (_TOPIC_DENIED, _CLUSTER_DENIED):
+            hint = f"The user needs the operation {operation} on {what}."
+            raise TieredctlError("broker-refused", f"The user may not look at {what}.", hint=hint)
+
+    @contextmanager
+    def _failing_as_tieredctl(self) -> Iterator[None]:
+        try:
+            from kafka.errors import (
+                IncompatibleBrokerVersion,
+                KafkaError,
+                SaslAuthenticationFailedError,
+                UnsupportedVersionError,
+            )
+        except ImportError:
+            message = "A live cluster is asked over kafka-python, which is not installed."
+            raise TieredctlError("missing-extra", message, hint="pip install 'tieredctl[kafka]'") from None
+        try:
+            yield
+        except (IncompatibleBrokerVersion, UnsupportedVersionError):
+            raise
+        except SaslAuthenticationFailedError as error:
+            raise TieredctlError("broker-refused", f"{self._bootstrap_server} refused: {self._said(error)}") from None
+        except (KafkaError, OSError) as error:
+            waited = f"did not answer within the request timeout of {self._request_timeout_seconds:g} s"
+            message = f"{self._bootstrap_server} {waited}: {self._said(error)}"
+            raise TieredctlError("broker-unreachable", message) from None
+
+    def _said(self, error: Exception) -> str:
+        return without_secrets(str(error), self._properties)
+
+
+def _ordered(topic: Any) -> list[Any]:
+    return sorted(topic.partitions, key=lambda partition: int(partition.partition_index))
+
+
+def _partition(found: Any) -> PartitionDescription:
+    leader = None if found.leader_id == _NONE else found.leader_id
+    epoch, replicas, in_sync = found.leader_epoch, tuple(found.replica_nodes), tuple(found.isr_nodes)
+    return PartitionDescription(found.partition_index, leader, epoch, replicas, in_sync)
+
+
+def _configs(resource: Any) -> Mapping[str, ConfigValue]:
+    return {
+        config.name: ConfigValue(config.value, _CONFIG_SOURCES.get(config.config_source, "UNKNOWN"))
+        for config in resource.configs
+    }
+
+
+def _features(response: Any) -> BrokerFeatures:
+    supported = {feature.name: feature.max_version for feature in response.supported_features}
+    return BrokerFeatures(supported, {one.name: one.max_version_level for one in response.finalized_features})
+
+
+def _by_leader(partitions: list[PartitionDescription]) -> dict[int | None, list[int]]:
+    leaders: dict[int | None, list[int]] = defaultdict(list)
+    for one in partitions:
+        leaders[one.leader].append(one.partition)
+    return leaders
+
+
+def _listed(found: Any) -> ListedOffset:
+    if found.offset == _NONE:
+        return ListedOffset(None)
+    timestamp_ms = None if found.timestamp == _NONE else found.timestamp
+    return ListedOffset(found.offset, timestamp_ms, None if found.leader_epoch == _NONE else found.leader_epoch)

@@ -1,0 +1,137 @@
+"""Writes events to `__remote_log_metadata` as brokers do: idempotent, acks=all, into the partition that is named."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.metadata_records import encode_event
+from tieredctl.kafka.broker_connection import LONGEST_WAIT_SECONDS, REQUEST_TIMEOUT_SECONDS, BrokerConnection
+from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.events import MetadataEvent
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+# No event may be lost, doubled or overtaken, whatever the file of properties says.
+_DEMANDED = {
+    "enable.idempotence": "true",
+    "acks": "all",
+    "max.in.flight": "5",
+    "allow.auto.create.topics": "false",
+    "compression.type": "none",
+}
+_HINT = f"The user needs the operations Describe and Write on topic {METADATA_TOPIC}."
+
+
+class MetadataProducer:
+    """A producer for the metadata topic. To be closed."""
+
+    def __init__(
+        self,
+        bootstrap_server: str,
+        command_config: Path | None = None,
+        request_timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
+    ) -> None:
+        """Contacts nobody yet. Raises TieredctlError where no client can be made with the properties."""
+        try:
+            from confluent_kafka import Producer
+        except ImportError:
+            hint = "Install it with: pip install 'tieredctl[kafka]'"
+            raise TieredctlError("missing-extra", "Writing events needs confluent-kafka.", hint=hint) from None
+        self._connection = BrokerConnection(
+            bootstrap_server,
+            command_config,
+            request_timeout_seconds,
+            defaults={},
+            demanded=_DEMANDED | {"message.timeout.ms": str(int(request_timeout_seconds * 1000))},
+            operations="Describe and Write",
+        )
+        # A transaction would keep the events from nobody, and needs further rights.
+        self._connection.properties.pop("transactional.id", None)
+        self._producer: Producer = self._connection.made(partial(_quiet, Producer))
+
+    def publish(self, metadata_partition: int, events: Sequence[MetadataEvent]) -> None:
+        """Writes events in this order, without a key. Returns once all in-sync replicas have all of them.
+
+        Raises TieredctlError: `broker-refused` where the user may not write, `broker-unreachable` where not every
+        event was confirmed in time. What was not confirmed may be written all the same.
+        """
+        from confluent_kafka import KafkaException
+
+        failures: list[KafkaError] = []
+        unconfirmed = set(range(len(events)))
+        try:
+            for number, event in enumerate(events):
+                self._enqueue(metadata_partition, encode_event(event), partial(_confirm, number, unconfirmed, failures))
+            # librdkafka gives a message up itself, somewhat after its time.
+            deadline = time.monotonic() + 2 * self._connection.request_timeout_seconds
+            while unconfirmed and not failures and time.monotonic() < deadline:
+                self._producer.poll(LONGEST_WAIT_SECONDS)
+        except KafkaException as error:
+            failures.append(error.args[0])
+        if unconfirmed:
+            raise self._failed(failures)
+
+    def close(self) -> None:
+        """Ends the connections. What was not confirmed is not tried any more."""
+        from confluent_kafka import KafkaException
+
+        # A fatal error is raised by whatever is called after it; it was told when it was met.
+        with suppress(KafkaException):
+            self._producer.purge()
+            self._producer.flush(LONGEST_WAIT_SECONDS)
+
+    def _enqueue(self, metadata_partition: int, value: bytes, told: partial[None]) -> None:
+        while True:
+            try:
+                self._producer.produce(METADATA_TOPIC, value, partition=metadata_partition, on_delivery=told)
+            except BufferError:
+                self._producer.poll(LONGEST_WAIT_SECONDS)
+            else:
+                self._producer.poll(0)
+                return
+
+    def _failed(self, failures: Sequence[KafkaError]) -> TieredctlError:
+        from confluent_kafka import KafkaError, KafkaException
+
+        error = next(iter(failures), None)
+        try:
+            # After a fatal error every message fails without a reason, which is raised here.
+            self._producer.poll(LONGEST_WAIT_SECONDS)
+        except KafkaException as fatal:
+            error = fatal.args[0]
+        if error is None:
+            return self._connection.unreachable("events were not confirmed")
+        # Who may write to no topic at all gets no producer id, which brokers call a matter of the cluster.
+        if error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            message = f"{self._connection.bootstrap_server} refused: {error.str()}."
+            return TieredctlError("broker-refused", message, hint=_HINT)
+        try:
+            self._connection.demand_access(error)
+        except TieredctlError as refusal:
+            return refusal
+        return self._connection.unreachable(error.str())
+
+
+def _quiet(kind: Callable[..., Producer], properties: dict[str, Any]) -> Producer:
+    """A producer whose fatal errors are raised, and not written to stderr besides."""
+    logger = logging.getLogger(__name__)
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    return kind(properties, logger=logger)
+
+
+def _confirm(
+    number: int, unconfirmed: set[int], failures: list[KafkaError], error: KafkaError | None, _message: Message
+) -> None:
+    if error is None:
+        unconfirmed.discard(number)
+    else:
+        failures.append(error)

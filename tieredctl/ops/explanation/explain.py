@@ -1,0 +1,118 @@
+"""Explains an offset: who holds it, and how a consumer or a follower would get it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.explanation.explanation import Explanation, LiveExplanation
+from tieredctl.ops.explanation.leader import LeaderAnswers, is_tiered, only_partition, read_leader_log
+from tieredctl.ops.metadata_state import replayed
+from tieredctl.ops.selection import Selection, one_partition
+from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.consumer_fetch import consumer_fetch
+from tieredctl.rlmm.copy_start import highest_remote_offset
+from tieredctl.rlmm.follower_fetch import FollowerLog, follower_fetch
+from tieredctl.rlmm.lineage import epoch_for_offset
+
+
+class TopicPlace(NamedTuple):
+    """What is to be explained: an offset, or where there is none the first of a time (ms since the epoch) or later."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    timestamp_ms: int | None = None
+
+
+def explain_live(
+    cluster: Cluster, stream: EventStream, place: TopicPlace, believed_epoch: int | None = None
+) -> Explanation | None:
+    """Explains an offset as its leader has it; None where a time was given, and no record is of it or later.
+
+    The leader is asked before the metadata is read, so that nothing which it has moved to remote storage is missing
+    there. Raises TieredctlError as the cluster does.
+    """
+    topic = only_partition(cluster.topic(place.topic), place.partition)
+    found = ListedOffset(place.offset) if place.timestamp_ms is None else _looked_up(cluster, topic, place.timestamp_ms)
+    if found.offset is None:
+        return None
+    answers = read_leader_log(cluster, topic)
+    log, offset = answers.log, found.offset
+    selection = Selection(place.topic, topic.topic_id, place.partition)
+    partition = TopicIdPartition(topic.topic_id, place.topic, place.partition)
+    remote = replayed(stream, selection).caches.get(partition, RemoteLogMetadataCache())
+    epoch = epoch_for_offset(log.leader_epochs, offset) if offset < log.end_offset else None
+    segment = None if epoch is None else remote.remote_log_segment_metadata(epoch, offset)
+    return Explanation(
+        partition,
+        offset,
+        timestamp_ms=found.timestamp_ms,
+        leader_epoch=epoch,
+        segment=segment,
+        other_segments=_others(remote, offset, segment),
+        highest_remote_offset=highest_remote_offset(log.leader_epochs, log.end_offset, remote),
+        live=_live(answers, remote, offset, believed_epoch, tiered=is_tiered(cluster, place.topic)),
+    )
+
+
+def _looked_up(cluster: Cluster, topic: TopicDescription, timestamp_ms: int) -> ListedOffset:
+    number = topic.partitions[0].partition
+    found = cluster.list_offsets(topic, timestamp_ms)[number]
+    if found.error:
+        message = f"The leader of {topic.topic}-{number} could not look the time up: {found.error}."
+        raise TieredctlError("broker-unreachable", message, hint="")
+    return found
+
+
+def _live(
+    answers: LeaderAnswers, remote: RemoteLogMetadataCache, offset: int, believed_epoch: int | None, *, tiered: bool
+) -> LiveExplanation:
+    log = answers.log
+    can_start_tiered = tiered and answers.knows_pending_upload
+    return LiveExplanation(
+        leader=answers.leader,
+        log=log,
+        consumer=consumer_fetch(log, remote, offset, believed_epoch),
+        follower=follower_fetch(log, remote, FollowerLog(offset)),
+        empty_follower=follower_fetch(log, remote),
+        empty_follower_from_last_tiered_offset=(
+            follower_fetch(log, remote, from_last_tiered_offset=True) if can_start_tiered else None
+        ),
+    )
+
+
+def explain_metadata(stream: EventStream, selection: Selection, offset: int, epoch: int | None = None) -> Explanation:
+    """Explains an offset of the one selected partition by metadata alone.
+
+    The line of leaders is not known: of several leader epochs that hold the offset remotely, the latest is taken,
+    unless `epoch` is named. Raises TieredctlError as `one_partition` does.
+    """
+    store = replayed(stream, Selection(selection.topic, selection.topic_id))
+    partition = one_partition(store.caches, selection)
+    remote = store.caches[partition]
+    epochs = remote.epochs() if epoch is None else [epoch]
+    found = ((one, remote.remote_log_segment_metadata(one, offset)) for one in reversed(epochs))
+    leader_epoch, segment = next(((one, known) for one, known in found if known), (None, None))
+    highest = [remote.highest_offset_for_epoch(one) for one in remote.epochs()]
+    return Explanation(
+        partition,
+        offset,
+        timestamp_ms=None,
+        leader_epoch=leader_epoch,
+        segment=segment,
+        other_segments=_others(remote, offset, segment),
+        highest_remote_offset=max((one for one in highest if one is not None), default=None),
+        live=None,
+    )
+
+
+def _others(remote: RemoteLogMetadataCache, offset: int, segment: KnownSegment | None) -> list[KnownSegment]:
+    return [
+        known
+        for known in remote.list_remote_log_segments()
+        if known is not segment and known.metadata.start_offset <= offset <= known.metadata.end_offset
+    ]

@@ -1,0 +1,83 @@
+"""What is to be said of an offset: where it is, and how a consumer or a follower would get it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.leader_log import LeaderLog
+from tieredctl.rlmm.cache import KnownSegment
+from tieredctl.rlmm.consumer_fetch import ConsumerFetch, ConsumerFetchOutcome
+from tieredctl.rlmm.follower_fetch import FollowerFetch
+
+_READS = (ConsumerFetchOutcome.LOCAL_READ, ConsumerFetchOutcome.REMOTE_READ)
+
+
+class Place(StrEnum):
+    """Where an offset is."""
+
+    BELOW_LOG_START = "below-log-start"
+    REMOTE = "remote"
+    REMOTE_AND_LOCAL = "remote-and-local"
+    LOCAL = "local"
+    END = "end"
+    """The offset that the next record gets."""
+    ABOVE_END = "above-end"
+    LOST = "lost"
+    """Behind the log start and before the local one, and in no remote segment."""
+    NOT_REMOTE = "not-remote"
+    """In no remote segment, by the metadata alone: nobody said what is on a broker's disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveExplanation:
+    """What only the leader can tell."""
+
+    leader: int | None
+    log: LeaderLog
+    consumer: ConsumerFetch
+    follower: FollowerFetch
+    """Of a follower whose log ends where the explained offset is."""
+    empty_follower: FollowerFetch
+    empty_follower_from_last_tiered_offset: FollowerFetch | None
+    """With follower.fetch.last.tiered.offset.enable; None where that changes nothing: the topic is not tiered, or the
+    leader's release does not know ListOffsets -6."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Where an offset is. `live` is None where only metadata was read."""
+
+    partition: TopicIdPartition
+    offset: int
+    timestamp_ms: int | None
+    """Of the record, where the offset was looked up by time."""
+    leader_epoch: int | None
+    segment: KnownSegment | None
+    """The remote segment that look-ups reach."""
+    other_segments: Sequence[KnownSegment]
+    """Those that have the offset too, and no look-up of it reaches: in another state, or another line of leaders."""
+    highest_remote_offset: int | None
+    live: LiveExplanation | None
+
+    @property
+    def readable(self) -> bool:
+        """Whether a consumer gets a record of the offset, by what is known."""
+        if self.live is None:
+            return self.segment is not None
+        return self.live.consumer.outcome in _READS
+
+    @property
+    def place(self) -> Place:
+        if self.live is None:
+            return Place.REMOTE if self.segment else Place.NOT_REMOTE
+        log, offset = self.live.log, self.offset
+        if offset < log.log_start_offset:
+            return Place.BELOW_LOG_START
+        if offset >= log.end_offset:
+            return Place.END if offset == log.end_offset else Place.ABOVE_END
+        if offset >= log.local_log_start_offset:
+            return Place.REMOTE_AND_LOCAL if self.segment else Place.LOCAL
+        return Place.REMOTE if self.segment else Place.LOST

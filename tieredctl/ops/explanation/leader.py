@@ -1,0 +1,83 @@
+"""Asks a partition's leader for its log: where it begins and ends in each tier, and its leader epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import Cluster, ListedOffset, OffsetSpec, TopicDescription
+from tieredctl.model.leader_log import LeaderLog
+
+_UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+
+
+class LeaderAnswers(NamedTuple):
+    """Who leads a partition, and its log."""
+
+    leader: int | None
+    log: LeaderLog
+    knows_pending_upload: bool
+    """Whether the leader's release knows the earliest pending upload offset (Kafka 4.2 and later)."""
+
+
+def only_partition(topic: TopicDescription, partition: int) -> TopicDescription:
+    """A topic with one of its partitions. Raises TieredctlError `unknown-topic` where it has no such partition."""
+    found = tuple(one for one in topic.partitions if one.partition == partition)
+    if not found:
+        message = f"Topic {topic.topic} has {len(topic.partitions)} partitions, and none with the number {partition}."
+        raise TieredctlError("unknown-topic", message, hint="")
+    return replace(topic, partitions=found)
+
+
+def is_tiered(cluster: Cluster, name: str) -> bool:
+    """Whether a topic has remote.storage.enable. Raises TieredctlError as the cluster does."""
+    setting = cluster.topic_configs([name])[name].get("remote.storage.enable")
+    return setting is not None and setting.value == "true"
+
+
+def read_leader_log(cluster: Cluster, topic: TopicDescription) -> LeaderAnswers:
+    """The log of the one partition of `topic`. What begins it is asked for first, and its end last.
+
+    A release that does not know -4 (before 3.5) has all of its log on the leader's disk. Raises TieredctlError as the
+    cluster does, and `broker-unreachable` where the leader does not answer.
+    """
+    log_start = _offset_in(_asked(cluster, topic, OffsetSpec.EARLIEST), topic)
+    local = _asked(cluster, topic, OffsetSpec.EARLIEST_LOCAL)
+    local_start = log_start if local.error == _UNSUPPORTED_VERSION else max(log_start, _offset_in(local, topic))
+    pending = _asked(cluster, topic, OffsetSpec.EARLIEST_PENDING_UPLOAD)
+    end = max(local_start, _offset_in(_asked(cluster, topic, OffsetSpec.LATEST), topic))
+    epochs = tuple(reversed(list(_epochs_backwards(cluster, topic, log_start))))
+    log = LeaderLog(log_start, local_start, end, epochs, pending.offset)
+    return LeaderAnswers(topic.partitions[0].leader, log, pending.error != _UNSUPPORTED_VERSION)
+
+
+def _epochs_backwards(cluster: Cluster, topic: TopicDescription, log_start: int) -> Iterator[tuple[int, int]]:
+    """Each leader epoch with its first offset, from the latest back to that of the log start."""
+    (partition,) = topic.partitions
+    number, epoch = partition.partition, partition.leader_epoch
+    reached = cluster.epoch_end_offset(topic, number, epoch)
+    while reached is None and epoch > 0:
+        # An epoch under which nothing was written yet is in no answer.
+        epoch -= 1
+        reached = cluster.epoch_end_offset(topic, number, epoch)
+    while reached is not None:
+        epoch = reached[0]
+        earlier = cluster.epoch_end_offset(topic, number, epoch - 1) if epoch > 0 else None
+        start = earlier[1] if earlier else log_start
+        yield epoch, max(start, log_start)
+        reached = earlier if earlier and start > log_start else None
+
+
+def _offset_in(answer: ListedOffset, topic: TopicDescription) -> int:
+    if answer.offset is None:
+        reason = answer.error or "it has none to tell"
+        name = f"{topic.topic}-{topic.partitions[0].partition}"
+        message = f"The leader of {name} did not say where its log begins and ends: {reason}."
+        raise TieredctlError("broker-unreachable", message, hint="Try again when the partition has a leader.")
+    return answer.offset
+
+
+def _asked(cluster: Cluster, topic: TopicDescription, timestamp: int) -> ListedOffset:
+    return cluster.list_offsets(topic, timestamp)[topic.partitions[0].partition]

@@ -1,0 +1,40 @@
+"""The objects of one remote segment, and whether they are in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tieredctl.layouts.protocol import Layout, Part
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.findings import Finding
+from tieredctl.ops.documents import Document
+from tieredctl.ops.verification.report import SegmentFindings
+from tieredctl.storage.protocol import ObjectStore
+
+_HOLDS_RECORDS = (Part.LOG, Part.MANIFEST)
+
+
+class SegmentObjects(NamedTuple):
+    """A segment's objects as documents, and a finding for each that is promised and not there."""
+
+    items: Sequence[Document]
+    findings: Sequence[Finding]
+
+
+def segment_objects(store: ObjectStore, layout: Layout, segment: RemoteLogSegmentMetadata) -> SegmentObjects:
+    """What the layout promises for a segment in COPY_SEGMENT_FINISHED, and what is there besides. `size` is in bytes,
+    as stored; null for what is not there. Raises TieredctlError as the store does."""
+    promised = layout.promised_objects(segment)
+    keys = promised | layout.optional_objects(segment)
+    findings = SegmentFindings(segment, keys)
+    items: list[Document] = []
+    for part, key in keys.items():
+        stored = store.head(key)
+        if stored is not None or part in promised:
+            size = stored.size if stored else None
+            items.append({"part": part.value, "key": key, "size": size, "inStore": stored is not None})
+        if stored is None and part in promised:
+            offsets = (segment.start_offset, segment.end_offset) if part in _HOLDS_RECORDS else None
+            findings.add("object-missing", part, f"{key} is not in the store", offsets=offsets)
+    return SegmentObjects(items, findings.found)

@@ -1,0 +1,177 @@
+"""`topic list` and `topic status`: what of which topic is tiered, how much is where, and how far tiering lags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.documents import Document
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata_state import replayed, stuck_finding
+from tieredctl.ops.offsets import topic_offsets
+from tieredctl.rlmm.cache import KnownSegment
+
+SETTINGS = (
+    "remote.storage.enable",
+    "remote.log.copy.disable",
+    "remote.log.delete.on.disable",
+    "retention.ms",
+    "retention.bytes",
+    "local.retention.ms",
+    "local.retention.bytes",
+    "segment.ms",
+    "segment.bytes",
+    "cleanup.policy",
+)
+"""What decides what is tiered, and for how long it is kept where."""
+_ENABLED, _COPY_DISABLED = "remote.storage.enable", "remote.log.copy.disable"
+_STORED = (RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+_UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+
+
+@dataclass(slots=True)
+class RemotePart:
+    """What of a partition is in remote storage, by its metadata. Times in ms since the epoch.
+
+    Segments that are being deleted count as stored; copies that never finished do not, though brokers of releases
+    before 3.8 counted them towards retention (KAFKA-17359).
+    """
+
+    segments: int = 0
+    bytes: int = 0
+    newest_timestamp_ms: int | None = None
+    """The greatest timestamp of a record in it."""
+    unfinished: list[KnownSegment] = field(default_factory=list)
+    """Copies and deletions that began and did not end."""
+
+    def add(self, known: KnownSegment) -> None:
+        """One more segment of the partition."""
+        metadata = known.metadata
+        if metadata.state in _STORED:
+            self.segments += 1
+            self.bytes += metadata.segment_size_in_bytes
+            self.newest_timestamp_ms = max(self.newest_timestamp_ms or 0, metadata.max_timestamp_ms)
+        if metadata.state in _UNFINISHED:
+            self.unfinished.append(known)
+
+
+RemoteParts = Mapping[TopicIdPartition, RemotePart]
+
+
+def remote_parts(stream: EventStream) -> RemoteParts:
+    """What of each partition is in remote storage."""
+    parts: dict[TopicIdPartition, RemotePart] = {}
+    for partition, known in replayed(stream).segments():
+        parts.setdefault(partition, RemotePart()).add(known)
+    return parts
+
+
+def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> list[Document]:
+    """A row for each topic that is tiered, or has something in remote storage; for all of them with `every`."""
+    names = cluster.topic_names()
+    settings, local = cluster.topic_configs(names), cluster.replica_bytes(names)
+    rows = (_listed(name, settings[name], local, parts) for name in names)
+    return [row for row in rows if every or row["tiering"] != "off" or row["remoteSegments"]]
+
+
+def _listed(
+    name: str,
+    settings: Mapping[str, ConfigValue],
+    local: Mapping[tuple[str, int], Mapping[int, int]],
+    parts: RemoteParts,
+) -> Document:
+    own = {partition: part for partition, part in parts.items() if partition.topic == name}
+    return {
+        "topic": name,
+        "topicIds": sorted({partition.topic_id for partition in own}),
+        "partitions": sum(topic == name for topic, _ in local),
+        "tiering": _tiering(settings),
+        "remoteSegments": sum(part.segments for part in own.values()),
+        "remoteBytes": sum(part.bytes for part in own.values()),
+        "localBytes": sum(sum(sizes.values()) for (topic, _), sizes in local.items() if topic == name),
+        "unfinished": sum(len(part.unfinished) for part in own.values()),
+    }
+
+
+def _tiering(settings: Mapping[str, ConfigValue]) -> str:
+    if settings.get(_ENABLED, ConfigValue("false", "")).value != "true":
+        return "off"
+    return "read-only" if settings.get(_COPY_DISABLED, ConfigValue("false", "")).value == "true" else "on"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatus:
+    """One topic: settings with where each comes from, a row for each partition, and what is stuck."""
+
+    topic: TopicDescription
+    settings: Mapping[str, ConfigValue]
+    rows: Sequence[Document]
+    findings: Sequence[Finding]
+
+    def summary(self) -> Document:
+        """Of all partitions."""
+        counted = ("remoteSegments", "remoteBytes", "localBytes", "notTiered", "notTieredBytes", "unfinished")
+        return {
+            "tiering": _tiering(self.settings),
+            **{name: sum(row[name] or 0 for row in self.rows) for name in counted},
+            "settings": {
+                name: {"value": self.settings[name].value, "source": self.settings[name].source}
+                for name in SETTINGS
+                if name in self.settings
+            },
+        }
+
+
+def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, older_than_ms: int) -> TopicStatus:
+    """Raises TieredctlError as the cluster does."""
+    offsets = topic_offsets(cluster, name)
+    topic = offsets.topic
+    local = cluster.replica_bytes([name])
+    rows = []
+    for row in offsets.rows():
+        part = parts.get(TopicIdPartition(topic.topic_id, name, row["partition"]), RemotePart())
+        sizes = local.get((name, row["partition"]), {})
+        rows.append(_status(row, part, sizes.get(row["leader"]), now_ms))
+    own = (part for partition, part in parts.items() if partition.topic_id == topic.topic_id)
+    return TopicStatus(topic, cluster.topic_configs([name])[name], rows, list(_stuck(own, now_ms, older_than_ms)))
+
+
+def _status(row: Document, part: RemotePart, local_bytes: int | None, now_ms: int) -> Document:
+    started = [known.metadata.event_timestamp_ms for known in part.unfinished]
+    names = ("topic", "partition", "leader", "earliest", "earliestLocal", "latestTiered", "latest", "notTiered")
+    return {
+        **{name: row[name] for name in names},
+        "remoteSegments": part.segments,
+        "remoteBytes": part.bytes,
+        "localBytes": local_bytes,
+        "notTieredBytes": _not_tiered_bytes(row, local_bytes),
+        "lagMs": _lag_ms(row, part, now_ms),
+        "unfinished": len(part.unfinished),
+        "oldestUnfinishedMs": now_ms - min(started) if started else None,
+    }
+
+
+def _not_tiered_bytes(row: Document, local_bytes: int | None) -> int | None:
+    """The share of the leader's bytes that the offsets not tiered have: an estimate, as records differ in size."""
+    if row["notTiered"] is None or local_bytes is None or row["earliestLocal"] is None:
+        return None
+    offsets = row["latest"] - row["earliestLocal"]
+    return local_bytes * row["notTiered"] // offsets if offsets else 0
+
+
+def _lag_ms(row: Document, part: RemotePart, now_ms: int) -> int | None:
+    """How long ago the newest tiered record was written; 0 where all of it is tiered."""
+    if row["notTiered"] is None or part.newest_timestamp_ms is None:
+        return None
+    return max(0, now_ms - part.newest_timestamp_ms) if row["notTiered"] else 0
+
+
+def _stuck(parts: Iterable[RemotePart], now_ms: int, older_than_ms: int) -> Iterator[Finding]:
+    for part in parts:
+        for known in part.unfinished:
+            if now_ms - known.metadata.event_timestamp_ms > older_than_ms:
+                yield stuck_finding(known, now_ms)
