@@ -1,0 +1,178 @@
+"""What is refused before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tests.faults.cluster import LAYOUT, EventsInMemory
+from tests.metadata_logs import DELETING, PARTITION, TOPIC_ID, copied, updated
+from tests.partition_removal.removed_topic import GONE, RemovedTopic
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.kafka.source import RecordChunk
+from tieredctl.model.findings import Finding
+from tieredctl.ops.partition_removal.planning import RemovalScope, plan_removal, removal_scope
+from tieredctl.ops.partition_removal.topic_metadata import TopicMetadata
+from tieredctl.rlmm.partitioner import metadata_partition
+
+OTHER_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
+
+
+@dataclass
+class Topics:
+    """A cluster that gives one answer."""
+
+    answer: bool | None
+
+    def ask(self, topic_ids: Collection[str]) -> Mapping[str, bool | None]:
+        return dict.fromkeys(topic_ids, self.answer)
+
+    def describe(self) -> dict[str, object]:
+        return {}
+
+
+def scope_of(answer: bool | None, *, segment_events_only: bool = False, even_if_live: bool = False) -> RemovalScope:
+    return removal_scope(TOPIC_ID, Topics(answer), segment_events_only=segment_events_only, even_if_live=even_if_live)
+
+
+def refusal(call: Callable[[], object]) -> tuple[str, ExitCode]:
+    with pytest.raises(TieredctlError) as raised:
+        call()
+    return raised.value.kind.code, raised.value.exit_code
+
+
+def test_a_topic_that_is_gone_may_be_removed() -> None:
+    assert scope_of(False) == RemovalScope()
+
+
+def test_a_topic_that_the_cluster_still_has_is_refused() -> None:
+    assert refusal(lambda: scope_of(True)) == ("topic-live", ExitCode.USAGE)
+
+
+def test_a_topic_of_which_the_cluster_does_not_clearly_say_that_it_is_gone_is_refused() -> None:
+    assert refusal(lambda: scope_of(None)) == ("topic-unclear", ExitCode.INCOMPLETE)
+
+
+def test_partition_delete_records_of_a_live_topic_are_refused() -> None:
+    assert refusal(lambda: scope_of(True, even_if_live=True)) == ("usage", ExitCode.USAGE)
+
+
+@pytest.mark.parametrize("answer", [True, None])
+def test_a_live_topic_that_was_named_gets_segment_events(answer: bool | None) -> None:
+    scope = scope_of(answer, segment_events_only=True, even_if_live=True)
+
+    assert scope == RemovalScope(segment_events_only=True, topic_is_live=True)
+
+
+def test_a_topic_that_is_gone_is_no_live_one_whatever_was_named() -> None:
+    assert scope_of(False, even_if_live=True) == RemovalScope()
+
+
+def test_a_topic_id_without_events_is_refused() -> None:
+    metadata = RemovedTopic(copied(1, 0, 9)).metadata(OTHER_TOPIC_ID)
+    metadata.refresh()
+
+    assert refusal(metadata.partitions) == ("unknown-topic", ExitCode.USAGE)
+
+
+def test_a_partition_without_events_is_refused() -> None:
+    metadata = RemovedTopic(copied(1, 0, 9)).metadata(partition=7)
+    metadata.refresh()
+
+    assert refusal(metadata.partitions) == ("unknown-topic", ExitCode.USAGE)
+
+
+@dataclass(frozen=True)
+class Truncated(EventsInMemory):
+    def findings(self) -> list[Finding]:
+        return [Finding("metadata-truncated", "__remote_log_metadata-0", "it starts at offset 7", {})]
+
+
+def test_metadata_that_lost_its_beginning_is_refused() -> None:
+    metadata = TopicMetadata(TOPIC_ID, None, lambda: Truncated(copied(1, 0, 9)))
+
+    assert refusal(metadata.refresh) == ("metadata-incomplete", ExitCode.INCOMPLETE)
+
+
+@dataclass(frozen=True)
+class InPartition(EventsInMemory):
+    """All events in one of several metadata partitions."""
+
+    number: int = 0
+    count: int = 4
+
+    def metadata_partitions(self) -> list[int]:
+        return list(range(self.count))
+
+    def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
+        return super().chunks(0, from_offset) if metadata_partition == self.number else iter(())
+
+
+def test_events_where_the_partitioner_would_not_put_them_are_refused() -> None:
+    right = metadata_partition(TOPIC_ID, 0, 4)
+    metadata = TopicMetadata(TOPIC_ID, None, lambda: InPartition(copied(1, 0, 9), number=(right + 1) % 4))
+
+    assert refusal(metadata.refresh) == ("metadata-incomplete", ExitCode.INCOMPLETE)
+
+
+def test_events_go_to_the_metadata_partition_that_the_partitioner_gives() -> None:
+    right = metadata_partition(TOPIC_ID, 0, 4)
+    metadata = TopicMetadata(TOPIC_ID, None, lambda: InPartition(copied(1, 0, 9), number=right))
+
+    metadata.refresh()
+
+    assert [metadata.state(one).metadata_partition for one in metadata.partitions()] == [right]
+
+
+def test_metadata_that_has_less_than_before_is_refused() -> None:
+    topic = RemovedTopic(copied(1, 0, 9))
+    metadata = topic.metadata()
+    metadata.refresh()
+    del topic.events[1:]
+
+    assert refusal(metadata.refresh) == ("world-changed", ExitCode.INCOMPLETE)
+
+
+@dataclass(frozen=True)
+class OfCluster(EventsInMemory):
+    cluster_id: str = ""
+
+    def describe(self) -> dict[str, object]:
+        return {"clusterId": self.cluster_id}
+
+
+def test_metadata_of_another_cluster_than_before_is_refused() -> None:
+    sources = iter([OfCluster(copied(1, 0, 9), "one"), OfCluster(copied(1, 0, 9), "two")])
+    metadata = TopicMetadata(TOPIC_ID, None, lambda: next(sources))
+    metadata.refresh()
+
+    assert refusal(metadata.refresh) == ("another-cluster", ExitCode.USAGE)
+
+
+def planned(topic: RemovedTopic) -> object:
+    metadata = topic.metadata()
+    metadata.refresh()
+    return plan_removal(metadata, topic.store, LAYOUT, GONE)
+
+
+def test_a_store_that_has_nothing_of_this_cluster_is_refused() -> None:
+    topic = RemovedTopic(copied(1, 0, 9))
+    topic.copy(2, 0, replace(PARTITION, topic_id=OTHER_TOPIC_ID))
+
+    assert refusal(lambda: planned(topic)) == ("no-overlap", ExitCode.USAGE)
+
+
+def test_a_store_that_has_other_topics_of_the_cluster_may_have_lost_this_one() -> None:
+    other = replace(PARTITION, topic_id=OTHER_TOPIC_ID)
+    topic = RemovedTopic([*copied(1, 0, 9), *copied(2, 0, 9, partition=other)])
+    topic.copy(2, 0, other)
+
+    assert planned(topic)
+
+
+def test_a_removal_whose_objects_are_all_gone_may_be_ended_in_an_empty_store() -> None:
+    topic = RemovedTopic([*copied(1, 0, 9), updated(1, DELETING)])
+
+    assert planned(topic)

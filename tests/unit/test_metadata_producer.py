@@ -1,0 +1,58 @@
+"""Writing events where nobody confirms them, and with properties that would weaken it."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.metadata_logs import started
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.metadata_producer import MetadataProducer
+
+TIMEOUT_SECONDS = 1.0
+
+
+@pytest.fixture
+def closed_address() -> str:
+    """An address that nobody listens on."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_an_event_that_nobody_confirms_is_told(closed_address: str) -> None:
+    with (
+        closing(MetadataProducer(closed_address, request_timeout_seconds=TIMEOUT_SECONDS)) as producer,
+        pytest.raises(TieredctlError) as raised,
+    ):
+        producer.publish(0, [started(1, 0, 9)])
+
+    assert raised.value.kind.code == "broker-unreachable"
+    assert raised.value.message.startswith(f"{closed_address} did not answer")
+
+
+def test_no_event_takes_no_broker(closed_address: str) -> None:
+    with closing(MetadataProducer(closed_address, request_timeout_seconds=TIMEOUT_SECONDS)) as producer:
+        producer.publish(0, [])
+
+
+def test_properties_that_would_lose_or_double_events_are_overruled(closed_address: str, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "acks=0\nenable.idempotence=false\nmax.in.flight.requests.per.connection=100\ntransactional.id=mine\n"
+    )
+
+    with closing(MetadataProducer(closed_address, file, TIMEOUT_SECONDS)) as producer:
+        producer.publish(0, [])
+
+
+def test_a_client_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+
+    with pytest.raises(TieredctlError) as raised:
+        MetadataProducer("localhost:9092")
+
+    assert raised.value.kind.code == "missing-extra"

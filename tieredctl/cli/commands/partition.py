@@ -1,0 +1,224 @@
+"""`tieredctl partition …`: partitions of topics that are gone, and what they left in remote storage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from tieredctl.cli.arguments import topic_id_partition
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.dashed_ids import CommandOfIds
+from tieredctl.cli.options import (
+    BootstrapServer,
+    ClusterId,
+    CommandConfig,
+    LayoutName,
+    LayoutOptions,
+    MetricsFile,
+    NoLease,
+    Output,
+    Quiet,
+    Store,
+    StoreOptions,
+    Yes,
+)
+from tieredctl.cli.outcome import finish, say, say_error
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.wiring import (
+    open_metadata_producer,
+    open_remote,
+    open_source,
+    open_writable_remote,
+    topic_sources,
+)
+from tieredctl.errors import ExitCode, TieredctlError, worst
+from tieredctl.layouts.protocol import AUTO
+from tieredctl.ops.documents import Document
+from tieredctl.ops.partition_removal.planning import PartitionPlan, plan_removal, removal_scope
+from tieredctl.ops.partition_removal.remover import PartitionOutcome, RemotePartitionRemover, RemovalOutcome
+from tieredctl.ops.partition_removal.topic_metadata import PartitionState, TopicMetadata
+from tieredctl.ops.removal.lease import lease_held
+from tieredctl.storage.protocol import WritableObjectStore
+
+_commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+_SECONDS_BETWEEN_LINES = 5.0
+_RECENT_MS = 600_000
+_COLUMNS = (
+    TableColumn("TOPIC", "topic"),
+    TableColumn("PARTITION", "partition"),
+    TableColumn("STATE", "state"),
+    TableColumn("SEGMENTS", "segments"),
+    TableColumn("OBJECTS", "objects"),
+    TableColumn("BYTES", "bytes"),
+    TableColumn("LEFTOVERS", "leftovers"),
+    TableColumn("TOPIC-ID", "topicId", wide=True),
+    TableColumn("METADATA-PARTITION", "metadataPartition", wide=True),
+)
+_OUTCOME_COLUMNS = (
+    *_COLUMNS,
+    TableColumn("DONE", "done"),
+    TableColumn("FAILED", "failed"),
+    TableColumn("EVENTS", "events"),
+    TableColumn("COMPLETE", "complete"),
+)
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds this noun's commands."""
+    app.add_typer(_commands, name=noun, help=meaning)
+
+
+@_commands.callback()
+def partition() -> None:
+    """Keeps `remove` a verb of its own, though it is the only one."""
+
+
+@_commands.command("remove", cls=CommandOfIds)
+def remove(
+    partition: Annotated[str, typer.Argument(metavar="TOPIC-ID[:PARTITION]", help="All of its partitions, or one.")],
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    store: Store = None,
+    store_option: StoreOptions = None,
+    layout: LayoutName = AUTO,
+    layout_option: LayoutOptions = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it; else it is only shown what would be done.")] = False,
+    segment_events_only: Annotated[
+        bool, typer.Option("--segment-events-only", help="Write no partition-delete records, which no broker writes.")
+    ] = False,
+    even_if_live: Annotated[
+        bool,
+        typer.Option(
+            "--even-if-live",
+            help="Though the cluster still has the topic; consumers lose what is only in remote storage.",
+        ),
+    ] = False,
+    brokers_are_done: Annotated[
+        bool,
+        typer.Option("--brokers-are-done", help="Though brokers wrote events of it in the last ten minutes."),
+    ] = False,
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
+    no_lease: NoLease = False,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Remove for good what a deleted topic has in remote storage, and say so in the metadata, as KIP-405 describes it.
+
+    Interrupted anywhere, the same command goes on. Exit 5 if something is left.
+    """
+    topic_id, number = topic_id_partition(partition)
+    if bootstrap_server is None:
+        message = "Partitions are removed by what the live cluster says, and it is told: give --bootstrap-server."
+        hint = "For a cluster that is no more, `tieredctl orphans plan` finds what its topics left."
+        raise TieredctlError("no-source", message, hint=hint)
+    opened, chosen = (open_writable_remote if apply else open_remote)(store, store_option, layout, layout_option)
+    metadata = TopicMetadata(topic_id, number, partial(open_source, None, bootstrap_server, command_config))
+    metadata.refresh()
+    with topic_sources(None, None, bootstrap_server, command_config) as topics:
+        named = {"segment_events_only": segment_events_only, "even_if_live": even_if_live}
+        scope = removal_scope(topic_id, topics.cluster, **named)
+    plans = plan_removal(metadata, opened, chosen, scope)
+    source = {"bootstrapServer": bootstrap_server, "clusterId": metadata.cluster_id, "store": opened.url}
+    summary = _totals(plan.document() for plan in plans)
+    if not quiet:
+        _say_plan(plans, _amount(summary), opened.url)
+    if not apply or all(plan.is_done(scope) for plan in plans):
+        rows = [plan.document() for plan in plans]
+        listing = Listing("PartitionRemovalPlan", source, rows, _COLUMNS, summary | {"applied": False})
+        return finish(listing, output, (), quiet=quiet, metrics_file=metrics_file)
+    if not brokers_are_done:
+        _demand_silence(plans, topic_id)
+    what = f"{_amount(summary)}, are to be deleted for good from {opened.url}"
+    demand_confirmation(what, str(metadata.cluster_id), yes=yes, typed_cluster_id=cluster_id)
+    writable = cast("WritableObjectStore", opened)
+    with (
+        lease_held(writable, "partition remove", _clock_ms, unguarded=no_lease) as lease,
+        closing(open_metadata_producer(bootstrap_server, command_config)) as producer,
+    ):
+        remover = RemotePartitionRemover(
+            metadata, writable, chosen, producer, lease, _clock_ms, scope, tell=_told(quiet)
+        )
+        outcome = remover.run()
+    return _end(outcome, source, summary, output, quiet=quiet, metrics_file=metrics_file)
+
+
+def _clock_ms() -> int:
+    """The time, in ms since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _totals(rows: Iterable[Document]) -> Document:
+    """Of all partitions."""
+    counted = ("segments", "objects", "bytes", "leftovers", "copiesLeftAlone", "unknownObjects")
+    listed = list(rows)
+    return {"partitions": len(listed), **{name: sum(row[name] for row in listed) for name in counted}}
+
+
+def _amount(totals: Document) -> str:
+    return f"{totals['segments']} segments, {totals['objects']} objects, {totals['bytes']} bytes"
+
+
+def _say_plan(plans: Sequence[PartitionPlan], what: str, url: str) -> None:
+    partitions = "1 partition" if len(plans) == 1 else f"{len(plans)} partitions"
+    say(f"{what}, are left to remove of {plans[0].state.partition.topic} ({partitions}) from {url}.")
+
+
+def _demand_silence(plans: Sequence[PartitionPlan], topic_id: str) -> None:
+    """Raises TieredctlError where a broker may still be deleting what is to be deleted: at an event of its own that no
+    longer fits, it would stop reading metadata altogether."""
+    recent = sum(_is_recent(plan.state) for plan in plans if plan.segments)
+    if recent:
+        what = "a partition" if recent == 1 else f"{recent} partitions"
+        message = f"Brokers wrote events of {what} of {topic_id} in the last ten minutes: they may still be deleting."
+        raise TieredctlError("topic-in-use", message)
+
+
+def _is_recent(state: PartitionState) -> bool:
+    return state.last_broker_event is not None and _clock_ms() - state.last_broker_event.timestamp_ms < _RECENT_MS
+
+
+def _told(quiet: bool) -> Callable[[PartitionOutcome], None]:
+    last = time.monotonic()
+
+    def tell(outcome: PartitionOutcome) -> None:
+        nonlocal last
+        if not quiet and time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            planned = len(outcome.plan.segments)
+            say(f"{outcome.plan.state.partition}: {outcome.segments} of {planned} segments, {outcome.bytes} bytes")
+
+    return tell
+
+
+def _end(
+    outcome: RemovalOutcome,
+    source: Document,
+    planned: Document,
+    output: OutputFormat,
+    *,
+    quiet: bool,
+    metrics_file: Path | None,
+) -> ExitCode:
+    rows = [one.document() for one in outcome.partitions]
+    done = {name: sum(row[name] for row in rows) for name in ("done", "failed", "segmentsDone", "events")}
+    stopped = outcome.stopped
+    summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.kind.code}
+    if not quiet:
+        say(f"Removed {done['segmentsDone']} segments and {done['done']} objects; wrote {done['events']} events.")
+    listing = Listing("PartitionRemoval", source, rows, _OUTCOME_COLUMNS, summary)
+    code = ExitCode.CLEAN if outcome.is_complete else ExitCode.INCOMPLETE
+    if stopped is not None:
+        code = worst(code, stopped.exit_code)
+    code = finish(listing, output, (), quiet=quiet, metrics_file=metrics_file, otherwise=code)
+    if stopped is not None:
+        say_error(stopped)
+    return code
