@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALL_LOCKED := $(PIP) install --require-hashes --no-build-isolation
 UV ?= uv
 
-.PHONY: help demo test lint bench fuzz completions lock clean
+.PHONY: help demo test lint bench fuzz soak completions lock clean
 
 help: ## Say what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
@@ -39,7 +39,7 @@ test: lint ## Lint, then run all tests; those with real servers need Java 17, Ma
 	@for tool in java mvn go; do command -v $$tool >/dev/null || \
 		echo "There is no $$tool on the PATH: the tests that need it $(if $(CI),fail,are skipped)"; done
 	@echo "Running the tests"
-	@$(BIN)/python -m pytest $(if $(CI),-p tests.no_skips)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(if $(CI),-p tests.no_skips)
 
 lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types and the direction of imports
 	@echo "Checking style, types and the direction of imports"
@@ -53,6 +53,9 @@ bench: $(VENV)/development.installed $(VENV)/packages.installed ## Measure speed
 
 fuzz: $(VENV)/development.installed $(VENV)/packages.installed ## Give the readers five million damaged inputs: a quarter of an hour
 	@TIEREDCTL_FUZZ_INPUTS=5000000 $(BIN)/python -m pytest --timeout 0 tests/property/test_fuzz.py
+
+soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousand processes while they remove objects: an hour
+	@TIEREDCTL_CHAOS_SEEDS=10000 TIEREDCTL_CHAOS_PROCESSES=1000 $(BIN)/python -m pytest --timeout 0 tests/chaos
 
 completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Write the shells' completion scripts anew
 	@for shell in bash zsh fish; do $(BIN)/tieredctl completions $$shell > completions/tieredctl.$$shell || exit; done

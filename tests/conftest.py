@@ -8,13 +8,42 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.rigs import object_servers
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.prerequisites import RigMissing
 
-CAPTURES = Path(__file__).parent / "captures"
+# How long a case takes says something of the machine, not of the code.
+settings.register_profile("without deadlines", deadline=None)
+settings.load_profile("without deadlines")
+
+TESTS = Path(__file__).parent
+CAPTURES = TESTS / "captures"
+SHARED_SERVERS = {"integration": "kafka", "storage": "object servers", "conformance": "object servers"}
+"""Folders whose tests share servers, which one process starts: that of the group."""
+ON_OBJECT_SERVERS = ("test_removal_on_buckets.py", "test_removal_stopped.py")
+"""Files elsewhere that use them too."""
+LONGEST_FIRST = ("integration", "spark", "storage", "conformance", "chaos", "verification", "property", "cli")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, each takes a folder at a time, and the longest ones come first."""
+
+    def rank(item: pytest.Item) -> int:
+        folder = _folder(item)
+        return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=rank)
+    for item in items:
+        folder = _folder(item)
+        group = "object servers" if item.path.name in ON_OBJECT_SERVERS else SHARED_SERVERS.get(folder, folder)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).parts[0]
 
 
 @pytest.fixture(scope="session")

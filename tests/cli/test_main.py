@@ -166,7 +166,7 @@ def test_an_interruption_exits_130_at_once(captures: Path) -> None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
-        assert process.stderr.read() == b"tieredctl: Interrupted.\n  Run it again: nothing was changed.\n"
+        assert process.stderr.read() == b"tieredctl: Interrupted.\n  Run it again: it goes on where it stopped.\n"
 
 
 def test_an_interruption_before_the_command_line_is_read() -> None:

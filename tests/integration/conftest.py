@@ -34,7 +34,8 @@ def kafka_3() -> Iterator[DrivenBroker]:
     yield from _driven_broker("3.9.1")
 
 
-def _jars(version: str) -> KafkaJars:
+def jars_of(version: str) -> KafkaJars:
+    """A release's jars; the test ends where they cannot be had."""
     try:
         return kafka_jars(version)
     except RigMissing as missing:
@@ -43,5 +44,5 @@ def _jars(version: str) -> KafkaJars:
 
 
 def _driven_broker(version: str) -> Iterator[DrivenBroker]:
-    with KafkaBroker(_jars(version), secure=True) as broker:
+    with KafkaBroker(jars_of(version), secure=True) as broker:
         yield DrivenBroker(broker, drive(broker))

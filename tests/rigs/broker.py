@@ -124,6 +124,11 @@ class KafkaBroker:
         return f"localhost:{self._plain_port}"
 
     @property
+    def controller_quorum_voters(self) -> str:
+        """Kafka's setting of that name, for brokers that join this one's cluster."""
+        return f"1@localhost:{self._controller_port}"
+
+    @property
     def secure_listeners(self) -> SecureListeners:
         """The guarded listeners, once a broker made with `secure=True` has been started."""
         if self._secure_listeners is None:
@@ -244,7 +249,7 @@ class KafkaBroker:
             "listener.security.protocol.map": ",".join(
                 f"{name}:{'PLAINTEXT' if name == 'CONTROLLER' else name}" for name in names
             ),
-            "controller.quorum.voters": f"1@localhost:{self._controller_port}",
+            "controller.quorum.voters": self.controller_quorum_voters,
             "log.dirs": str(self.log_dir),
             "rsm.config.dir": str(self.remote_dir.parent),
         }

@@ -36,6 +36,12 @@ NOUNS = {
     "remote": "What is in the remote store.",
     "verify": "Prove that the remote store holds what the metadata promises.",
     "orphans": "Objects of the remote store that nobody owns.",
+    "partition": "Remove what partitions of deleted topics left in remote storage.",
+    "topic": "What is tiered, how much is where, and how far tiering lags.",
+    "offsets": "Where a topic's logs begin and end, locally and in remote storage.",
+    "explain": "Where a record lives, and how a consumer or a follower would get it.",
+    "estimate": "What something would take, before it is done.",
+    "doctor": "All that may be wrong with tiered storage on a cluster, or in its settings.",
     "demo": "See it work on a real captured cluster; no server needed.",
     "completions": "Print a shell's completion script.",
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,11 @@ from tieredctl.kafka.source import MetadataSource
 from tieredctl.ops.event_stream import EventStream
 
 if TYPE_CHECKING:
+    from tieredctl.kafka.live_cluster import LiveCluster
+    from tieredctl.kafka.metadata_producer import MetadataProducer
     from tieredctl.layouts.protocol import Layout
-    from tieredctl.storage.protocol import ObjectStore
+    from tieredctl.ops.orphans.live_topics import TopicSources
+    from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
 
 def open_source(
@@ -71,3 +75,67 @@ def open_remote(
         raise TieredctlError("no-store", "There is no store to look at.")
     opened = open_store(store, pairs("--store-option", store_option))
     return opened, layout_in(opened, layout, pairs("--layout-option", layout_option))
+
+
+def open_writable_remote(
+    store: str | None, store_option: Sequence[str] | None, layout: str, layout_option: Sequence[str] | None
+) -> tuple[WritableObjectStore, Layout]:
+    """The same, where the store is to be changed."""
+    from tieredctl.layouts.registry import layout_in
+    from tieredctl.storage.registry import open_writable_store
+
+    if store is None:
+        raise TieredctlError("no-store", "There is no store to change.")
+    opened = open_writable_store(store, pairs("--store-option", store_option))
+    return opened, layout_in(opened, layout, pairs("--layout-option", layout_option))
+
+
+def open_cluster(bootstrap_server: str | None, command_config: Path | None) -> LiveCluster:
+    """The live cluster that was named, to be closed. Raises TieredctlError where none was."""
+    if bootstrap_server is None:
+        raise TieredctlError("no-source", "There is no cluster to ask.", hint="Give --bootstrap-server.")
+    from tieredctl.kafka.live_cluster import LiveCluster
+
+    return LiveCluster(bootstrap_server, command_config)
+
+
+def open_metadata_producer(bootstrap_server: str | None, command_config: Path | None) -> MetadataProducer:
+    """What writes events to the cluster that was named, to be closed. Raises TieredctlError where none was."""
+    if bootstrap_server is None:
+        raise TieredctlError("no-source", "There is no cluster to write to.", hint="Give --bootstrap-server.")
+    from tieredctl.kafka.metadata_producer import MetadataProducer
+
+    return MetadataProducer(bootstrap_server, command_config)
+
+
+@contextmanager
+def topic_sources(
+    live_topic_ids: Path | None,
+    kraft_snapshot: Path | None,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    as_of_point: str | None = None,
+) -> Iterator[TopicSources]:
+    """Where it is said which topics there are: in the file that was named, else in the live cluster.
+
+    A cluster of today is not asked about a point in the past.
+    """
+    from tieredctl.ops.orphans.live_topics import TopicSources, read_topic_ids
+    from tieredctl.ops.orphans.topic_snapshot import read_topic_snapshot
+
+    if kraft_snapshot is not None and live_topic_ids is not None:
+        raise TieredctlError("usage", "--live-topic-ids and --kraft-snapshot exclude each other.")
+    if kraft_snapshot is not None and bootstrap_server is not None:
+        hint = "The cluster itself is asked which topics there are; leave --kraft-snapshot out."
+        raise TieredctlError("usage", "--kraft-snapshot is for a cluster that is down.", hint=hint)
+    if live_topic_ids is not None:
+        yield TopicSources(topic_ids=read_topic_ids(live_topic_ids))
+    elif kraft_snapshot is not None:
+        yield TopicSources(snapshot=read_topic_snapshot(kraft_snapshot))
+    elif bootstrap_server is not None and as_of_point is None:
+        from tieredctl.kafka.topics_by_id import TopicsById
+
+        with closing(TopicsById(bootstrap_server, command_config)) as cluster:
+            yield TopicSources(cluster=cluster)
+    else:
+        yield TopicSources()

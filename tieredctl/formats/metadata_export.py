@@ -53,6 +53,7 @@ class ExportHeader(NamedTuple):
     """What an export says of itself. `findings` are those of reading the source, not of decoding its records."""
 
     source: Mapping[str, Any]
+    """What the source said of itself; its `clusterId` is None, or absent, where that was not known."""
     partitions: Sequence[ExportedPartition]
     findings: Sequence[Finding]
 

@@ -4,37 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 
 from tieredctl.errors import ExitCode, worst
+from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
+from tieredctl.model.finding_kind import FindingKind, Severity
 
-
-class Severity(IntEnum):
-    """How bad a finding is. `critical` means that data is lost, altered or contradicted."""
-
-    INFO = 0
-    WARNING = 1
-    ERROR = 2
-    CRITICAL = 3
-
-    @property
-    def label(self) -> str:
-        return self.name.lower()
-
-
-@dataclass(frozen=True, slots=True)
-class FindingKind:
-    """A row of the table of codes. `remedy` is a command that shows more or mends; {segment}, {topic} and
-    {partition} in it are filled from the finding's evidence where that has them."""
-
-    code: str
-    severity: Severity
-    meaning: str
-    remedy: str
-    incomplete: bool = False
-    """True where the finding means that not everything could be looked at."""
-    altered: bool = False
-    """True where the finding, about an object of the remote store, proves that this is not what was stored there."""
+__all__ = ["FINDING_KINDS", "Finding", "FindingKind", "Severity", "exit_code_of"]
 
 
 _HISTORY = "tieredctl metadata history {segmentId} …"
@@ -167,7 +142,7 @@ _TABLE = (
     ),
 )
 
-FINDING_KINDS = {kind.code: kind for kind in _TABLE}
+FINDING_KINDS = {kind.code: kind for kind in (*_TABLE, *DOCTOR_FINDING_KINDS)}
 
 
 class _Blanks(dict[str, object]):

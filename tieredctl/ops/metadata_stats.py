@@ -59,10 +59,11 @@ class EventStatistics:
 
 
 class MetadataStatistics(NamedTuple):
-    """A document a metadata partition, and one of all together."""
+    """A document a metadata partition, and one of all together; what each partition's replay has left."""
 
     partitions: list[Document]
     total: Document
+    stores: list[RemotePartitionMetadataStore]
 
 
 def statistics(stream: EventStream) -> MetadataStatistics:
@@ -78,7 +79,8 @@ def statistics(stream: EventStream) -> MetadataStatistics:
     found = {partition: tally.closed() for partition, tally in tallies.items()}
     documents = [_partition_document(stream, partition, one) for partition, one in found.items()]
     total = _together(list(found.values())).document()
-    return MetadataStatistics(documents, total | {"assumedEventsPerSecond": ASSUMED_EVENTS_PER_SECOND})
+    total |= {"assumedEventsPerSecond": ASSUMED_EVENTS_PER_SECOND}
+    return MetadataStatistics(documents, total, [tally.store for tally in tallies.values()])
 
 
 def _partition_document(stream: EventStream, metadata_partition: int, found: EventStatistics) -> Document:

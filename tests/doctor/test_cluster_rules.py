@@ -1,0 +1,325 @@
+"""A live cluster's facts: one that is broken is one finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.metadata_logs import COPIED, DELETING, PARTITION, started
+from tieredctl.kafka.cluster import PartitionDescription, TopicDescription
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.doctor.broker_settings import BrokerSettings
+from tieredctl.ops.doctor.diagnosis import diagnose, diagnose_settings
+from tieredctl.ops.doctor.release import Release
+from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot, MetadataTopicFacts, PartitionFacts, ReplayFacts
+from tieredctl.ops.doctor.topic_settings import TopicSettings
+from tieredctl.rlmm.cache import KnownSegment
+
+HOUR_MS = 3_600_000
+NOW_MS = 1_800_000_000_000
+SEGMENT_BYTES = 100 << 20
+RELEASE = Release(4, 3, 2)
+BROKER = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.storage.manager.class.name": "org.example.Storage",
+    "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+    "remote.log.manager.copy.max.bytes.per.second": "1000000",
+    "remote.log.manager.fetch.max.bytes.per.second": "1000000",
+    "rlmm.config.remote.log.metadata.topic.num.partitions": None,
+}
+TOPIC = {
+    "remote.storage.enable": "true",
+    "retention.ms": str(240 * HOUR_MS),
+    "local.retention.ms": str(24 * HOUR_MS),
+    "segment.ms": str(24 * HOUR_MS),
+    "segment.bytes": str(SEGMENT_BYTES),
+}
+
+
+def segment(number: int, start: int, end: int, *, epoch: int = 0, **fields: Any) -> KnownSegment:
+    defaults = {
+        "state": COPIED,
+        "segment_size_in_bytes": SEGMENT_BYTES,
+        "max_timestamp_ms": NOW_MS,
+        "event_timestamp_ms": NOW_MS,
+    }
+    metadata: RemoteLogSegmentMetadata = started(number, start, end, {epoch: start}, **{**defaults, **fields})
+    return KnownSegment(metadata, 0, number)
+
+
+PLACE = PartitionFacts(
+    PARTITION,
+    earliest=0,
+    earliest_local=20,
+    latest_tiered=19,
+    latest=25,
+    local_bytes=SEGMENT_BYTES,
+    segments=[segment(1, 0, 9), segment(2, 10, 19)],
+)
+METADATA_TOPIC = MetadataTopicFacts(
+    TopicDescription("__remote_log_metadata", "id", [PartitionDescription(0, 1, 0, (1, 2, 3), (1, 2, 3))]),
+    {"retention.ms": "-1", "min.insync.replicas": "2", "cleanup.policy": "delete", "retention.bytes": "-1"},
+)
+
+
+def node(number: int, **changes: str | None) -> BrokerSettings:
+    return BrokerSettings(f"broker {number}", {**BROKER, **_dotted(changes)}, RELEASE)
+
+
+def _dotted(changes: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {name.replace("_", "."): value for name, value in changes.items()}
+
+
+SOUND = ClusterSnapshot(
+    Clock(NOW_MS, HOUR_MS),
+    release=RELEASE,
+    broker_releases={1: Release(4, 3), 2: Release(4, 3), 3: Release(4, 3)},
+    finalized_release=Release(4, 3),
+    brokers={number: node(number) for number in (1, 2, 3)},
+    metadata_topic=METADATA_TOPIC,
+    topics={"t": TopicSettings("t", TOPIC, RELEASE)},
+    partitions=[PLACE],
+    replay=ReplayFacts(100, 0.9, 1.0),
+)
+
+
+def found(**changes: Any) -> list[Finding]:
+    """What is found besides what every release is told of."""
+    return [one for one in diagnose(replace(SOUND, **changes)).findings if one.subject != "KAFKA-15401"]
+
+
+def found_of(**changes: Any) -> list[Finding]:
+    """The same, with a changed partition."""
+    return found(partitions=[replace(PLACE, **changes)])
+
+
+def with_topic(**changes: str) -> dict[str, TopicSettings]:
+    return {"t": TopicSettings("t", {**TOPIC, **_dotted(changes)}, RELEASE)}
+
+
+def metadata_topic(*, replicas: tuple[int, ...] = (1, 2, 3), **changes: str) -> MetadataTopicFacts:
+    partition = PartitionDescription(0, 1, 0, replicas, replicas)
+    settings = {**METADATA_TOPIC.settings, **_dotted(changes)}
+    return MetadataTopicFacts(TopicDescription("__remote_log_metadata", "id", [partition]), settings)
+
+
+def codes(findings: list[Finding]) -> list[str]:
+    return [finding.code for finding in findings]
+
+
+def test_a_sound_cluster_has_no_finding() -> None:
+    assert found() == []
+
+
+def test_nodes_that_have_something_in_common_are_one_finding() -> None:
+    unlimited = {"remote_log_manager_copy_max_bytes_per_second": str((1 << 63) - 1)}
+
+    (finding,) = found(brokers={1: node(1, **unlimited), 2: node(2), 3: node(3, **unlimited)})
+
+    assert (finding.code, finding.subject) == ("broker-config-copy-quota", "brokers 1, 3")
+    assert finding.evidence["brokerIds"] == [1, 3]
+
+
+def test_a_broker_without_tiering_among_others_is_an_error() -> None:
+    off = {"remote_log_storage_system_enable": "false"}
+
+    (finding,) = found(brokers={1: node(1), 2: node(2, **off), 3: node(3)})
+
+    assert (finding.code, finding.subject, finding.severity) == (
+        "broker-config-tiering-off",
+        "broker 2",
+        Severity.ERROR,
+    )
+
+
+def test_another_number_of_metadata_partitions_is_found() -> None:
+    other = {"rlmm_config_remote_log_metadata_topic_num_partitions": "2"}
+
+    assert codes(found(brokers={1: node(1, **other)})) == ["broker-config-metadata-partitions"]
+
+
+def test_controllers_that_nobody_tells_of_are_said_to_be_unseen() -> None:
+    diagnosis = diagnose_settings(replace(SOUND, topics={}, controllers_apart=[100, 101]))
+
+    assert codes(diagnosis.findings) == ["check-not-made"]
+    assert diagnosis.summary()["complete"] is False
+
+
+def test_controllers_that_let_a_topic_be_tiered_are_unseen_without_harm() -> None:
+    diagnosis = diagnose_settings(replace(SOUND, controllers_apart=[100]))
+
+    assert [finding.severity for finding in diagnosis.findings] == [Severity.INFO]
+    assert diagnosis.summary()["complete"] is True
+    assert len(diagnosis.summary()["notLookedAt"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"release": Release(3, 8, 1), "topics": {}, "partitions": []}, "release-early-access"),
+        ({"broker_releases": {1: Release(4, 3), 2: Release(4, 2)}}, "release-mixed"),
+        ({"finalized_release": Release(4, 1)}, "release-mixed"),
+        ({"release": None}, "release-unknown"),
+    ],
+)
+def test_what_a_release_is_found_to_be(changes: dict[str, Any], code: str) -> None:
+    assert [one for one in codes(found(**changes)) if one != "release-bug"] == [code]
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [
+        (metadata_topic(replicas=(1,)), "topic-config-metadata-replication"),
+        (metadata_topic(min_insync_replicas="1"), "topic-config-metadata-min-isr"),
+        (metadata_topic(min_insync_replicas="3"), "topic-config-metadata-min-isr"),
+        (metadata_topic(retention_ms=str(240 * HOUR_MS)), "topic-config-metadata-retention"),
+        (metadata_topic(retention_bytes="1000000"), "topic-config-metadata-retention"),
+        (metadata_topic(cleanup_policy="compact"), "topic-config-metadata-retention"),
+    ],
+)
+def test_an_unsafe_metadata_topic_is_one_finding(topic: MetadataTopicFacts, code: str) -> None:
+    assert codes(found(metadata_topic=topic)) == [code]
+
+
+def test_metadata_that_outlives_all_data_is_kept_for_long_enough() -> None:
+    assert found(metadata_topic=metadata_topic(retention_ms=str(240 * HOUR_MS + 1))) == []
+
+
+@pytest.mark.parametrize(("leader", "in_sync"), [(None, (1, 2, 3)), (1, (1, 2))])
+def test_a_metadata_partition_without_all_its_replicas_is_found(leader: int | None, in_sync: tuple[int, ...]) -> None:
+    partition = PartitionDescription(7, leader, 0, (1, 2, 3), in_sync)
+    topic = TopicDescription("__remote_log_metadata", "id", [partition])
+
+    (finding,) = found(metadata_topic=MetadataTopicFacts(topic, METADATA_TOPIC.settings))
+
+    assert (finding.code, finding.subject) == ("metadata-topic-under-replicated", "__remote_log_metadata-7")
+
+
+def test_a_metadata_topic_that_is_not_there_is_found() -> None:
+    assert codes(found(has_metadata_topic=False, metadata_topic=None)) == ["metadata-topic-missing"]
+
+
+@pytest.mark.parametrize(
+    ("replay", "expected"),
+    [
+        (ReplayFacts(7_000_000, 0.6, 70.0), ["metadata-topic-bloated"]),
+        (ReplayFacts(7_000_000, 0.4, 70.0), []),
+        (ReplayFacts(5_000_000, 0.9, 50.0), []),
+    ],
+)
+def test_a_metadata_topic_that_is_slow_and_mostly_dead_is_bloated(replay: ReplayFacts, expected: list[str]) -> None:
+    assert codes(found(replay=replay)) == expected
+
+
+@pytest.mark.parametrize(("age_ms", "expected"), [(HOUR_MS, []), (HOUR_MS + 1, ["delete-stuck"])])
+def test_what_is_under_way_for_too_long_is_stuck(age_ms: int, expected: list[str]) -> None:
+    deleting = segment(3, 0, 9, state=DELETING, event_timestamp_ms=NOW_MS - age_ms)
+
+    assert codes(found(unfinished=[deleting])) == expected
+
+
+def test_unfinished_copies_count_towards_retention_before_3_8() -> None:
+    unfinished = [*PLACE.segments, segment(3, 20, 24, state=started(3, 20, 24).state)]
+    by_size = with_topic(retention_bytes=str(1 << 40))
+
+    def counted(release: Release) -> list[str]:
+        changes = {"release": release, "topics": by_size, "partitions": [replace(PLACE, segments=unfinished)]}
+        return [one for one in codes(found(**changes)) if one == "retention-counts-unfinished"]
+
+    assert counted(Release(3, 7, 2)) == ["retention-counts-unfinished"]
+    assert counted(Release(3, 8, 0)) == []
+
+
+def test_segments_below_the_log_start_are_found() -> None:
+    (finding,) = found_of(earliest=10)
+
+    assert finding.code == "segments-below-log-start"
+    assert finding.evidence["segmentIds"] == [PLACE.segments[0].metadata.segment_id]
+
+
+def test_segments_below_the_log_start_are_no_finding_while_others_are_being_deleted() -> None:
+    deleting = segment(3, 0, 4, state=DELETING)
+
+    assert found_of(earliest=10, segments=[*PLACE.segments, deleting]) == []
+
+
+def test_a_segment_that_a_later_leader_overlaps_is_found_with_the_offset_that_frees_it() -> None:
+    overlapping = replace(PLACE, segments=[segment(1, 0, 12), segment(2, 10, 19, epoch=1)])
+
+    (finding,) = found(partitions=[overlapping], topics=with_topic(retention_ms="-1"))
+
+    assert (finding.code, finding.severity) == ("segments-overlap", Severity.WARNING)
+    assert finding.evidence["deleteRecordsOffset"] == 13
+
+
+def test_of_two_copies_the_displaced_one_is_left_over() -> None:
+    twice = [*PLACE.segments, segment(3, 10, 19)]
+    displaced = twice[1].metadata.segment_id
+
+    (finding,) = found_of(segments=twice, displaced=frozenset({displaced}))
+
+    assert finding.severity is Severity.INFO  # retention brings the log start above it
+    assert finding.evidence["segmentIds"] == [displaced]
+
+
+def test_a_hole_between_remote_and_local_is_critical() -> None:
+    (finding,) = found_of(earliest_local=22)
+
+    assert (finding.code, finding.severity) == ("local-remote-gap", Severity.CRITICAL)
+    assert finding.evidence["offsets"] == [20, 21]
+
+
+@pytest.mark.parametrize(("segments_waiting", "expected"), [(2, []), (3, ["tiering-behind"])])
+def test_more_than_two_segments_that_wait_are_behind(segments_waiting: int, expected: list[str]) -> None:
+    assert codes(found_of(latest=50, local_bytes=segments_waiting * SEGMENT_BYTES)) == expected
+
+
+def test_nothing_is_behind_where_copying_is_disabled() -> None:
+    read_only = with_topic(remote_log_copy_disable="true", local_retention_ms="-2")
+
+    assert found(topics=read_only, partitions=[replace(PLACE, latest=50, local_bytes=9 * SEGMENT_BYTES)]) == []
+
+
+def test_a_topic_of_which_nothing_was_ever_tiered_is_behind() -> None:
+    untouched: dict[str, Any] = {
+        "segments": [],
+        "latest_tiered": None,
+        "earliest_local": 0,
+        "local_bytes": 3 * SEGMENT_BYTES,
+    }
+
+    assert codes(found_of(**untouched)) == ["tiering-behind"]
+
+
+def test_tiered_segments_past_local_retention_are_not_reclaimed() -> None:
+    old = segment(2, 10, 19, max_timestamp_ms=NOW_MS - 25 * HOUR_MS - 1)
+
+    assert codes(found_of(earliest_local=10, segments=[segment(1, 0, 9), old])) == [
+        "local-disk-not-reclaimed",
+        "kept-twice",
+    ]
+
+
+def test_more_bytes_than_local_retention_allows_are_not_reclaimed() -> None:
+    by_size = with_topic(local_retention_bytes=str(SEGMENT_BYTES))
+    full = replace(PLACE, earliest_local=0, local_bytes=4 * SEGMENT_BYTES)
+
+    assert codes(found(topics=by_size, partitions=[full])) == ["local-disk-not-reclaimed", "kept-twice"]
+
+
+def test_what_is_on_disk_and_remote_is_counted() -> None:
+    (finding,) = found_of(earliest_local=10, local_bytes=2 * SEGMENT_BYTES)
+
+    assert (finding.code, finding.evidence["bytes"]) == ("kept-twice", SEGMENT_BYTES)
+
+
+def test_what_could_not_be_looked_at_is_told_beside_all_else() -> None:
+    unseen = Finding("check-not-made", "broker settings", "The user may not look at the cluster.")
+
+    diagnosis = diagnose(replace(SOUND, brokers={}, not_looked_at=[unseen]))
+
+    assert diagnosis.summary()["notLookedAt"] == ["broker settings: The user may not look at the cluster."]

@@ -1,0 +1,197 @@
+"""`tieredctl doctor …`: what is wrong, or unwise, with tiered storage on a cluster, in settings, or for an upgrade."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import duration_ms, given_path, now_ms, pairs
+from tieredctl.cli.findings_table import FINDING_FIELDS
+from tieredctl.cli.options import BootstrapServer, CommandConfig, MetricsFile, Now, Output, Quiet
+from tieredctl.cli.outcome import finding_documents, finish, say
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.wiring import open_cluster, open_stream
+from tieredctl.errors import DecodeError, ExitCode, TieredctlError
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.doctor.broker_settings import BrokerSettings
+from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose, diagnose_file, diagnose_settings
+from tieredctl.ops.doctor.gathering import gather_settings, with_tiered_data
+from tieredctl.ops.doctor.release import Release, release
+from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
+from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot
+
+_commands = typer.Typer(rich_markup_mode=None)
+_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
+_COLUMNS = (
+    TableColumn("SEVERITY", "severity"),
+    TableColumn("CODE", "code"),
+    TableColumn("SUBJECT", "subject"),
+    TableColumn("MESSAGE", "message"),
+    TableColumn("REMEDY", "remedy", wide=True),
+)
+_NO_CLOCK = Clock(0, 0)
+
+KafkaVersion = Annotated[
+    str | None,
+    typer.Option(metavar="VERSION", help="The brokers' release, such as 3.9.1: no broker tells its patch."),
+]
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds this noun's commands."""
+    app.add_typer(_commands, name=noun, help=meaning)
+
+
+@_commands.callback(invoke_without_command=True)
+def cluster(
+    context: typer.Context,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    kafka_version: KafkaVersion = None,
+    older_than: Annotated[
+        str, typer.Option(metavar="DURATION", help="Copies and deletions under way for longer are stuck.")
+    ] = "1h",
+    now: Now = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """All checks of a live cluster that need no bulk read: release, settings, the metadata topic, and what is stuck,
+    behind, left over or kept twice.
+
+    Exit 3 where something needs attention, 5 where something could not be looked at.
+    """
+    if context.invoked_subcommand is not None:
+        if bootstrap_server is not None:
+            raise TieredctlError("usage", f"Options go behind `doctor {context.invoked_subcommand}`.")
+        return ExitCode.CLEAN
+    clock = Clock(now_ms(now), duration_ms(older_than))
+    with closing(open_cluster(bootstrap_server, command_config)) as opened:
+        settings = gather_settings(opened, clock, _release(kafka_version))
+        events = partial(open_stream, None, bootstrap_server, command_config, None, None)
+        found = diagnose(with_tiered_data(settings, opened, events))
+        source = opened.describe()
+    return _finish("Doctor", source, found, output, quiet, metrics_file)
+
+
+@_commands.command("config")
+def config(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", parser=given_path, help="A broker's or controller's server.properties."),
+    ] = None,
+    topic_config: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="A setting of a topic that is to be tiered there; repeat it for several."
+        ),
+    ] = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    kafka_version: KafkaVersion = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Settings alone: of a file, for CI too, or of a live cluster's brokers and tiered topics. With both, the file
+    beside what its cluster has already, such as the metadata topic's partitions."""
+    stated = _release(kafka_version)
+    if file is None:
+        if topic_config:
+            raise TieredctlError("usage", "--topic-config is for FILE; a live cluster's topics are asked for theirs.")
+        cluster, source = _gathered(bootstrap_server, command_config, stated)
+        return _finish("DoctorConfig", source, diagnose_settings(cluster), output, quiet, metrics_file)
+    topic = pairs("--topic-config", topic_config) if topic_config else None
+    node = BrokerSettings(file.name, _properties(file), stated)
+    source = {"kind": "file", "path": str(file)}
+    if bootstrap_server is None:
+        found = diagnose_file(node, topic)
+    else:
+        cluster, described = _gathered(bootstrap_server, command_config, stated)
+        found = diagnose_file(replace(node, release=cluster.release), topic, cluster)
+        source["cluster"] = described
+    return _finish("DoctorConfig", source, found, output, quiet, metrics_file)
+
+
+@_commands.command("upgrade")
+def upgrade(
+    old: Annotated[str, typer.Argument(metavar="FROM", help="The release that runs, such as 3.9.1.")],
+    new: Annotated[str, typer.Argument(metavar="TO", help="The release that shall run.")],
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """What to do for tiered storage before an upgrade, and what it brings."""
+    return _finish_change("DoctorUpgrade", upgrade_findings, old, new, output, quiet)
+
+
+@_commands.command("downgrade")
+def downgrade(
+    new: Annotated[str, typer.Argument(metavar="FROM", help="The release that runs, such as 4.3.1.")],
+    old: Annotated[str, typer.Argument(metavar="TO", help="The release that shall run.")],
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """What to do for tiered storage before a downgrade, and what is lost by it."""
+    return _finish_change("DoctorDowngrade", downgrade_findings, new, old, output, quiet)
+
+
+def _finish_change(
+    kind: str,
+    judge: Callable[[Release, Release], list[Finding]],
+    before: str,
+    after: str,
+    output: OutputFormat,
+    quiet: bool,
+) -> ExitCode:
+    pair = {"from": str(release(before)), "to": str(release(after))}
+    found = Diagnosis(pair, judge(release(before), release(after)))
+    return _finish(kind, {"kind": "releases", **pair}, found, output, quiet, None)
+
+
+def _finish(
+    kind: str,
+    source: dict[str, object],
+    found: Diagnosis,
+    output: OutputFormat,
+    quiet: bool,
+    metrics_file: Path | None,
+) -> ExitCode:
+    items = finding_documents(found.findings)
+    listing = Listing(kind, source, items, _COLUMNS, found.summary(), FINDING_FIELDS)
+    if output in _TABLES and not quiet:
+        say(_headline(found))
+    return finish(listing, output, found.findings, quiet=True, metrics_file=metrics_file)
+
+
+def _headline(found: Diagnosis) -> str:
+    grave = sum(finding.severity is not Severity.INFO for finding in found.findings)
+    hints = len(found.findings) - grave
+    looked_at = ", ".join(f"{name}={value}" for name, value in found.looked_at.items() if value is not None)
+    return f"Looked at {looked_at}: {grave or 'nothing'} to attend to, {hints} to know. -o wide has the remedies."
+
+
+def _gathered(
+    bootstrap_server: str | None, command_config: Path | None, stated: Release | None
+) -> tuple[ClusterSnapshot, dict[str, object]]:
+    """A live cluster's settings, and what it is."""
+    with closing(open_cluster(bootstrap_server, command_config)) as opened:
+        return gather_settings(opened, _NO_CLOCK, stated), opened.describe()
+
+
+def _release(text: str | None) -> Release | None:
+    return None if text is None else release(text)
+
+
+def _properties(file: Path) -> dict[str, str]:
+    from tieredctl.formats.java_properties import read_properties
+
+    try:
+        return read_properties(file.read_bytes())
+    except DecodeError as error:
+        raise TieredctlError("usage", f"{file} is no properties file: {error.message}.", hint="") from None

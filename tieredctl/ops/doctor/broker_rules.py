@@ -1,0 +1,235 @@
+"""What is wrong, or unwise, in the settings of one broker or controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.doctor import broker_settings as names
+from tieredctl.ops.doctor.broker_settings import (
+    BROKER_SETTINGS,
+    METADATA_TOPIC_SETTINGS,
+    BrokerSettings,
+    Setting,
+    Truth,
+    Whole,
+    as_number,
+)
+from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_fault
+from tieredctl.ops.doctor.retention import local_retention_fault
+
+WISE_REPLICATION = 3
+DEFAULT_MIN_ISR_SINCE_4_3 = 2
+_INHERITS_SIZE = (names.COPIER_POOL, names.EXPIRATION_POOL)
+_POOLS = (names.COPIER_POOL, names.EXPIRATION_POOL, names.READER_THREADS)
+_INDEXES_A_SEGMENT = 2
+"""The offset index and the time index, of at most log.index.size.max.bytes each."""
+
+Rule = Callable[[BrokerSettings], Iterator[Finding]]
+
+
+def broker_findings(settings: BrokerSettings) -> list[Finding]:
+    """All that can be said of a node from its settings alone."""
+    if not settings.is_true(names.SYSTEM_ENABLE):
+        return [*_invalid_values(settings), tiering_off(settings)]
+    rules = CONTROLLER_RULES if settings.is_only_controller else BROKER_RULES
+    return [finding for rule in rules for finding in rule(settings)]
+
+
+def tiering_off(settings: BrokerSettings, severity: Severity | None = None) -> Finding:
+    """Of a node whose remote.log.storage.system.enable is not true."""
+    message = "tiered storage is off; every broker and controller needs it on before a topic can have it"
+    evidence = _evidence(settings, names.SYSTEM_ENABLE, "true")
+    return Finding("broker-config-tiering-off", settings.subject, message, evidence, severity)
+
+
+def _invalid_values(settings: BrokerSettings) -> Iterator[Finding]:
+    rules: dict[str, Setting] = dict(BROKER_SETTINGS)
+    if settings.uses_topic_based_metadata:
+        rules |= {settings.metadata_name(name): setting for name, setting in METADATA_TOPIC_SETTINGS.items()}
+    for name, setting in rules.items():
+        stated = settings.values.get(name)
+        if stated is not None and (demand := _broken_demand(stated.strip(), setting)):
+            fallback = setting.value if isinstance(setting, Truth) else setting.default
+            evidence = _evidence(settings, name, fallback)
+            yield Finding("broker-config-value-invalid", settings.subject, f"{name}={stated} is not {demand}", evidence)
+
+
+def _broken_demand(stated: str, setting: Setting) -> str | None:
+    """What the value should be, where it is not."""
+    if isinstance(setting, Truth):
+        return None if stated.lower() in ("true", "false") else "true or false"
+    if isinstance(setting, Whole):
+        number = as_number(stated)
+        return (
+            None
+            if number is not None and setting.allows(number)
+            else f"a whole number from {setting.least} to {setting.greatest}"
+        )
+    return None
+
+
+def _managers(settings: BrokerSettings) -> Iterator[Finding]:
+    if not settings.text(names.STORAGE_CLASS):
+        yield _missing(
+            settings, names.STORAGE_CLASS, "no class is named that stores segments: the broker does not start"
+        )
+    servers = settings.metadata_name("remote.log.metadata.common.client.bootstrap.servers")
+    listener = settings.text(names.METADATA_LISTENER)
+    if not settings.uses_topic_based_metadata:
+        return
+    if not listener and servers not in settings.values:
+        yield _missing(
+            settings,
+            names.METADATA_LISTENER,
+            "no listener is named that leads the metadata manager to the metadata topic",
+        )
+    elif listener and settings.listener_names and listener not in settings.listener_names:
+        known = ", ".join(settings.listener_names)
+        yield _missing(settings, names.METADATA_LISTENER, f"{listener} is none of the listeners ({known})")
+
+
+def _missing(settings: BrokerSettings, name: str, message: str) -> Finding:
+    return Finding("broker-config-manager-missing", settings.subject, message, _evidence(settings, name, None))
+
+
+def _local_retention(settings: BrokerSettings) -> Iterator[Finding]:
+    limits = (
+        ("log.local.retention.ms", settings.retention_ms, "log.retention.ms"),
+        ("log.local.retention.bytes", settings.number("log.retention.bytes"), "log.retention.bytes"),
+    )
+    for name, total, total_name in limits:
+        fault = local_retention_fault(name, settings.number(name), total_name, total)
+        if fault:
+            evidence = _evidence(settings, name, "-2")
+            yield Finding("broker-config-local-retention", settings.subject, fault, evidence)
+
+
+def _log_dirs(settings: BrokerSettings) -> Iterator[Finding]:
+    if len(settings.log_dirs) > 1 and settings.is_before((3, 8)) is not False:
+        certain = settings.release is not None
+        message = f"{len(settings.log_dirs)} log directories: releases before 3.8 refuse tiered storage with several"
+        evidence = _evidence(settings, "log.dirs", settings.log_dirs[0])
+        severity = None if certain else Severity.WARNING
+        yield Finding("broker-config-several-log-dirs", settings.subject, message, evidence, severity)
+
+
+def _metadata_replication(settings: BrokerSettings) -> Iterator[Finding]:
+    replicas = settings.metadata_number(names.METADATA_REPLICATION)
+    if replicas is not None and replicas < WISE_REPLICATION:
+        wise = f"{replicas} of {WISE_REPLICATION} replicas"
+        message = f"the metadata topic would have {wise}: what is lost of it is lost of remote storage"
+        evidence = _metadata_evidence(settings, names.METADATA_REPLICATION, WISE_REPLICATION)
+        yield Finding("broker-config-metadata-replication", settings.subject, message, evidence)
+
+
+def _metadata_min_isr(settings: BrokerSettings) -> Iterator[Finding]:
+    replicas = settings.metadata_number(names.METADATA_REPLICATION)
+    if replicas is None or replicas < WISE_REPLICATION:
+        return  # no min ISR makes so few replicas durable
+    own = settings.metadata_name(names.METADATA_MIN_ISR)
+    if settings.is_hidden(own):
+        return
+    if settings.is_before((4, 3)) is False:
+        stated = settings.metadata_number(names.METADATA_MIN_ISR)
+        name, why = own, ""
+        min_isr = DEFAULT_MIN_ISR_SINCE_4_3 if stated is None else stated
+    else:
+        name, inherited = "min.insync.replicas", settings.number("min.insync.replicas")
+        min_isr = 1 if inherited is None else inherited
+        why = ", which the metadata topic inherits before 4.3"
+    if fault := min_isr_fault(min_isr, replicas):
+        message = f"{name} is {min_isr}{why}: {fault}"
+        evidence = _evidence(settings, name, replicas - 1)
+        yield Finding("broker-config-metadata-min-isr", settings.subject, message, evidence)
+
+
+def _metadata_retention(settings: BrokerSettings) -> Iterator[Finding]:
+    yield from metadata_retention(settings, [("topics by default", settings.retention_ms)])
+
+
+def metadata_retention(settings: BrokerSettings, kept: Iterable[tuple[str, int | None]]) -> Iterator[Finding]:
+    """The metadata topic's retention against some topics' retention.ms (each with whose it is)."""
+    stated = settings.metadata_number(names.METADATA_RETENTION_MS)
+    fault = None if stated is None else retention_fault(stated, kept)
+    if fault:
+        evidence = _metadata_evidence(settings, names.METADATA_RETENTION_MS, -1)
+        yield Finding("broker-config-metadata-retention", settings.subject, fault, evidence)
+
+
+def _copy_quota(settings: BrokerSettings) -> Iterator[Finding]:
+    yield from _quota(settings, names.COPY_QUOTA, "broker-config-copy-quota", "copies to remote storage")
+
+
+def _fetch_quota(settings: BrokerSettings) -> Iterator[Finding]:
+    yield from _quota(settings, names.FETCH_QUOTA, "broker-config-fetch-quota", "fetches from remote storage")
+
+
+def _quota(settings: BrokerSettings, name: str, code: str, what: str) -> Iterator[Finding]:
+    if settings.is_before((3, 8)):
+        return  # there were no quotas yet
+    if settings.number(name) == names.UNLIMITED:
+        yield Finding(code, settings.subject, f"{what} have no limit ({name})", _evidence(settings, name, None))
+
+
+def _thread_pools(settings: BrokerSettings) -> Iterator[Finding]:
+    if settings.is_before((4, 2)) is False and names.THREAD_POOL in settings.values:
+        shared = settings.number(names.THREAD_POOL)
+        follower = settings.number(names.FOLLOWER_POOL)
+        if shared is not None and shared != follower:
+            message = f"{names.THREAD_POOL}={shared} is deprecated since 4.2, and sizes the pool of followers only"
+            evidence = _evidence(settings, names.FOLLOWER_POOL, shared)
+            yield Finding("broker-config-thread-pool", settings.subject, message, evidence)
+    for name in _POOLS:
+        size, usual = _pool_size(settings, name), BROKER_SETTINGS[name]
+        assert isinstance(usual, Whole)
+        if size is not None and usual.default is not None and 0 < size < usual.default:
+            message = f"{name} is {size}, below Kafka's default of {usual.default}"
+            yield Finding(
+                "broker-config-thread-pool", settings.subject, message, _evidence(settings, name, usual.default)
+            )
+
+
+def _pool_size(settings: BrokerSettings, name: str) -> int | None:
+    size = settings.number(name)
+    if name in _INHERITS_SIZE and size == names.FALLS_BACK:
+        return settings.number(names.THREAD_POOL)
+    return size
+
+
+def _index_cache(settings: BrokerSettings) -> Iterator[Finding]:
+    readers, largest = settings.number(names.READER_THREADS), settings.number("log.index.size.max.bytes")
+    cache = settings.number(names.INDEX_CACHE_BYTES)
+    if cache is None or readers is None or largest is None:
+        return
+    needed = readers * _INDEXES_A_SEGMENT * largest
+    if cache < needed:
+        message = f"{cache} bytes hold less than {needed}, the indexes that {readers} reader threads may use at once"
+        evidence = _evidence(settings, names.INDEX_CACHE_BYTES, needed)
+        yield Finding("broker-config-index-cache", settings.subject, message, evidence)
+
+
+def _evidence(settings: BrokerSettings, name: str, wanted: object) -> dict[str, object]:
+    """`value` is what the remedy sets; `stated` is what is there, null where it is a default or hidden."""
+    evidence: dict[str, object] = {"name": name, "stated": settings.values.get(name)}
+    return evidence if wanted is None else evidence | {"value": str(wanted)}
+
+
+def _metadata_evidence(settings: BrokerSettings, name: str, wanted: object) -> dict[str, object]:
+    return _evidence(settings, settings.metadata_name(name), wanted)
+
+
+CONTROLLER_RULES: tuple[Rule, ...] = (_invalid_values,)
+BROKER_RULES: tuple[Rule, ...] = (
+    _invalid_values,
+    _managers,
+    _local_retention,
+    _log_dirs,
+    _metadata_replication,
+    _metadata_min_isr,
+    _metadata_retention,
+    _copy_quota,
+    _fetch_quota,
+    _thread_pools,
+    _index_cache,
+)

@@ -1,0 +1,101 @@
+"""`doctor` and `doctor config`: all rules over what was stated, or over what a cluster told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.doctor.broker_rules import broker_findings, metadata_retention
+from tieredctl.ops.doctor.broker_settings import SYSTEM_ENABLE, BrokerSettings
+from tieredctl.ops.doctor.custom_metadata import custom_metadata_findings
+from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
+from tieredctl.ops.doctor.node_rules import node_findings, node_in_cluster
+from tieredctl.ops.doctor.partition_rules import partition_findings
+from tieredctl.ops.doctor.release_rules import release_findings
+from tieredctl.ops.doctor.snapshot import ClusterSnapshot
+from tieredctl.ops.doctor.topic_rules import topic_findings
+from tieredctl.ops.doctor.topic_settings import (
+    REMOTE_STORAGE_ENABLE,
+    RETENTION_MS,
+    TopicSettings,
+    topic_defaults,
+)
+from tieredctl.ops.documents import Document
+
+_METADATA_RETENTION = "broker-config-metadata-retention"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was looked at, and the findings, gravest first."""
+
+    looked_at: Document
+    findings: list[Finding]
+
+    def summary(self) -> Document:
+        """What was looked at, how much was found, and what was not looked at and why."""
+        skipped = [finding for finding in self.findings if finding.code == "check-not-made"]
+        return {
+            **self.looked_at,
+            "findings": len(self.findings),
+            "complete": not any(one.kind.incomplete and one.severity is not Severity.INFO for one in self.findings),
+            "notLookedAt": [f"{finding.subject}: {finding.message}" for finding in skipped],
+        }
+
+
+def diagnose_file(
+    node: BrokerSettings, topic: Mapping[str, str] | None, cluster: ClusterSnapshot | None = None
+) -> Diagnosis:
+    """A broker's or controller's file of properties, the settings of a topic that shall be tiered, if any, and the
+    cluster that the node belongs to, if that is known."""
+    found = broker_findings(node) if cluster is None else [*cluster.not_looked_at, *node_in_cluster(node, cluster)]
+    if node.is_true(SYSTEM_ENABLE) and not node.is_only_controller:
+        found += custom_metadata_findings(node, () if cluster is None else cluster.topics)
+    if topic is not None:
+        stated = {REMOTE_STORAGE_ENABLE: "true", **topic_defaults(node), **topic}
+        settings = TopicSettings("TOPIC", stated, node.release)
+        found += topic_findings(settings)
+        if _METADATA_RETENTION not in {finding.code for finding in found}:
+            found += metadata_retention(node, [("this topic", settings.number(RETENTION_MS))])
+    looked_at = {"release": None if node.release is None else str(node.release), "settings": len(node.values)}
+    return Diagnosis(looked_at, _ordered(found))
+
+
+def diagnose_settings(cluster: ClusterSnapshot) -> Diagnosis:
+    """A live cluster's settings alone."""
+    return Diagnosis(_looked_at(cluster), _ordered(_of_settings(cluster)))
+
+
+def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
+    """All of a live cluster."""
+    found = [*release_findings(cluster), *_of_settings(cluster), *cluster.odd, *partition_findings(cluster)]
+    return Diagnosis(_looked_at(cluster), _ordered(found))
+
+
+def _of_settings(cluster: ClusterSnapshot) -> Iterator[Finding]:
+    yield from cluster.not_looked_at
+    yield from node_findings(cluster)
+    yield from metadata_topic_findings(cluster)
+    for settings in cluster.topics.values():
+        yield from topic_findings(settings)
+
+
+def _looked_at(cluster: ClusterSnapshot) -> Document:
+    replay = cluster.replay
+    return {
+        "release": None if cluster.release is None else str(cluster.release),
+        "brokers": len(cluster.brokers),
+        "topics": len(cluster.topics),
+        "partitions": len(cluster.partitions),
+        "remoteSegments": sum(len(facts.segments) for facts in cluster.partitions),
+        "metadataEvents": replay and replay.events,
+        "deadRatio": replay and replay.dead_ratio,
+        "replaySeconds": replay and replay.seconds,
+    }
+
+
+def _ordered(findings: list[Finding] | Iterator[Finding]) -> list[Finding]:
+    """The gravest first; else as found. One that two rules came to is told once."""
+    unique = {(finding.code, finding.subject, finding.message): finding for finding in findings}
+    return sorted(unique.values(), key=lambda finding: -finding.severity)

@@ -1,0 +1,185 @@
+"""Asks a live cluster for all that `doctor` judges. What may not be seen is said, and the rest is still judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import BrokerFeatures, Cluster, ConfigValue
+from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.doctor.broker_settings import BrokerSettings
+from tieredctl.ops.doctor.release import Release, release_of_metadata_version
+from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot, MetadataTopicFacts, PartitionFacts, ReplayFacts
+from tieredctl.ops.doctor.topic_settings import TopicSettings
+from tieredctl.ops.documents import Document
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata_stats import statistics
+from tieredctl.ops.offsets import topic_offsets
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+
+_UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+_METADATA_VERSION = "metadata.version"
+_DEFAULT = "DEFAULT_CONFIG"
+_UNSUPPORTED = "UNSUPPORTED_VERSION"
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(slots=True)
+class _Looking:
+    """Keeps what could not be looked at, and why."""
+
+    findings: list[Finding] = field(default_factory=list)
+
+    def at(self, what: str, ask: Callable[[], _Answer]) -> _Answer | None:
+        """The answer; None where the cluster refuses it or does not give it."""
+        try:
+            return ask()
+        except TieredctlError as error:
+            self.note(what, error)
+            return None
+
+    def note(self, what: str, error: TieredctlError) -> None:
+        self.findings.append(Finding("check-not-made", what, f"{error.message} {error.hint}".rstrip()))
+
+
+def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> ClusterSnapshot:
+    """Releases, brokers', topics' and the metadata topic's settings; no records are read.
+
+    `release` is what the user says. Raises TieredctlError `usage` where the brokers say otherwise.
+    """
+    looking = _Looking()
+    features = looking.at("releases", cluster.broker_features) or {}
+    releases = {broker: _release_of(one.supported) for broker, one in features.items()}
+    observed = _oldest(releases)
+    if release is not None and observed is not None and release.line != observed.line:
+        raise TieredctlError(
+            "usage", f"The brokers are of {observed}, not of {release}.", hint="Check --kafka-version."
+        )
+    assumed = release or observed
+    configs = looking.at("broker settings", cluster.broker_configs) or {}
+    brokers = {node: BrokerSettings(f"broker {node}", _values(one), assumed) for node, one in configs.items()}
+    voters = looking.at("controllers", cluster.quorum_voters) or []
+    has_metadata_topic, metadata_topic = _metadata_topic(cluster, looking)
+    return ClusterSnapshot(
+        clock,
+        release=assumed,
+        broker_releases=releases,
+        finalized_release=_finalized(features),
+        brokers=brokers,
+        controllers_apart=[voter for voter in voters if features and voter not in features],
+        has_metadata_topic=has_metadata_topic,
+        metadata_topic=metadata_topic,
+        topics=looking.at("topic settings", lambda: _tiered_topics(cluster, assumed)) or {},
+        not_looked_at=looking.findings,
+    )
+
+
+def with_tiered_data(
+    settings: ClusterSnapshot, cluster: Cluster, open_events: Callable[[], EventStream]
+) -> ClusterSnapshot:
+    """The snapshot, and besides where each partition's log is: offsets first, then bytes, then the metadata, so that
+    what is tiered meanwhile is never missed."""
+    looking = _Looking(list(settings.not_looked_at))
+    rows = [row for name in settings.topics for row in _offsets(cluster, name, looking)]
+    sizes = looking.at("bytes on disks", lambda: cluster.replica_bytes(list(settings.topics))) or {}
+    stores: Sequence[RemotePartitionMetadataStore] = ()
+    replay: ReplayFacts | None = None
+    odd: list[Finding] = []
+    if settings.has_metadata_topic:
+        read = looking.at("the records of the metadata topic", lambda: _read(open_events()))
+        if read is not None:
+            stores, replay, odd = read
+    partitions = [_partition(row, sizes, stores) for row in rows]
+    unfinished = [known for store in stores for _, known in store.segments() if known.metadata.state in _UNFINISHED]
+    return replace(
+        settings,
+        partitions=partitions,
+        unfinished=unfinished,
+        replay=replay,
+        odd=odd,
+        not_looked_at=looking.findings,
+    )
+
+
+def _release_of(supported: Mapping[str, int]) -> Release | None:
+    return release_of_metadata_version(supported.get(_METADATA_VERSION, 0))
+
+
+def _oldest(releases: Mapping[int, Release | None]) -> Release | None:
+    known = [release for release in releases.values() if release is not None]
+    return min(known) if known and len(known) == len(releases) else None
+
+
+def _finalized(features: Mapping[int, BrokerFeatures]) -> Release | None:
+    levels = [one.finalized[_METADATA_VERSION] for one in features.values() if _METADATA_VERSION in one.finalized]
+    return release_of_metadata_version(min(levels)) if levels else None
+
+
+def _values(configs: Mapping[str, ConfigValue]) -> dict[str, str | None]:
+    """What is stated. A default without a value is left out, so that it is not taken for a secret."""
+    return {name: one.value for name, one in configs.items() if one.value is not None or one.source != _DEFAULT}
+
+
+def _metadata_topic(cluster: Cluster, looking: _Looking) -> tuple[bool, MetadataTopicFacts | None]:
+    try:
+        description = cluster.topic(METADATA_TOPIC)
+    except TieredctlError as error:
+        if error.kind.code == "unknown-topic":
+            return False, None
+        looking.note("the metadata topic", error)
+        return True, None
+    configs = looking.at("the metadata topic's settings", lambda: cluster.topic_configs([METADATA_TOPIC])) or {}
+    return True, MetadataTopicFacts(description, _values(configs.get(METADATA_TOPIC, {})))
+
+
+def _tiered_topics(cluster: Cluster, release: Release | None) -> dict[str, TopicSettings]:
+    names = [name for name in cluster.topic_names() if name != METADATA_TOPIC]
+    every = (TopicSettings(name, _values(one), release) for name, one in cluster.topic_configs(names).items())
+    return {settings.topic: settings for settings in every if settings.is_tiered}
+
+
+def _offsets(cluster: Cluster, name: str, looking: _Looking) -> list[Document]:
+    rows = looking.at(f"offsets of {name}", lambda: topic_offsets(cluster, name).rows()) or []
+    for row in rows:
+        failed = {spec: error for spec, error in row["errors"].items() if error != _UNSUPPORTED}
+        if failed:
+            spec, error = next(iter(failed.items()))
+            looking.findings.append(
+                Finding("check-not-made", f"offsets of {name}-{row['partition']}", f"{spec} was answered with {error}")
+            )
+    return rows
+
+
+def _read(stream: EventStream) -> tuple[list[RemotePartitionMetadataStore], ReplayFacts, list[Finding]]:
+    found = statistics(stream)
+    total = found.total
+    replay = ReplayFacts(total["events"], total["deadRatio"], total["replaySeconds"])
+    return found.stores, replay, stream.findings
+
+
+def _partition(
+    row: Document,
+    sizes: Mapping[tuple[str, int], Mapping[int, int]],
+    stores: Iterable[RemotePartitionMetadataStore],
+) -> PartitionFacts:
+    partition = TopicIdPartition(row["topicId"], row["topic"], row["partition"])
+    cache = next((store.caches[partition] for store in stores if partition in store.caches), RemoteLogMetadataCache())
+    segments = cache.list_remote_log_segments()
+    finished = (one.metadata for one in segments if one.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
+    return PartitionFacts(
+        partition,
+        earliest=row["earliest"],
+        earliest_local=row["earliestLocal"],
+        latest_tiered=row["latestTiered"],
+        latest=row["latest"],
+        local_bytes=sizes.get((row["topic"], row["partition"]), {}).get(row["leader"]),
+        segments=segments,
+        displaced=frozenset(one.segment_id for one in finished if not cache.is_referenced(one)),
+    )

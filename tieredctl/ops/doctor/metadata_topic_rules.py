@@ -1,0 +1,93 @@
+"""Whether a live cluster's metadata topic is there, safe, and kept for long enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tieredctl.kafka.cluster import PartitionDescription
+from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.findings import Finding
+from tieredctl.ops.doctor.broker_rules import WISE_REPLICATION
+from tieredctl.ops.doctor.broker_settings import as_number
+from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_fault
+from tieredctl.ops.doctor.snapshot import ClusterSnapshot, MetadataTopicFacts
+from tieredctl.ops.doctor.topic_settings import CLEANUP_POLICY, RETENTION_BYTES, RETENTION_MS
+
+MIN_ISR = "min.insync.replicas"
+SLOW_REPLAY_SECONDS = 60
+MOSTLY_DEAD = 0.5
+"""A topic that is slower to replay and has more dead events than this is called bloated: tieredctl's judgement."""
+
+
+def metadata_topic_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
+    """Of the topic as it is described and set; what replay costs, where its records were read."""
+    if not cluster.has_metadata_topic and cluster.topics:
+        message = f"{len(cluster.topics)} topics are tiered, but there is no such topic: nothing of them can be copied"
+        yield Finding("metadata-topic-missing", METADATA_TOPIC, message)
+    if cluster.metadata_topic is not None:
+        for partition in cluster.metadata_topic.description.partitions:
+            yield from _under_replicated(partition)
+        yield from _durability(cluster.metadata_topic)
+        yield from _retention(cluster.metadata_topic, cluster)
+    yield from _bloat(cluster)
+
+
+def _under_replicated(partition: PartitionDescription) -> Iterator[Finding]:
+    if partition.leader is None:
+        said = "it has no leader: tiering of what it is about stands still"
+    elif len(partition.in_sync_replicas) < len(partition.replicas):
+        missing = sorted(set(partition.replicas) - set(partition.in_sync_replicas))
+        said = f"the replicas on brokers {', '.join(map(str, missing))} are not in sync"
+    else:
+        return
+    evidence: dict[str, object] = {
+        "metadataPartition": partition.partition,
+        "replicas": list(partition.replicas),
+        "inSyncReplicas": list(partition.in_sync_replicas),
+    }
+    yield Finding("metadata-topic-under-replicated", f"{METADATA_TOPIC}-{partition.partition}", said, evidence)
+
+
+def _durability(topic: MetadataTopicFacts) -> Iterator[Finding]:
+    replicas = min((len(partition.replicas) for partition in topic.description.partitions), default=0)
+    min_isr = as_number(topic.settings.get(MIN_ISR))
+    if replicas < WISE_REPLICATION:
+        message = f"{replicas} of {WISE_REPLICATION} replicas: what is lost of it is lost of remote storage"
+        evidence: dict[str, object] = {"replicas": replicas, "topic": METADATA_TOPIC}
+        yield Finding("topic-config-metadata-replication", METADATA_TOPIC, message, evidence)
+    elif min_isr is not None and (fault := min_isr_fault(min_isr, replicas)):
+        message = f"{MIN_ISR} is {min_isr}: {fault}"
+        evidence = _evidence(topic, MIN_ISR, str(replicas - 1))
+        yield Finding("topic-config-metadata-min-isr", METADATA_TOPIC, message, evidence)
+
+
+def _retention(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterator[Finding]:
+    code = "topic-config-metadata-retention"
+    time, size = as_number(topic.settings.get(RETENTION_MS)), as_number(topic.settings.get(RETENTION_BYTES))
+    kept = [(f"topic {name}", settings.number(RETENTION_MS)) for name, settings in cluster.topics.items()]
+    if time is not None and (fault := retention_fault(time, kept)):
+        yield Finding(code, METADATA_TOPIC, fault, _evidence(topic, RETENTION_MS, "-1"))
+    if size is not None and size >= 0:
+        message = f"{RETENTION_BYTES} is {size}: the oldest events go, whatever they are about"
+        yield Finding(code, METADATA_TOPIC, message, _evidence(topic, RETENTION_BYTES, "-1"))
+    policy = topic.settings.get(CLEANUP_POLICY)
+    if policy is not None and "compact" in policy:
+        message = f"{CLEANUP_POLICY} is {policy}: events have no keys, and compaction is not made for them"
+        yield Finding(code, METADATA_TOPIC, message, _evidence(topic, CLEANUP_POLICY, "delete"))
+
+
+def _bloat(cluster: ClusterSnapshot) -> Iterator[Finding]:
+    replay = cluster.replay
+    if replay is not None and replay.seconds > SLOW_REPLAY_SECONDS and replay.dead_ratio > MOSTLY_DEAD:
+        dead = f"{replay.dead_ratio:.0%} of {replay.events} events are of segments that are gone"
+        evidence: dict[str, object] = {
+            "events": replay.events,
+            "deadRatio": replay.dead_ratio,
+            "replaySeconds": replay.seconds,
+        }
+        message = f"{dead}; a broker that starts needs some {replay.seconds:.0f} s for all of them"
+        yield Finding("metadata-topic-bloated", METADATA_TOPIC, message, evidence)
+
+
+def _evidence(topic: MetadataTopicFacts, name: str, wanted: str) -> dict[str, object]:
+    return {"topic": METADATA_TOPIC, "name": name, "stated": topic.settings.get(name), "value": wanted}

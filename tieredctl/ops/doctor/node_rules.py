@@ -1,0 +1,63 @@
+"""What a live cluster's brokers and controllers are told: each alone, and all together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.doctor import broker_settings as names
+from tieredctl.ops.doctor.broker_rules import broker_findings, tiering_off
+from tieredctl.ops.doctor.broker_settings import BrokerSettings
+from tieredctl.ops.doctor.snapshot import ClusterSnapshot
+
+_OF_A_TOPIC_TO_BE_MADE = (
+    "broker-config-metadata-replication",
+    "broker-config-metadata-min-isr",
+    "broker-config-metadata-retention",
+)
+
+
+def node_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
+    """Of all nodes that tell their settings. What several have in common is said once."""
+    yield from _together(cluster)
+    if cluster.controllers_apart:
+        nodes = ", ".join(map(str, cluster.controllers_apart))
+        why = f"{nodes}: no broker tells their settings. Look at their files: tieredctl doctor config FILE"
+        # Controllers without it refuse to enable a topic: where one is tiered, they did not.
+        severity = Severity.INFO if cluster.topics else None
+        yield Finding("check-not-made", "controllers", why, {"nodeIds": list(cluster.controllers_apart)}, severity)
+
+
+def node_in_cluster(node: BrokerSettings, cluster: ClusterSnapshot) -> list[Finding]:
+    """Of one node's settings, beside what its cluster has already."""
+    uses_tiering = bool(cluster.topics) or any(one.is_true(names.SYSTEM_ENABLE) for one in cluster.brokers.values())
+    if uses_tiering and not node.is_true(names.SYSTEM_ENABLE):
+        return [tiering_off(node, Severity.ERROR)]
+    found = broker_findings(node)
+    kept = [one for one in found if not (cluster.has_metadata_topic and one.code in _OF_A_TOPIC_TO_BE_MADE)]
+    return [*kept, *_metadata_partitions(node, cluster)]
+
+
+def _metadata_partitions(node: BrokerSettings, cluster: ClusterSnapshot) -> Iterator[Finding]:
+    """The partition count that a node is told against the one that the metadata topic has."""
+    told = node.metadata_number(names.METADATA_PARTITIONS) if node.uses_topic_based_metadata else None
+    if told is None or cluster.metadata_topic is None or not node.is_true(names.SYSTEM_ENABLE):
+        return
+    there = len(cluster.metadata_topic.description.partitions)
+    if told != there:
+        name = node.metadata_name(names.METADATA_PARTITIONS)
+        evidence = {"name": name, "stated": node.values.get(name), "value": str(there)}
+        message = f"the metadata topic has {there} partitions, but {name} is {told}"
+        yield Finding("broker-config-metadata-partitions", node.subject, message, evidence)
+
+
+def _together(cluster: ClusterSnapshot) -> Iterator[Finding]:
+    alike: dict[tuple[str, str], list[tuple[int, Finding]]] = {}
+    for number, node in cluster.brokers.items():
+        for finding in node_in_cluster(node, cluster):
+            alike.setdefault((finding.code, finding.message), []).append((number, finding))
+    for same in alike.values():
+        nodes = [number for number, _ in same]
+        subject = f"broker {nodes[0]}" if len(nodes) == 1 else f"brokers {', '.join(map(str, nodes))}"
+        yield replace(same[0][1], subject=subject, evidence={**same[0][1].evidence, "brokerIds": nodes})

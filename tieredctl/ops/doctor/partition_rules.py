@@ -1,0 +1,166 @@
+"""What of a tiered partition is stuck, behind, left over or kept twice, by its offsets and its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.doctor import topic_settings as names
+from tieredctl.ops.doctor.release import Release
+from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot, PartitionFacts
+from tieredctl.ops.doctor.topic_settings import TopicSettings
+from tieredctl.ops.metadata_state import stuck_finding
+from tieredctl.rlmm.cache import KnownSegment
+
+_TOLERATED_SEGMENTS = 2
+"""The active segment, and one that was just closed or is just being removed."""
+_COUNTS_FINISHED_ONLY_SINCE = (3, 8)
+
+
+def partition_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
+    """Of every partition of every tiered topic; what is stuck, of every topic that the metadata knows."""
+    yield from _stuck(cluster.unfinished, cluster.clock)
+    for facts in cluster.partitions:
+        settings = cluster.topics[facts.partition.topic]
+        yield from _counted_unfinished(facts, settings, cluster.release)
+        yield from _below_log_start(facts, cluster.clock)
+        yield from _overlapping(facts, settings)
+        yield from _seam(facts)
+        yield from _behind(facts, settings)
+        yield from _not_reclaimed(facts, settings, cluster.clock)
+        yield from _kept_twice(facts)
+
+
+def _stuck(unfinished: Sequence[KnownSegment], clock: Clock) -> Iterator[Finding]:
+    for known in unfinished:
+        if _age_ms(known.metadata, clock) > clock.older_than_ms:
+            yield stuck_finding(known, clock.now_ms)
+
+
+def _age_ms(segment: RemoteLogSegmentMetadata, clock: Clock) -> int:
+    return clock.now_ms - segment.event_timestamp_ms
+
+
+def _counted_unfinished(facts: PartitionFacts, settings: TopicSettings, release: Release | None) -> Iterator[Finding]:
+    if release is None or release.line >= _COUNTS_FINISHED_ONLY_SINCE or settings.number(names.RETENTION_BYTES) < 0:
+        return
+    started = facts.in_state(RemoteLogSegmentState.COPY_SEGMENT_STARTED)
+    if started:
+        counted = sum(segment.segment_size_in_bytes for segment in started)
+        message = f"{len(started)} copies that never finished count {counted} bytes towards retention.bytes"
+        evidence = {"bytes": counted, "segments": len(started)}
+        yield _finding("retention-counts-unfinished", facts, message, evidence)
+
+
+def _below_log_start(facts: PartitionFacts, clock: Clock) -> Iterator[Finding]:
+    log_start, deleting = facts.earliest, facts.in_state(RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+    # The leader raises the log start first, and then deletes one segment after the other.
+    if log_start is None or any(_age_ms(segment, clock) <= clock.older_than_ms for segment in deleting):
+        return
+    below = [segment for segment in facts.finished if segment.end_offset < log_start]
+    if below:
+        size = sum(segment.segment_size_in_bytes for segment in below)
+        message = f"{len(below)} segments ({size} bytes) end below the log start offset {log_start}"
+        evidence = {"logStartOffset": log_start, "bytes": size, "segmentIds": [one.segment_id for one in below]}
+        yield _finding("segments-below-log-start", facts, message, evidence)
+
+
+def _overlapping(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
+    losers = overlapped(facts)
+    if losers:
+        first, last = min(one.start_offset for one in losers), max(one.end_offset for one in losers)
+        message = f"{len(losers)} segments, of offsets {first} to {last}, are overlapped by others of a later leader"
+        evidence = {
+            "offsets": [first, last],
+            "segmentIds": [one.segment_id for one in losers],
+            "bytes": sum(one.segment_size_in_bytes for one in losers),
+            "deleteRecordsOffset": last + 1,
+        }
+        expires = settings.number(names.RETENTION_MS) >= 0 or settings.number(names.RETENTION_BYTES) >= 0
+        when = "retention of what is beside them" if expires else f"nothing but DeleteRecords to {last + 1}"
+        severity = Severity.INFO if expires else None
+        yield _finding("segments-overlap", facts, f"{message}; {when} removes them", evidence, severity)
+
+
+def overlapped(facts: PartitionFacts) -> list[RemoteLogSegmentMetadata]:
+    """Finished segments above the log start that share offsets with another one, and are of an earlier leader, or
+    displaced by the other's copy."""
+    log_start = facts.earliest or 0
+    segments = sorted(
+        (one for one in facts.finished if one.end_offset >= log_start),
+        key=lambda one: (one.segment_id in facts.displaced, -_last_epoch(one), -one.end_offset),
+    )
+    kept: list[RemoteLogSegmentMetadata] = []
+    losers = []
+    for segment in segments:
+        if any(segment.start_offset <= one.end_offset and one.start_offset <= segment.end_offset for one in kept):
+            losers.append(segment)
+        else:
+            kept.append(segment)
+    return losers
+
+
+def _last_epoch(segment: RemoteLogSegmentMetadata) -> int:
+    return max((epoch for epoch, _ in segment.segment_leader_epochs), default=-1)
+
+
+def _seam(facts: PartitionFacts) -> Iterator[Finding]:
+    """Between the end of what is tiered, as the leader says, and the beginning of its disk's log."""
+    tiered, local = facts.tiered_end, facts.earliest_local
+    if facts.latest_tiered is None or tiered is None or local is None or local <= tiered + 1:
+        return
+    message = f"offsets {tiered + 1} to {local - 1} are neither in remote storage nor in the local log"
+    yield _finding("local-remote-gap", facts, message, {"offsets": [tiered + 1, local - 1]})
+
+
+def _behind(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
+    if settings.is_true(names.COPY_DISABLE) or facts.latest is None or facts.earliest_local is None:
+        return
+    on_disk = facts.latest - facts.earliest_local
+    tiered_end = facts.tiered_end
+    first = max(facts.earliest_local, -1 if tiered_end is None else tiered_end + 1)
+    waiting = facts.latest - first
+    if facts.local_bytes is None or on_disk <= 0:
+        return
+    # Records differ in size, so this is an estimate; two segments of it are never too many.
+    size = facts.local_bytes * waiting // on_disk
+    if size > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES):
+        message = f"some {size} bytes from offset {first} on are not tiered, more than an active segment holds"
+        yield _finding("tiering-behind", facts, message, {"offsets": [first, facts.latest - 1], "bytes": size})
+
+
+def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock) -> Iterator[Finding]:
+    lasting, limit = settings.local_retention_ms, settings.local_retention_bytes
+    too_old = clock.now_ms - lasting - clock.older_than_ms
+    expired = [one for one in facts.on_disk_too if lasting >= 0 and one.max_timestamp_ms < too_old]
+    if expired:
+        size = sum(one.segment_size_in_bytes for one in expired)
+        message = (
+            f"{len(expired)} tiered segments ({size} bytes) are past local retention of {lasting} ms, and still local"
+        )
+        evidence = {"earliestLocal": facts.earliest_local, "latestTiered": facts.tiered_end, "bytes": size}
+        yield _finding("local-disk-not-reclaimed", facts, message, evidence)
+    elif limit >= 0 and facts.local_bytes is not None and facts.on_disk_too:
+        excess = facts.local_bytes - limit
+        if excess > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES):
+            message = (
+                f"{facts.local_bytes} bytes are local, {excess} above local retention, though tiered segments are there"
+            )
+            evidence = {"earliestLocal": facts.earliest_local, "latestTiered": facts.tiered_end, "bytes": excess}
+            yield _finding("local-disk-not-reclaimed", facts, message, evidence)
+
+
+def _kept_twice(facts: PartitionFacts) -> Iterator[Finding]:
+    twice = sum(segment.segment_size_in_bytes for segment in facts.on_disk_too)
+    if twice:
+        message = f"{twice} bytes are in remote storage and on the leader's disk"
+        yield _finding("kept-twice", facts, message, {"bytes": twice, "localBytes": facts.local_bytes})
+
+
+def _finding(
+    code: str, facts: PartitionFacts, message: str, evidence: Mapping[str, object], severity: Severity | None = None
+) -> Finding:
+    partition = facts.partition
+    where = {"topic": partition.topic, "topicId": partition.topic_id, "partition": partition.partition}
+    return Finding(code, f"{partition.topic}-{partition.partition}", message, {**where, **evidence}, severity)

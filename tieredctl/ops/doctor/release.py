@@ -1,0 +1,64 @@
+"""Which release of Kafka runs: as somebody says, or as far as a broker's features tell."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tieredctl.errors import TieredctlError
+
+_RELEASE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(?:\.([0-9]{1,3}))?")
+
+_FIRST_LEVEL_OF_LINE = {
+    (3, 0): 1,
+    (3, 1): 2,
+    (3, 2): 3,
+    (3, 3): 4,
+    (3, 4): 8,
+    (3, 5): 9,
+    (3, 6): 12,
+    (3, 7): 15,
+    (3, 8): 20,
+    (3, 9): 21,
+    (4, 0): 22,
+    (4, 1): 26,
+    (4, 2): 28,
+    (4, 3): 30,
+    (4, 4): 31,
+}
+"""The first level of the feature metadata.version in each line of releases: Kafka's MetadataVersion."""
+_LAST_KNOWN_LINE = max(_FIRST_LEVEL_OF_LINE)
+
+
+class Release(NamedTuple):
+    """A release, or a line of releases where the patch is not known: no broker tells its own."""
+
+    major: int
+    minor: int
+    patch: int | None = None
+
+    @property
+    def line(self) -> tuple[int, int]:
+        return self.major, self.minor
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}" + ("" if self.patch is None else f".{self.patch}")
+
+
+def release(text: str) -> Release:
+    """`3.9.1`, or `3.9` for a line. Raises TieredctlError `usage`."""
+    match = _RELEASE.fullmatch(text)
+    if match is None:
+        raise TieredctlError("usage", f"{text!r} is not a release of Kafka.", hint="For example 3.9.1, or 3.9.")
+    return Release(int(match[1]), int(match[2]), None if match[3] is None else int(match[3]))
+
+
+def release_of_metadata_version(level: int) -> Release | None:
+    """The line of a broker whose greatest supported level of metadata.version this is; None where it is not known yet.
+
+    The lines after the last that is known may share its level, so that one tells less than it seems.
+    """
+    lines = [line for line, first in _FIRST_LEVEL_OF_LINE.items() if first <= level]
+    if not lines or max(lines) == _LAST_KNOWN_LINE:
+        return None
+    return Release(*max(lines))

@@ -1,0 +1,203 @@
+"""`doctor upgrade` and `doctor downgrade`: what to do before, and what changes, for a pair of releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.doctor.known_bugs import KNOWN_BUGS, Presence, bug_findings
+from tieredctl.ops.doctor.release import Release
+
+_SET_ON_TOPIC = "kafka-configs --bootstrap-server … --alter --entity-type topics --entity-name TOPIC"
+_METADATA_TOPIC = "kafka-configs --bootstrap-server … --alter --entity-type topics --entity-name __remote_log_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a line of releases brings, to be minded where an upgrade or downgrade crosses its beginning."""
+
+    line: tuple[int, int]
+    subject: str
+    message: str
+    command: str
+    severity: Severity = Severity.WARNING
+
+
+UPGRADE_STEPS = (
+    Step(
+        (3, 6),
+        "producer snapshots",
+        "segments from before 2.8 have no producer snapshots, and are never tiered: wait until retention has removed "
+        "them from every replica, before a topic is enabled",
+        "ls LOG-DIR/TOPIC-*/*.snapshot",
+    ),
+    Step(
+        (3, 6),
+        "events of 3.0 to 3.5",
+        "brokers from 3.6 on cannot read metadata events that 3.0 to 3.5 wrote, and their reader stops there: "
+        "__remote_log_metadata must hold none",
+        "tieredctl metadata export FILE …",
+        Severity.ERROR,
+    ),
+    Step(
+        (3, 8),
+        "local metadata files",
+        "_rlmm_committed_offsets and remote_log_snapshot are not used any more: a broker that starts replays all of "
+        "the metadata topic",
+        "tieredctl metadata stats …",
+        Severity.INFO,
+    ),
+    Step(
+        (3, 8),
+        "quotas",
+        "copy and fetch quotas can be set from here on, while brokers run",
+        "kafka-configs --bootstrap-server … --alter --entity-type brokers --entity-default "
+        "--add-config remote.log.manager.copy.max.bytes.per.second=BYTES",
+        Severity.INFO,
+    ),
+    Step(
+        (3, 9),
+        "disabling",
+        "tiering can be turned off without deleting the topic (KIP-950), with KRaft only; remote.log.copy.disable=true "
+        "needs local retention to be total retention",
+        f"{_SET_ON_TOPIC} --add-config remote.log.copy.disable=true,local.retention.ms=-2,local.retention.bytes=-2",
+        Severity.INFO,
+    ),
+    Step(
+        (4, 0),
+        "clients",
+        "brokers answer no ListOffsets of version 0 any more: update clients and tools that use it",
+        "kafka-broker-api-versions --bootstrap-server …",
+    ),
+    Step(
+        (4, 0),
+        "thread pools",
+        "remote.log.manager.thread.pool.size defaults to 2 instead of 10, and is deprecated from 4.2 on: set the sizes "
+        "of the copier, expiration and follower pools by their own names",
+        "tieredctl doctor config server.properties --kafka-version {release}",
+    ),
+    Step(
+        (4, 3),
+        "min ISR of the metadata topic",
+        "it defaults to 2 for a new metadata topic only: correct one that is there by hand",
+        f"{_METADATA_TOPIC} --add-config min.insync.replicas=2",
+    ),
+    Step(
+        (4, 3),
+        "followers",
+        "a new follower may start from the last tiered offset (KIP-1023); it is off by default",
+        "in server.properties: follower.fetch.last.tiered.offset.enable=true",
+        Severity.INFO,
+    ),
+)
+"""What each line of releases brings to who comes from below."""
+
+DOWNGRADE_STEPS = (
+    Step(
+        (4, 3),
+        "followers",
+        "follower.fetch.last.tiered.offset.enable is not known below 4.3: remove it from the brokers' properties",
+        "grep follower.fetch.last.tiered.offset.enable server.properties",
+    ),
+    Step(
+        (4, 3),
+        "min ISR of the metadata topic",
+        "a metadata topic that is made below 4.3 inherits the brokers' min.insync.replicas, which defaults to 1",
+        f"{_METADATA_TOPIC} --add-config min.insync.replicas=2",
+    ),
+    Step(
+        (4, 2),
+        "ListOffsets -6",
+        "the earliest offset that waits for its upload is not told below 4.2",
+        "tieredctl offsets TOPIC …",
+        Severity.INFO,
+    ),
+    Step(
+        (4, 0),
+        "txnIdxEmpty",
+        "events carry a tagged field that older brokers pass over safely",
+        "tieredctl metadata format …",
+        Severity.INFO,
+    ),
+    Step(
+        (3, 9),
+        "KIP-950",
+        "remote.log.copy.disable and remote.log.delete.on.disable are not known below 3.9, and a topic can only be "
+        "untiered by deleting it: remove both settings, or disable tiering, before",
+        f"{_SET_ON_TOPIC} --delete-config remote.log.copy.disable,remote.log.delete.on.disable",
+    ),
+    Step(
+        (3, 9),
+        "early access",
+        "tiered storage is in early access below 3.9, and the latest tiered offset is not told",
+        "tieredctl metadata epochs TOPIC:PARTITION …",
+    ),
+    Step(
+        (3, 8),
+        "log directories",
+        "brokers with several log directories and tiered storage do not start below 3.8",
+        "tieredctl doctor config server.properties --kafka-version {release}",
+        Severity.ERROR,
+    ),
+    Step(
+        (3, 8),
+        "quotas",
+        "copy and fetch quotas are not known below 3.8: nothing limits what brokers copy",
+        "grep max.bytes.per.second server.properties",
+    ),
+    Step(
+        (3, 6),
+        "events",
+        "brokers of 3.0 to 3.5 cannot read what later ones wrote to __remote_log_metadata: what is only in remote "
+        "storage is lost to them. Before, set local retention to total retention and wait until all is local",
+        f"{_SET_ON_TOPIC} --add-config local.retention.ms=-2,local.retention.bytes=-2",
+        Severity.ERROR,
+    ),
+    Step(
+        (3, 6),
+        "cleanup",
+        "remote-log-index-cache and the metadata's cache files stay in the log directories, and the data in remote "
+        "storage: remove them by hand (KIP-405)",
+        "ls -d LOG-DIR/remote-log-index-cache LOG-DIR/_rlmm_committed_offsets LOG-DIR/*/remote_log_snapshot",
+    ),
+)
+"""What each line of releases has that is lost to who goes below it."""
+
+
+def upgrade_findings(old: Release, new: Release) -> list[Finding]:
+    """Steps, and the faults that the new release still has. Raises TieredctlError `usage` where it is no later one."""
+    if not _is_later(new, old):
+        raise TieredctlError("usage", f"{new} is no later than {old}.", hint="Give the older release first.")
+    steps = [_finding("upgrade-step", step, new) for step in UPGRADE_STEPS if old.line < step.line <= new.line]
+    return _gravest_first([*steps, *bug_findings(new, has_size_retention=True)])
+
+
+def downgrade_findings(new: Release, old: Release) -> list[Finding]:
+    """Steps, and the faults that come back. Raises TieredctlError `usage` where the old release is no earlier one."""
+    if not _is_later(new, old):
+        raise TieredctlError("usage", f"{old} is no earlier than {new}.", hint="Give the newer release first.")
+    steps = [_finding("downgrade-step", step, old) for step in DOWNGRADE_STEPS if old.line < step.line <= new.line]
+    return _gravest_first([*steps, *_coming_back(new, old)])
+
+
+def _coming_back(new: Release, old: Release) -> Iterator[Finding]:
+    gone = {bug.issue for bug in KNOWN_BUGS if bug.presence(new) is Presence.NO}
+    for finding in bug_findings(old, has_size_retention=True):
+        if finding.subject in gone:
+            yield replace(finding, message=f"it comes back: {finding.message}", severity_override=Severity.WARNING)
+
+
+def _finding(code: str, step: Step, target: Release) -> Finding:
+    since = f"{step.line[0]}.{step.line[1]}"
+    evidence = {"since": since, "command": step.command.format(release=target)}
+    return Finding(code, step.subject, step.message, evidence, step.severity)
+
+
+def _gravest_first(findings: list[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: -finding.severity)
+
+
+def _is_later(new: Release, old: Release) -> bool:
+    return (*new.line, new.patch or 0) > (*old.line, old.patch or 0)

@@ -1,0 +1,105 @@
+"""The facts about a live cluster that the rules judge: gathered once, and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tieredctl.kafka.cluster import TopicDescription
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.doctor.broker_settings import BrokerSettings
+from tieredctl.ops.doctor.release import Release
+from tieredctl.ops.doctor.topic_settings import TopicSettings
+from tieredctl.rlmm.cache import KnownSegment
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """A partition of a tiered topic. Offsets as the leader told them, each before the next; None where it has none.
+
+    `local_bytes` are the leader's. `segments` are those that the metadata knew afterwards; `displaced` the ids of
+    finished ones that no look-up reaches any more.
+    """
+
+    partition: TopicIdPartition
+    earliest: int | None = None
+    earliest_local: int | None = None
+    latest_tiered: int | None = None
+    latest: int | None = None
+    local_bytes: int | None = None
+    segments: Sequence[KnownSegment] = ()
+    displaced: frozenset[str] = frozenset()
+
+    @property
+    def finished(self) -> list[RemoteLogSegmentMetadata]:
+        """Segments in COPY_SEGMENT_FINISHED."""
+        return self.in_state(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
+
+    def in_state(self, state: RemoteLogSegmentState) -> list[RemoteLogSegmentMetadata]:
+        return [known.metadata for known in self.segments if known.metadata.state is state]
+
+    @property
+    def on_disk_too(self) -> list[RemoteLogSegmentMetadata]:
+        """Finished segments that the leader's disk has from their first offset on."""
+        if self.earliest_local is None:
+            return []
+        return [segment for segment in self.finished if segment.start_offset >= self.earliest_local]
+
+    @property
+    def tiered_end(self) -> int | None:
+        """The highest offset in remote storage (inclusive) by the leader and by the metadata."""
+        ends = [segment.end_offset for segment in self.finished]
+        return max([*ends, *([] if self.latest_tiered is None else [self.latest_tiered])], default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTopicFacts:
+    """`__remote_log_metadata` as the cluster describes it; `settings` are empty where they may not be seen."""
+
+    description: TopicDescription
+    settings: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayFacts:
+    """What the metadata topic costs; `seconds` is an estimate of a broker's replay of all of it."""
+
+    events: int
+    dead_ratio: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Against what ages are taken, and from which on something is stuck; in ms."""
+
+    now_ms: int
+    older_than_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """A cluster. `release` is the oldest of its brokers', or as the user says; None where neither tells."""
+
+    clock: Clock
+    release: Release | None = None
+    broker_releases: Mapping[int, Release | None] = field(default_factory=dict)
+    finalized_release: Release | None = None
+    """The line whose metadata version the cluster has agreed upon."""
+    brokers: Mapping[int, BrokerSettings] = field(default_factory=dict)
+    controllers_apart: Sequence[int] = ()
+    """Controllers that are no brokers, so that no broker tells their settings."""
+    has_metadata_topic: bool = True
+    metadata_topic: MetadataTopicFacts | None = None
+    topics: Mapping[str, TopicSettings] = field(default_factory=dict)
+    """The tiered ones."""
+    partitions: Sequence[PartitionFacts] = ()
+    """Those of the tiered topics."""
+    unfinished: Sequence[KnownSegment] = ()
+    """Copies and deletions that began and did not end, those of topics that are gone among them."""
+    replay: ReplayFacts | None = None
+    odd: Sequence[Finding] = ()
+    """What was odd while the metadata was read."""
+    not_looked_at: Sequence[Finding] = ()

@@ -1,0 +1,145 @@
+"""What is wrong, or unwise, in the settings of one tiered topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tieredctl.model.findings import Finding
+from tieredctl.ops.doctor import topic_settings as names
+from tieredctl.ops.doctor.broker_settings import as_number
+from tieredctl.ops.doctor.retention import AS_TOTAL, local_retention_fault
+from tieredctl.ops.doctor.topic_settings import TopicSettings
+
+SMALL_SEGMENT_BYTES = 16 << 20
+SMALL_SEGMENT_MS = 10 * 60_000
+"""Below these a segment is called small. They are tieredctl's judgement; Kafka has no such limit."""
+
+_TRUTHS = (names.REMOTE_STORAGE_ENABLE, names.COPY_DISABLE, names.DELETE_ON_DISABLE)
+_LEAST = {
+    names.RETENTION_MS: -1,
+    names.RETENTION_BYTES: -(1 << 63),
+    names.LOCAL_RETENTION_MS: -2,
+    names.LOCAL_RETENTION_BYTES: -2,
+    names.SEGMENT_MS: 1,
+    names.SEGMENT_BYTES: 1,
+}
+_SINCE_3_6 = (names.REMOTE_STORAGE_ENABLE, names.LOCAL_RETENTION_MS, names.LOCAL_RETENTION_BYTES)
+_SINCE_3_9 = (names.COPY_DISABLE, names.DELETE_ON_DISABLE)
+
+Rule = Callable[[TopicSettings], Iterator[Finding]]
+
+
+def topic_findings(settings: TopicSettings) -> list[Finding]:
+    """All that can be said of a topic from its settings alone; of one that is not tiered, that its values are valid."""
+    rules = TIERED_RULES if settings.is_tiered else VALUE_RULES
+    return [finding for rule in rules for finding in rule(settings)]
+
+
+def _invalid_values(settings: TopicSettings) -> Iterator[Finding]:
+    for name in _TRUTHS:
+        if settings.text(name).strip().lower() not in ("true", "false"):
+            yield _finding(
+                "topic-config-value-invalid", settings, name, f"{name} is {settings.text(name)!r}, not true or false"
+            )
+    for name, least in _LEAST.items():
+        number = as_number(settings.text(name))
+        if number is None or number < least:
+            message = f"{name} is {settings.text(name)!r}, not a whole number from {least}"
+            yield _finding("topic-config-value-invalid", settings, name, message)
+
+
+def _unknown_to_the_release(settings: TopicSettings) -> Iterator[Finding]:
+    if settings.release is None:
+        return
+    for since, added in (((3, 6), _SINCE_3_6), ((3, 9), _SINCE_3_9)):
+        if settings.release.line < since:
+            for name in added:
+                if name in settings.values:
+                    message = f"Kafka {settings.release} does not know {name}, which came with {since[0]}.{since[1]}"
+                    yield _finding("topic-config-release", settings, name, message)
+
+
+def _cleanup_policy(settings: TopicSettings) -> Iterator[Finding]:
+    stated = settings.text(names.CLEANUP_POLICY)
+    # An empty one, which deletes nothing, is taken too: 3.9.1 does, though 4.2 is said to be the first.
+    if {one.strip() for one in stated.split(",")} - {"delete", ""}:
+        message = f"{names.CLEANUP_POLICY} is {stated}; a tiered topic's can only be delete"
+        yield _finding("topic-config-cleanup-policy", settings, names.CLEANUP_POLICY, message, "delete")
+
+
+def _local_retention(settings: TopicSettings) -> Iterator[Finding]:
+    for local, total in _LIMITS:
+        fault = local_retention_fault(local, settings.number(local), total, settings.number(total))
+        if fault:
+            yield _finding("topic-config-local-retention", settings, local, fault, str(AS_TOTAL))
+
+
+def _copy_disable(settings: TopicSettings) -> Iterator[Finding]:
+    if not settings.is_true(names.COPY_DISABLE):
+        return
+    for local, total in _LIMITS:
+        if settings.number(local) not in (AS_TOTAL, settings.number(total)):
+            message = f"{names.COPY_DISABLE} is true, so {local} must be -2, or as {total}"
+            yield _finding("topic-config-copy-disable", settings, local, message, str(AS_TOTAL))
+
+
+def _small_segments(settings: TopicSettings) -> Iterator[Finding]:
+    size, time = settings.number(names.SEGMENT_BYTES), settings.number(names.SEGMENT_MS)
+    if 0 < size < SMALL_SEGMENT_BYTES:
+        message = f"{names.SEGMENT_BYTES} is {size}"
+        yield _finding("topic-config-small-segments", settings, names.SEGMENT_BYTES, message, str(1 << 30))
+    local = settings.local_retention_ms
+    if 0 < time < SMALL_SEGMENT_MS:
+        message = f"{names.SEGMENT_MS} is {time}"
+        yield _finding("topic-config-small-segments", settings, names.SEGMENT_MS, message, "604800000")
+    elif 0 <= local < SMALL_SEGMENT_MS:
+        message = f"local retention closes segments after {local} ms"
+        yield _finding("topic-config-small-segments", settings, names.LOCAL_RETENTION_MS, message, "86400000")
+
+
+def _segment_exceeds_local_retention(settings: TopicSettings) -> Iterator[Finding]:
+    size, local_size = settings.number(names.SEGMENT_BYTES), settings.local_retention_bytes
+    if 0 <= local_size < size:
+        message = f"local retention is {local_size} bytes, but one segment, which goes as a whole, may have {size}"
+        code = "topic-config-segment-exceeds-local-retention"
+        yield _finding(code, settings, names.LOCAL_RETENTION_BYTES, message, str(size))
+    time, local_time = settings.number(names.SEGMENT_MS), settings.local_retention_ms
+    if SMALL_SEGMENT_MS <= local_time < time:
+        message = f"{names.SEGMENT_MS} is {time}, but local retention closes a segment after {local_time} ms"
+        code = "topic-config-segment-exceeds-local-retention"
+        yield _finding(code, settings, names.SEGMENT_MS, message, str(max(local_time, 1)))
+
+
+def _kept_twice(settings: TopicSettings) -> Iterator[Finding]:
+    if settings.is_true(names.COPY_DISABLE):
+        return
+    if all(settings.number(local) in (AS_TOTAL, settings.number(total)) for local, total in _LIMITS):
+        message = (
+            "neither local.retention.ms nor local.retention.bytes is below total retention: nothing leaves the disk"
+        )
+        yield _finding("topic-config-kept-twice", settings, names.LOCAL_RETENTION_MS, message, "86400000")
+
+
+def _finding(code: str, settings: TopicSettings, name: str, message: str, wanted: str | None = None) -> Finding:
+    """`value` is what the remedy sets; `stated` is what the topic or its defaults say."""
+    evidence: dict[str, object] = {"topic": settings.topic, "name": name, "stated": settings.text(name)}
+    if wanted is not None:
+        evidence["value"] = wanted
+    return Finding(code, f"topic {settings.topic}", message, evidence)
+
+
+_LIMITS = (
+    (names.LOCAL_RETENTION_MS, names.RETENTION_MS),
+    (names.LOCAL_RETENTION_BYTES, names.RETENTION_BYTES),
+)
+VALUE_RULES: tuple[Rule, ...] = (_invalid_values,)
+TIERED_RULES: tuple[Rule, ...] = (
+    _invalid_values,
+    _unknown_to_the_release,
+    _cleanup_policy,
+    _local_retention,
+    _copy_disable,
+    _small_segments,
+    _segment_exceeds_local_retention,
+    _kept_twice,
+)
