@@ -39,7 +39,7 @@ test: lint ## Lint, then run all tests; those with real servers need Java 17, Ma
 	@for tool in java mvn go; do command -v $$tool >/dev/null || \
 		echo "There is no $$tool on the PATH: the tests that need it $(if $(CI),fail,are skipped)"; done
 	@echo "Running the tests"
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(if $(CI),-p tests.no_skips)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
 
 lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types and the direction of imports
 	@echo "Checking style, types and the direction of imports"

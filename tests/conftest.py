@@ -6,9 +6,11 @@ import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.rigs import object_servers
 from tests.rigs.availability import rig_unavailable
@@ -25,25 +27,35 @@ SHARED_SERVERS = {"integration": "kafka", "storage": "object servers", "conforma
 """Folders whose tests share servers, which one process starts: that of the group."""
 ON_OBJECT_SERVERS = ("test_removal_on_buckets.py", "test_removal_stopped.py")
 """Files elsewhere that use them too."""
-LONGEST_FIRST = ("integration", "spark", "storage", "conformance", "chaos", "verification", "property", "cli")
+LONGEST_FIRST = ("integration", "chaos", "spark", "storage", "conformance", "verification", "property", "cli")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the tests, each takes a folder at a time, and the longest ones come first."""
+    """Where two processes share the tests, each takes a folder at a time, and the longest ones come first."""
 
     def rank(item: pytest.Item) -> int:
-        folder = _folder(item)
+        folder = _folder(item.nodeid)
         return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
 
     items.sort(key=rank)
-    for item in items:
-        folder = _folder(item)
-        group = "object servers" if item.path.name in ON_OBJECT_SERVERS else SHARED_SERVERS.get(folder, folder)
-        item.add_marker(pytest.mark.xdist_group(group))
 
 
-def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(TESTS).parts[0]
+class FoldersTogether(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives all tests of a folder to one process, so that what they share is started once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        if any(name in nodeid for name in ON_OBJECT_SERVERS):
+            return "object servers"
+        folder = _folder(nodeid)
+        return SHARED_SERVERS.get(folder, folder)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FoldersTogether:
+    return FoldersTogether(config, log)
+
+
+def _folder(nodeid: str) -> str:
+    return nodeid.removeprefix("tests/").partition("/")[0]
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -39,6 +40,8 @@ def in_child(work: Callable[[], Any], folder: Path) -> Ended:
 
 def _work_and_end(work: Callable[[], Any], answer: Path) -> None:
     status = 1
+    # What the parent left to the collector is the parent's: clients of Kafka have threads that are not here.
+    gc.freeze()
     try:
         answer.write_bytes(pickle.dumps(work()))
         status = 0

@@ -120,7 +120,9 @@ def test_a_topic_id_that_nobody_knows_is_refused(cluster: Leftovers, tieredctl: 
 
 
 def test_nothing_is_done_without_confirmation(cluster: Leftovers, tieredctl: CommandLine) -> None:
-    outcome = tieredctl.remove(cluster.topic_ids[STUCK], "--apply", "--yes", "--cluster-id", NO_TOPIC_ID)
+    outcome = tieredctl.remove(
+        cluster.topic_ids[STUCK], "--apply", "--brokers-are-done", "--yes", "--cluster-id", NO_TOPIC_ID
+    )
 
     assert outcome.exit_code == 2
     assert len(files(cluster, STUCK)) == SEGMENTS * PARTS
