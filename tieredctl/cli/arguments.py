@@ -113,7 +113,12 @@ def time_ms(text: str) -> int:
 
 def now_ms(text: str | None) -> int:
     """What `--now` says, else the clock."""
-    return time_ms(text) if text is not None else time.time_ns() // 1_000_000
+    return time_ms(text) if text is not None else clock_ms()
+
+
+def clock_ms() -> int:
+    """The time, in ms since the epoch."""
+    return time.time_ns() // 1_000_000
 
 
 def as_of(text: str | None) -> AsOf | None:

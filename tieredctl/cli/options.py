@@ -63,6 +63,9 @@ MinAge = Annotated[
 ClusterId = Annotated[str | None, typer.Option(metavar="ID", help="The cluster that this is about, to be sure.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needs --cluster-id.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Look whether it could be done, and change nothing.")]
+OfflineMetadata = Annotated[
+    bool, typer.Option("--offline-metadata", help="The cluster is no more: take --log-dir or --export instead.")
+]
 NoLease = Annotated[
     bool, typer.Option("--no-lease", help="For stores that cannot keep two runs apart: see to it yourself.")
 ]

@@ -42,15 +42,28 @@ def segment_progress(mode: ProgressMode, quiet: bool) -> Iterator[Told | None]:
             yield told
 
 
+class LinesApart:
+    """Tells when the next line about long work is due, so that some seconds lie between two of them."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def is_due(self) -> bool:
+        """Whether to say one now; the next is not due at once then."""
+        if time.monotonic() - self._last < _SECONDS_BETWEEN_LINES:
+            return False
+        self._last = time.monotonic()
+        return True
+
+
 def _lines() -> Told:
-    last = time.monotonic()
+    lines = LinesApart()
     read = 0
 
     def tell(report: SegmentReport, done: int, total: int) -> None:
-        nonlocal last, read
+        nonlocal read
         read += report.bytes_read
-        if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
+        if lines.is_due():
             say(f"{done} of {total} segments, {read / 1e6:.0f} MB read")
 
     return tell

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
@@ -22,11 +21,8 @@ from tieredctl.kafka.cluster import (
     PartitionDescription,
     TopicDescription,
 )
-from tieredctl.kafka.kafka_python_settings import kafka_python_settings
+from tieredctl.kafka.kafka_python_client import answer, connected_client
 from tieredctl.model.ids import uuid_text
-
-if TYPE_CHECKING:
-    from kafka.net.compat import KafkaNetClient
 
 _SECONDS_BETWEEN_TRIES = 0.1
 _CONSUMER = -1
@@ -60,7 +56,7 @@ class LiveCluster:
         self._properties = read_client_properties(command_config)
         self._request_timeout_seconds = request_timeout_seconds
         with self._failing_as_tieredctl():
-            self._client = self._connected()
+            self._client = connected_client(bootstrap_server, self._properties, request_timeout_seconds)
 
     def describe(self) -> dict[str, object]:
         return {
@@ -237,33 +233,10 @@ class LiveCluster:
     def _broker_ids(self) -> list[int]:
         return sorted(broker.node_id for broker in self._client.cluster.brokers())
 
-    def _connected(self) -> KafkaNetClient:
-        from kafka.net.compat import KafkaNetClient
-
-        # It logs what it also raises, and without a handler Python would write that to stderr.
-        logging.getLogger("kafka").addHandler(logging.NullHandler())
-        settings = kafka_python_settings(self._bootstrap_server, self._properties)
-        milliseconds = int(self._request_timeout_seconds * 1000)
-        client = KafkaNetClient(**settings, request_timeout_ms=milliseconds)
-        client.check_version(timeout_ms=milliseconds)
-        return client
-
     def _ask(self, node_id: int | None, request: Any) -> Any:
         """The answer of a broker; of any one, where none is named."""
-        from kafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVersionError
-
-        deadline = time.monotonic() + self._request_timeout_seconds
         with self._failing_as_tieredctl():
-            while True:
-                try:
-                    broker = self._client.least_loaded_node() if node_id is None else node_id
-                    return self._client.send_and_receive(broker, request, self._request_timeout_seconds * 1000)
-                except (IncompatibleBrokerVersion, UnsupportedVersionError):
-                    raise
-                except KafkaError as error:
-                    if not error.retriable or time.monotonic() > deadline:
-                        raise
-                    time.sleep(_SECONDS_BETWEEN_TRIES)
+            return answer(self._client, node_id, request, self._request_timeout_seconds)
 
     def _demand_access(self, error_code: int, what: str, operation: str = "Describe") -> None:
         if error_code in (_TOPIC_DENIED, _CLUSTER_DENIED):

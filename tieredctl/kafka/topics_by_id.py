@@ -7,7 +7,6 @@ not show: KafkaApis.handleTopicMetadataRequest looks ids up before it looks at w
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections import Counter
@@ -19,7 +18,7 @@ from uuid import UUID
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_properties import read_client_properties, without_secrets
-from tieredctl.kafka.kafka_python_settings import kafka_python_settings
+from tieredctl.kafka.kafka_python_client import answer, connected_client
 from tieredctl.model.ids import UUID_BYTES, uuid_bytes, uuid_text
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 _FIRST_VERSION_BY_ID = 12
 """Of the Metadata request: versions 10 and 11 have the field, and no broker heeds it there."""
 _TOPICS_A_REQUEST = 200
-_SECONDS_BETWEEN_TRIES = 0.1
 _SECONDS_OF_SILENCE = 60.0
 """How long a cluster that gave no answer is left alone: each further try would wait as long."""
 _NO_ERROR, _UNKNOWN_TOPIC_ID = 0, 100
@@ -93,7 +91,10 @@ class TopicsById:
 
     def _ask_brokers(self, topic_ids: Sequence[str], answers: dict[str, bool | None]) -> None:
         """Fills in what is answered, also where it raises an error in the end."""
-        client = self._connected()
+        if self._client is None:
+            timeout_seconds = self._request_timeout_seconds
+            self._client = connected_client(self._bootstrap_server, self._properties, timeout_seconds)
+        client = self._client
         brokers = [broker.node_id for broker in client.cluster.brokers()]
         denials = Counter[str]()
         for node_id in brokers:
@@ -107,18 +108,6 @@ class TopicsById:
             if denials[topic_id] == len(brokers) > 0:
                 answers[topic_id] = False
 
-    def _connected(self) -> KafkaNetClient:
-        if self._client is None:
-            from kafka.net.compat import KafkaNetClient
-
-            # It logs what it also raises, and without a handler Python would write that to stderr.
-            logging.getLogger("kafka").addHandler(logging.NullHandler())
-            settings = kafka_python_settings(self._bootstrap_server, self._properties)
-            milliseconds = int(self._request_timeout_seconds * 1000)
-            self._client = KafkaNetClient(**settings, request_timeout_ms=milliseconds)
-            self._client.check_version(timeout_ms=milliseconds)
-        return self._client
-
     def _error_codes(
         self, client: KafkaNetClient, node_id: int, topic_ids: Sequence[str]
     ) -> Iterator[tuple[str, int | None]]:
@@ -130,27 +119,19 @@ class TopicsById:
             yield from ((topic_id, found.get(topic_id)) for topic_id in some)
 
     def _response(self, client: KafkaNetClient, node_id: int, topic_ids: Sequence[str]) -> Any:
-        from kafka.errors import KafkaError
         from kafka.protocol.metadata import MetadataRequest
 
         wanted = [
             MetadataRequest.MetadataRequestTopic(topic_id=UUID(bytes=uuid_bytes(topic_id)), name=None)
             for topic_id in topic_ids
         ]
-        deadline = time.monotonic() + self._request_timeout_seconds
-        while True:
-            request = MetadataRequest(
-                topics=wanted,
-                allow_auto_topic_creation=False,
-                include_topic_authorized_operations=False,
-                min_version=_FIRST_VERSION_BY_ID,
-            )
-            try:
-                return client.send_and_receive(node_id, request, self._request_timeout_seconds * 1000)
-            except KafkaError as error:
-                if not error.retriable or time.monotonic() > deadline:
-                    raise
-                time.sleep(_SECONDS_BETWEEN_TRIES)
+        request = MetadataRequest(
+            topics=wanted,
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+            min_version=_FIRST_VERSION_BY_ID,
+        )
+        return answer(client, node_id, request, self._request_timeout_seconds)
 
 
 def _may_be_a_topics(topic_id: str) -> bool:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.cluster import Cluster
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
@@ -17,6 +15,7 @@ from tieredctl.ops.selection import Selection
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.copy_start import highest_remote_offset
 from tieredctl.rlmm.follower_fetch import follower_fetch
+from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
 
 KIP_405_MEASURED_MINUTES = ((2, 230), (4, 520))
 """What rebuilding a broker took with and without tiered storage, of 12 TB and of 34 TB (KIP-405, test case 3)."""
@@ -94,11 +93,11 @@ def live_bootstrap(cluster: Cluster, stream: EventStream, name: str, partition: 
     highest = highest_remote_offset(log.leader_epochs, log.end_offset, remote)
     if log.earliest_pending_upload_offset is None and highest is not None:
         log = replace(log, earliest_pending_upload_offset=highest + 1)
-    segments = _segments_in_use(remote)
-    local_alone = max(0, local_bytes - _bytes_from(segments, log.local_log_start_offset))
+    segments = segments_in_use(remote)
+    local_alone = max(0, local_bytes - bytes_from(segments, log.local_log_start_offset))
 
     def way(start_offset: int) -> BootstrapWay:
-        return BootstrapWay(_bytes_from(segments, start_offset) + local_alone, start_offset)
+        return BootstrapWay(bytes_from(segments, start_offset) + local_alone, start_offset)
 
     local = follower_fetch(log, remote).fetch_offset
     pending = follower_fetch(log, remote, from_last_tiered_offset=True).fetch_offset
@@ -108,22 +107,6 @@ def live_bootstrap(cluster: Cluster, stream: EventStream, name: str, partition: 
         way(unknown if local is None else local),
         way(unknown if pending is None else pending),
     )
-
-
-def _segments_in_use(remote: RemoteLogMetadataCache) -> list[RemoteLogSegmentMetadata]:
-    known = (segment.metadata for segment in remote.list_remote_log_segments())
-    finished = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-    return [metadata for metadata in known if metadata.state is finished and remote.is_referenced(metadata)]
-
-
-def _bytes_from(segments: Iterable[RemoteLogSegmentMetadata], offset: int) -> int:
-    """How many bytes of segments lie at an offset or behind it; of one that it divides, by the share of offsets."""
-    total = 0
-    for metadata in segments:
-        behind = metadata.end_offset + 1 - max(offset, metadata.start_offset)
-        if behind > 0:
-            total += metadata.segment_size_in_bytes * behind // (metadata.end_offset + 1 - metadata.start_offset)
-    return total
 
 
 def _ratio(way: BootstrapWay, whole: BootstrapWay) -> float | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.cluster import Cluster, ConfigValue, PartitionDescription, TopicDescription
-from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.documents import Document
@@ -16,6 +15,7 @@ from tieredctl.ops.explanation.leader import only_partition, read_leader_log
 from tieredctl.ops.metadata_state import replayed
 from tieredctl.ops.selection import Selection
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
 from tieredctl.rlmm.remote_retention import ExpiredSegment, Retention, expired_segments
 
 
@@ -95,7 +95,7 @@ def retention_estimate(
         cache = caches.get(TopicIdPartition(topic.topic_id, name, one.partition), RemoteLogMetadataCache())
         local_bytes = sizes.get((name, one.partition), {}).get(-1 if one.leader is None else one.leader, 0)
         log = _changed(read_leader_log(cluster, only_partition(topic, one.partition)).log, change, one)
-        only_local = max(0, local_bytes - _tiered_local_bytes(cache, log))
+        only_local = max(0, local_bytes - bytes_from(segments_in_use(cache), log.local_log_start_offset))
         expired = expired_segments(cache, log, only_local, retention, now_ms)
         partitions.append(PartitionEstimate(one.partition, _log_start(log, expired), expired))
     return RetentionEstimate(topic, retention, partitions)
@@ -130,21 +130,6 @@ def _changed(log: LeaderLog, change: RetentionChange, partition: PartitionDescri
     ]
     local_start = max(log.local_log_start_offset, start)
     return replace(log, log_start_offset=start, local_log_start_offset=local_start, leader_epochs=epochs)
-
-
-def _tiered_local_bytes(cache: RemoteLogMetadataCache, log: LeaderLog) -> int:
-    """How many bytes of remote segments lie behind the local log start: the leader has them on its disk too."""
-    total = 0
-    for known in cache.list_remote_log_segments():
-        metadata = known.metadata
-        behind = metadata.end_offset + 1 - max(log.local_log_start_offset, metadata.start_offset)
-        if (
-            metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-            and behind > 0
-            and cache.is_referenced(metadata)
-        ):
-            total += metadata.segment_size_in_bytes * behind // (metadata.end_offset + 1 - metadata.start_offset)
-    return total
 
 
 def _log_start(log: LeaderLog, expired: Sequence[ExpiredSegment]) -> int:

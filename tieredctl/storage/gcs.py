@@ -19,7 +19,7 @@ from tieredctl.storage.protocol import (
     MultipartUpload,
     StoredObject,
 )
-from tieredctl.storage.ranged_reads import pieces
+from tieredctl.storage.ranged_reads import pieces, read_range
 from tieredctl.storage.refusals import demand, demand_batch, incapable, key_impossible, object_missing, written_anew
 
 GCS_CAPABILITIES = frozenset(Capability) - {Capability.MULTIPART_UPLOADS}
@@ -79,18 +79,10 @@ class GcsStore:
         return None if blob is None else self._stored(blob)
 
     def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
-        if end is not None and end <= start:
-            # No range says "nothing", but the object must be there.
-            if self.head(key) is None:
-                raise object_missing(self.url, key)
-            return b""
-        return self._read(key, start, end)
+        return read_range(self, key, start, end, self._read)
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
-        stored = self.head(key)
-        if stored is None:
-            raise object_missing(self.url, key)
-        yield from pieces(stored, start, chunk_size, self._read_version)
+        return pieces(self, key, start, chunk_size, self._read_version)
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)

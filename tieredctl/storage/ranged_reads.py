@@ -1,19 +1,35 @@
-"""A whole object read in ranges, each of the version that the first was of."""
+"""Objects read in ranges, for stores that are asked for one at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.storage.refusals import object_missing
 
 RANGE_BYTES = 8 << 20
 """How much one request asks for, unless a larger piece is wanted: less would wait more than it reads."""
 
 
+def read_range(
+    store: ObjectStore, key: str, start: int, end: int | None, read: Callable[[str, int, int | None], bytes]
+) -> bytes:
+    """What `ObjectStore.read` gives; `read` asks for a range that has a byte at least."""
+    if end is not None and end <= start:
+        # No range says "nothing", but the object must be there.
+        if store.head(key) is None:
+            raise object_missing(store.url, key)
+        return b""
+    return read(key, start, end)
+
+
 def pieces(
-    stored: StoredObject, start: int, chunk_size: int, read: Callable[[StoredObject, int, int], bytes]
+    store: ObjectStore, key: str, start: int, chunk_size: int, read: Callable[[StoredObject, int, int], bytes]
 ) -> Iterator[bytes]:
-    """The bytes from `start` to the end, in pieces of at most `chunk_size` bytes. `read` takes start and end."""
+    """What `ObjectStore.stream` gives, all of the version that was there first; `read` takes start and end."""
+    stored = store.head(key)
+    if stored is None:
+        raise object_missing(store.url, key)
     span = max(RANGE_BYTES // chunk_size, 1) * chunk_size
     for position in range(start, stored.size, span):
         data = read(stored, position, min(position + span, stored.size))

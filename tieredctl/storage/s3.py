@@ -17,7 +17,7 @@ from tieredctl.storage.protocol import (
     MultipartUpload,
     StoredObject,
 )
-from tieredctl.storage.ranged_reads import pieces
+from tieredctl.storage.ranged_reads import pieces, read_range
 from tieredctl.storage.refusals import demand, demand_batch, key_impossible, object_missing, written_anew
 from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, refusal
 from tieredctl.storage.s3_copy import copy_at_once, copy_in_parts
@@ -72,18 +72,10 @@ class S3Store:
         return None if found is None else _described(key, found)
 
     def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
-        if end is not None and end <= start:
-            # No range says "nothing", but the object must be there.
-            if self.head(key) is None:
-                raise object_missing(self.url, key)
-            return b""
-        return self._read(key, start, end)
+        return read_range(self, key, start, end, self._read)
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
-        stored = self.head(key)
-        if stored is None:
-            raise object_missing(self.url, key)
-        yield from pieces(stored, start, chunk_size, self._read_version)
+        return pieces(self, key, start, chunk_size, self._read_version)
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from tieredctl.cli.arguments import duration_ms, given_path, objects_a_second, pairs
+from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, objects_a_second, pairs
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import (
     BootstrapServer,
@@ -25,6 +24,7 @@ from tieredctl.cli.options import (
     LogDirs,
     MetricsFile,
     NoLease,
+    OfflineMetadata,
     Output,
     Quiet,
     Store,
@@ -33,6 +33,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.cli.progress import LinesApart
 from tieredctl.cli.wiring import open_source, topic_sources
 from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
@@ -58,16 +59,13 @@ _COLUMNS = (TableColumn("STATUS", "status"), TableColumn("KEY", "key"), TableCol
 _FIELDS = ("key", "status", "size", "quarantineKey", "error")
 _UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
 _TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
-_SECONDS_BETWEEN_LINES = 5.0
 
 
 def apply(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", parser=given_path, help="What `orphans plan` wrote.")],
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
-    offline_metadata: Annotated[
-        bool, typer.Option("--offline-metadata", help="The cluster is no more: take --log-dir or --export instead.")
-    ] = False,
+    offline_metadata: OfflineMetadata = False,
     log_dir: LogDirs = None,
     export: Export = None,
     live_topic_ids: LiveTopicIds = None,
@@ -107,7 +105,7 @@ def apply(
             min_age_ms=header.min_age_ms,
             open_source=partial(open_source, log_dir, bootstrap_server, command_config, export),
             topic_sources=topics,
-            clock_ms=_clock_ms,
+            clock_ms=clock_ms,
             read_before=header.metadata_end_offsets,
             partitions_are_told=not offline_metadata,
         )
@@ -117,7 +115,7 @@ def apply(
             store,
             metadata,
             place.open,
-            _clock_ms,
+            clock_ms,
             pace=Pace(rate) if rate else lambda _: None,
             tell=_told(quiet),
             without_lease=no_lease,
@@ -148,7 +146,7 @@ def restore(
 ) -> ExitCode:
     """Put back what a plan removed, from its quarantine: exit 5 if something could not be."""
     opened_store, opened = _receipts_to_restore(receipts, store, store_option)
-    result = Restore(opened_store, opened, _clock_ms, no_lease).run()
+    result = Restore(opened_store, opened, clock_ms, no_lease).run()
     header = opened.header
     source = {"receipts": receipts, "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
     if not quiet:
@@ -166,9 +164,7 @@ def purge(
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
     export: Export = None,
-    offline_metadata: Annotated[
-        bool, typer.Option("--offline-metadata", help="The cluster is no more: take --log-dir or --export instead.")
-    ] = False,
+    offline_metadata: OfflineMetadata = False,
     store: Store = None,
     store_option: StoreOptions = None,
     layout: LayoutName = AUTO,
@@ -200,10 +196,10 @@ def purge(
             min_age_ms=0,
             open_source=read,
             topic_sources=topics,
-            clock_ms=_clock_ms,
+            clock_ms=clock_ms,
             partitions_are_told=not offline_metadata,
         )
-        purging = Purge(opened, metadata, duration_ms(older_than), _clock_ms, no_lease)
+        purging = Purge(opened, metadata, duration_ms(older_than), clock_ms, no_lease)
         result = purging.rehearse() if dry_run else purging.run()
     if not quiet:
         verb = "Would delete" if dry_run else "Deleted"
@@ -267,12 +263,10 @@ def _receipts_to_restore(
 
 
 def _told(quiet: bool) -> Callable[[RemovalResult], None]:
-    last = time.monotonic()
+    lines = LinesApart()
 
     def tell(result: RemovalResult) -> None:
-        nonlocal last
-        if not quiet and time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
+        if not quiet and lines.is_due():
             say(f"{result.done} of {result.planned} removed, {result.bytes} bytes")
 
     return tell
@@ -342,7 +336,3 @@ def _end(
     if stopped is not None:
         say_error(stopped)
     return code
-
-
-def _clock_ms() -> int:
-    return time.time_ns() // 1_000_000

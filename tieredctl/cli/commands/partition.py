@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Annotated, cast
 
 import typer
 
-from tieredctl.cli.arguments import topic_id_partition
+from tieredctl.cli.arguments import clock_ms, topic_id_partition
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import (
@@ -30,6 +29,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.progress import LinesApart
 from tieredctl.cli.wiring import (
     open_metadata_producer,
     open_remote,
@@ -48,7 +48,6 @@ from tieredctl.storage.protocol import WritableObjectStore
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-_SECONDS_BETWEEN_LINES = 5.0
 _RECENT_MS = 600_000
 _COLUMNS = (
     TableColumn("TOPIC", "topic"),
@@ -141,19 +140,14 @@ def remove(
     demand_confirmation(what, str(metadata.cluster_id), yes=yes, typed_cluster_id=cluster_id)
     writable = cast("WritableObjectStore", opened)
     with (
-        lease_held(writable, "partition remove", _clock_ms, unguarded=no_lease) as lease,
+        lease_held(writable, "partition remove", clock_ms, unguarded=no_lease) as lease,
         closing(open_metadata_producer(bootstrap_server, command_config)) as producer,
     ):
         remover = RemotePartitionRemover(
-            metadata, writable, chosen, producer, lease, _clock_ms, scope, tell=_told(quiet)
+            metadata, writable, chosen, producer, lease, clock_ms, scope, tell=_told(quiet)
         )
         outcome = remover.run()
     return _end(outcome, source, summary, output, quiet=quiet, metrics_file=metrics_file)
-
-
-def _clock_ms() -> int:
-    """The time, in ms since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 def _totals(rows: Iterable[Document]) -> Document:
@@ -183,16 +177,14 @@ def _demand_silence(plans: Sequence[PartitionPlan], topic_id: str) -> None:
 
 
 def _is_recent(state: PartitionState) -> bool:
-    return state.last_broker_event is not None and _clock_ms() - state.last_broker_event.timestamp_ms < _RECENT_MS
+    return state.last_broker_event is not None and clock_ms() - state.last_broker_event.timestamp_ms < _RECENT_MS
 
 
 def _told(quiet: bool) -> Callable[[PartitionOutcome], None]:
-    last = time.monotonic()
+    lines = LinesApart()
 
     def tell(outcome: PartitionOutcome) -> None:
-        nonlocal last
-        if not quiet and time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
+        if not quiet and lines.is_due():
             planned = len(outcome.plan.segments)
             say(f"{outcome.plan.state.partition}: {outcome.segments} of {planned} segments, {outcome.bytes} bytes")
 

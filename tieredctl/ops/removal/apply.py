@@ -9,7 +9,6 @@ what got an owner all the same is put back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
@@ -26,6 +25,7 @@ from tieredctl.model.removal import (
     ReceiptStep,
 )
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.ops.removal.lease import Hold
 from tieredctl.ops.removal.plan_file import PlanFile
 from tieredctl.ops.removal.preparation import Preparation, Prepared, written_since
@@ -170,10 +170,7 @@ class Removal:
     def _prepared(self, batch: Sequence[PlannedObject]) -> list[Prepared]:
         header = self.plan.header
         preparation = Preparation(self.store, header.plan_id, header.mode)
-        if self.store.parallel_reads == 1:
-            return [preparation.prepare(one, self._before(one)) for one in batch]
-        with ThreadPoolExecutor(self.store.parallel_reads) as threads:
-            return list(threads.map(lambda one: preparation.prepare(one, self._before(one)), batch))
+        return in_parallel(self.store, lambda one: preparation.prepare(one, self._before(one)), batch)
 
     def _delete(self, doomed: Sequence[Prepared]) -> list[Receipt]:
         self.metadata.refresh()

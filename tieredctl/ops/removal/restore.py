@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.removal import Receipt, ReceiptStep, RemovalMode
+from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.ops.removal.lease import Hold, lease_held
 from tieredctl.ops.removal.ledger import Ledger, PlanUse
 from tieredctl.ops.removal.putting_back import put_back
@@ -85,10 +85,7 @@ class Restore:
                 return receipt
             return put_back(self.store, receipt, self.clock_ms())
 
-        if self.store.parallel_reads == 1:
-            return list(map(one_back, removed))
-        with ThreadPoolExecutor(self.store.parallel_reads) as threads:
-            return list(threads.map(one_back, removed))
+        return in_parallel(self.store, one_back, removed)
 
     def _may_be_gone(self, receipt: Receipt) -> bool:
         """By the removal. What could not even be copied is where it was."""

@@ -15,7 +15,7 @@ from tieredctl.ops.removal.ledger import Ledger, PlanUse
 from tieredctl.ops.removal.plan_file import PlanFile
 from tieredctl.ops.removal.planning import demand_share
 from tieredctl.ops.removal.receipts import Receipts
-from tieredctl.storage.protocol import RESERVED_FOLDER, WritableObjectStore
+from tieredctl.storage.protocol import WritableObjectStore, list_unreserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,7 @@ class PlanUser:
         """Looks whether the plan's share of the store is still what it may be; counts no further than needed."""
         header, planned = self.plan.header, self.plan.totals.objects
         enough = int(planned * 100 / header.max_percent) + 1 if header.max_percent else None
-        own = (stored for stored in self.store.list() if not stored.key.startswith(RESERVED_FOLDER))
-        listed = sum(1 for _ in islice(own, enough))
+        listed = sum(1 for _ in islice(list_unreserved(self.store), enough))
         demand_share(planned, listed, header.max_percent, header.store)
 
 
