@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
@@ -44,9 +44,11 @@ from tieredctl.layouts.registry import layouts_installed
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.removal import PlanTotals, RemovalMode
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
-from tieredctl.ops.removal.plan_file import written_plan
-from tieredctl.ops.removal.planning import Planning, PlanOptions, demand_age
 from tieredctl.ops.selection import Selection
+
+# `orphans scan` loads this module for the verb's name: what it does is loaded when it is typed.
+if TYPE_CHECKING:
+    from tieredctl.ops.removal.planning import Planning, PlanOptions
 
 _COLUMNS = (TableColumn("CAUSE", "cause"), TableColumn("OBJECTS", "objects"), TableColumn("BYTES", "bytes"))
 
@@ -109,6 +111,9 @@ def plan(
 
     Objects that are foreign or unknown are never in it unless they are named.
     """
+    from tieredctl.ops.removal.plan_file import written_plan
+    from tieredctl.ops.removal.planning import Planning, PlanOptions, demand_age
+
     options = PlanOptions(
         plan_id=uuid4().hex,
         mode=RemovalMode.DELETE if delete else RemovalMode.QUARANTINE,

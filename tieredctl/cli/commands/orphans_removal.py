@@ -40,18 +40,16 @@ from tieredctl.layouts.protocol import AUTO
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.findings import Finding
 from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
-from tieredctl.ops.removal.apply import RemovalResult
-from tieredctl.ops.removal.fresh_metadata import FreshMetadata
-from tieredctl.ops.removal.pace import Pace
-from tieredctl.ops.removal.plan_file import PlanFile, read_plan
-from tieredctl.ops.removal.purge import Purge, PurgeResult
-from tieredctl.ops.removal.receipts import ReceiptFile, Receipts, StoredReceipts
-from tieredctl.ops.removal.restore import Restore, RestoreResult
-from tieredctl.ops.removal.use import PlanUser
 from tieredctl.storage.counting import CountingStore
 from tieredctl.storage.registry import open_store, open_writable_store
 
+# `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
+    from tieredctl.ops.removal.apply import RemovalResult
+    from tieredctl.ops.removal.plan_file import PlanFile
+    from tieredctl.ops.removal.purge import PurgeResult
+    from tieredctl.ops.removal.receipts import Receipts
+    from tieredctl.ops.removal.restore import RestoreResult
     from tieredctl.storage.protocol import WritableObjectStore
 
 _IN_STORE = "store"
@@ -91,6 +89,11 @@ def apply(
 
     Exit 5 if something was skipped, failed, or stopped it.
     """
+    from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+    from tieredctl.ops.removal.pace import Pace
+    from tieredctl.ops.removal.plan_file import read_plan
+    from tieredctl.ops.removal.use import PlanUser
+
     chosen = read_plan(plan)
     header = chosen.header
     _demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
@@ -145,6 +148,8 @@ def restore(
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
     """Put back what a plan removed, from its quarantine: exit 5 if something could not be."""
+    from tieredctl.ops.removal.restore import Restore
+
     opened_store, opened = _receipts_to_restore(receipts, store, store_option)
     result = Restore(opened_store, opened, clock_ms, no_lease).run()
     header = opened.header
@@ -178,6 +183,9 @@ def purge(
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
     """Delete for good what has been in quarantine for long, and is still nobody's: exit 4 if something is not."""
+    from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+    from tieredctl.ops.removal.purge import Purge
+
     if store is None:
         raise TieredctlError("no-store", "There is no store to empty the quarantine of.")
     _demand_source(bootstrap_server, offline_metadata=offline_metadata)
@@ -223,6 +231,8 @@ class _ReceiptPlace:
         self.opened: Receipts | None = None
 
     def open(self, header: ReceiptsHeader, must_exist: bool) -> Receipts:
+        from tieredctl.ops.removal.receipts import ReceiptFile, StoredReceipts
+
         if self._in_store:
             self.opened = StoredReceipts.begun(self._store, header)
         elif must_exist and not self._file.exists():
@@ -252,6 +262,8 @@ def _opened(url: str, store_option: Sequence[str] | None, *, dry_run: bool) -> W
 def _receipts_to_restore(
     named: str, store: str | None, store_option: Sequence[str] | None
 ) -> tuple[WritableObjectStore, Receipts]:
+    from tieredctl.ops.removal.receipts import ReceiptFile, StoredReceipts
+
     options = pairs("--store-option", store_option)
     if store is not None:
         if Path(named).is_file():
