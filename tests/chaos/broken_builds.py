@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep
+from tieredctl.ops.followed_metadata import FollowedMetadata
+from tieredctl.ops.removal import apply, receipts
 from tieredctl.ops.removal.apply import Removal, RemovalResult
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.lease import Hold, Lease
@@ -44,11 +46,11 @@ def nothing_is_put_back(patch: pytest.MonkeyPatch) -> None:
 def a_replica_that_is_behind_is_believed(patch: pytest.MonkeyPatch) -> None:
     """Whoever answers with less than was read before."""
 
-    def advance(self: FreshMetadata, source: Any) -> bool:
+    def advance(self: FollowedMetadata, source: Any) -> bool:
         self._end_offsets = {number: source.offset_range(number).end for number in source.metadata_partitions()}
         return True
 
-    patch.setattr(FreshMetadata, "_advance", advance)
+    patch.setattr(FollowedMetadata, "_advance", advance)
 
 
 def receipts_are_written_afterwards_only(patch: pytest.MonkeyPatch) -> None:
@@ -98,8 +100,13 @@ def the_lease_is_never_renewed(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_failure_hides_the_copy(patch: pytest.MonkeyPatch) -> None:
-    """The receipt of a failure forgets that an earlier run copied the object."""
-    patch.setattr(Removal, "_before", _before_but_failures)
+    """The receipt of a failure makes forget that another run copied the object."""
+
+    def update(last: dict[str, Receipt], found: Iterable[Receipt]) -> None:
+        last.update((receipt.upload_id or receipt.key, receipt) for receipt in found)
+
+    for module in (receipts, apply):
+        patch.setattr(module, "remember", update)
 
 
 def the_plan_is_not_remembered(patch: pytest.MonkeyPatch) -> None:
@@ -132,8 +139,8 @@ def only_what_is_confirmed_is_put_back(patch: pytest.MonkeyPatch) -> None:
     begun = Removal._begun
 
     def removed(self: Removal) -> Iterator[list[Receipt]]:
-        for receipts in begun(self):
-            yield [receipt for receipt in receipts if receipt.step is ReceiptStep.REMOVED]
+        for batch in begun(self):
+            yield [receipt for receipt in batch if receipt.step is ReceiptStep.REMOVED]
 
     patch.setattr(Removal, "_begun", removed)
 
@@ -147,11 +154,6 @@ def restore_empties_the_quarantine(patch: pytest.MonkeyPatch) -> None:
         self.store.delete([StoredObject(*receipt.copy) for receipt in batch if receipt.copy is not None])
 
     patch.setattr(Restore, "_restore", restore_and_delete)
-
-
-def _before_but_failures(self: Removal, planned: Any) -> Receipt | None:
-    before = self._last.get(getattr(planned, "upload_id", None) or planned.key)
-    return before and before._replace(copy=None)
 
 
 BROKEN_BUILDS: tuple[Break, ...] = (

@@ -19,6 +19,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.removal import Receipt, ReceiptsHeader, RemovalMode
 from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.live_topics import TopicSources
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
@@ -109,7 +110,7 @@ class Trial:
 
     def purge(self, world: World) -> Told:
         metadata = self._metadata(world, 0)
-        return _told(world, Purge(self._store(world), metadata, 0, world.clock_ms).run)
+        return _told(world, Purge(self._store(world), metadata, CLUSTER_ID, 0, world.clock_ms).run)
 
     def entries(self) -> list[Receipt]:
         """The receipts as they are; none where nothing was begun."""
@@ -150,13 +151,11 @@ class Trial:
 
     def _metadata(self, world: World, min_age_ms: int) -> FreshMetadata:
         return FreshMetadata(
-            cluster_id=CLUSTER_ID,
+            FollowedMetadata(lambda: ObservedMetadata(world), CLUSTER_ID, self.plan.header.metadata_end_offsets),
             layout=LAYOUT,
             min_age_ms=min_age_ms,
-            open_source=lambda: ObservedMetadata(world),
             topic_sources=self._topics(),
             clock_ms=world.clock_ms,
-            read_before=self.plan.header.metadata_end_offsets,
         )
 
     def _receipts(self, world: World, header: ReceiptsHeader, must_exist: bool) -> Receipts:

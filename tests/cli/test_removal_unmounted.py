@@ -13,6 +13,7 @@ from tests.cli.crashed_cluster import CLUSTER_ID, ORPHANS, CrashedClusterOnDisk,
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.removal import ReceiptsHeader
+from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.removal.apply import RemovalResult
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
@@ -37,10 +38,9 @@ def apply_in_batches(cluster: CrashedClusterOnDisk, before_each: Callable[[int],
         return ReceiptFile.begun(cluster.receipts_file, header)
 
     metadata = FreshMetadata(
-        cluster_id=CLUSTER_ID,
+        FollowedMetadata(partial(LogDirectories, [cluster.log_dir]), CLUSTER_ID),
         layout=layout_in(store, "aiven"),
         min_age_ms=plan.header.min_age_ms,
-        open_source=partial(LogDirectories, [cluster.log_dir]),
         topic_sources=NO_TOPIC_SOURCES,
         clock_ms=earlier_ms,
     )

@@ -20,6 +20,7 @@ from tests.rigs.waiting import wait_until
 from tieredctl.kafka.live_topic import LiveTopic
 from tieredctl.kafka.metadata_producer import MetadataProducer
 from tieredctl.layouts.registry import layout_named
+from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.partition_removal.planning import RemovalScope
 from tieredctl.ops.partition_removal.remover import RemotePartitionRemover
 from tieredctl.ops.partition_removal.topic_metadata import TopicMetadata
@@ -98,7 +99,9 @@ def joined(first: KafkaBroker, third: KafkaBroker) -> bool:
 
 def test_events_follow_the_leader_of_their_metadata_partition(cluster: Cluster) -> None:
     first = cluster.leftovers.broker
-    metadata = TopicMetadata(cluster.leftovers.topic_ids[STUCK], None, partial(LiveTopic, first.bootstrap_server))
+    metadata = TopicMetadata(
+        cluster.leftovers.topic_ids[STUCK], None, FollowedMetadata(partial(LiveTopic, first.bootstrap_server))
+    )
     metadata.refresh()
     (partition,) = metadata.partitions()
     place = metadata.state(partition).metadata_partition
@@ -121,6 +124,6 @@ def test_events_follow_the_leader_of_their_metadata_partition(cluster: Cluster) 
 
 
 def metadata_of(broker: KafkaBroker, topic_id: str) -> TopicMetadata:
-    metadata = TopicMetadata(topic_id, None, partial(LiveTopic, broker.bootstrap_server))
+    metadata = TopicMetadata(topic_id, None, FollowedMetadata(partial(LiveTopic, broker.bootstrap_server)))
     metadata.refresh()
     return metadata

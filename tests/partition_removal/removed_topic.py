@@ -11,6 +11,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.partition_removal.planning import RemovalScope
 from tieredctl.ops.partition_removal.remover import RemotePartitionRemover, RemovalOutcome
 from tieredctl.ops.partition_removal.topic_metadata import TopicMetadata
@@ -72,7 +73,7 @@ class RemovedTopic:
         return EventsInMemory(tuple(self.events))
 
     def metadata(self, topic_id: str = TOPIC_ID, partition: int | None = None) -> TopicMetadata:
-        return TopicMetadata(topic_id, partition, self.source)
+        return TopicMetadata(topic_id, partition, FollowedMetadata(self.source))
 
     def remove(
         self, scope: RemovalScope = GONE, *, partition: int | None = None, batch_segments: int = 100

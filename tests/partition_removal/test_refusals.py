@@ -13,6 +13,7 @@ from tests.partition_removal.removed_topic import GONE, RemovedTopic
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.source import RecordChunk
 from tieredctl.model.findings import Finding
+from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.partition_removal.planning import RemovalScope, plan_removal, removal_scope
 from tieredctl.ops.partition_removal.topic_metadata import TopicMetadata
 from tieredctl.rlmm.partitioner import metadata_partition
@@ -91,7 +92,7 @@ class Truncated(EventsInMemory):
 
 
 def test_metadata_that_lost_its_beginning_is_refused() -> None:
-    metadata = TopicMetadata(TOPIC_ID, None, lambda: Truncated(copied(1, 0, 9)))
+    metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: Truncated(copied(1, 0, 9))))
 
     assert refusal(metadata.refresh) == ("metadata-incomplete", ExitCode.INCOMPLETE)
 
@@ -112,14 +113,16 @@ class InPartition(EventsInMemory):
 
 def test_events_where_the_partitioner_would_not_put_them_are_refused() -> None:
     right = metadata_partition(TOPIC_ID, 0, 4)
-    metadata = TopicMetadata(TOPIC_ID, None, lambda: InPartition(copied(1, 0, 9), number=(right + 1) % 4))
+    metadata = TopicMetadata(
+        TOPIC_ID, None, FollowedMetadata(lambda: InPartition(copied(1, 0, 9), number=(right + 1) % 4))
+    )
 
     assert refusal(metadata.refresh) == ("metadata-incomplete", ExitCode.INCOMPLETE)
 
 
 def test_events_go_to_the_metadata_partition_that_the_partitioner_gives() -> None:
     right = metadata_partition(TOPIC_ID, 0, 4)
-    metadata = TopicMetadata(TOPIC_ID, None, lambda: InPartition(copied(1, 0, 9), number=right))
+    metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: InPartition(copied(1, 0, 9), number=right)))
 
     metadata.refresh()
 
@@ -145,7 +148,7 @@ class OfCluster(EventsInMemory):
 
 def test_metadata_of_another_cluster_than_before_is_refused() -> None:
     sources = iter([OfCluster(copied(1, 0, 9), "one"), OfCluster(copied(1, 0, 9), "two")])
-    metadata = TopicMetadata(TOPIC_ID, None, lambda: next(sources))
+    metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: next(sources)))
     metadata.refresh()
 
     assert refusal(metadata.refresh) == ("another-cluster", ExitCode.USAGE)

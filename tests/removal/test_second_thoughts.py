@@ -15,6 +15,7 @@ from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
+from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.ledger import Ledger, PlanUse
@@ -100,7 +101,9 @@ class _TwoPartitions(EventsInMemory):
 def test_what_was_read_before_a_replica_was_found_behind_is_not_forgotten() -> None:
     announced, finished = copied(1, 0, 9)
     topic = TwoPartitions([announced], second_ends=[5, 4, 5])
-    metadata = FreshMetadata("cluster", LAYOUT, 0, topic.opened, NO_TOPIC_SOURCES, lambda: 2_000_000_000_000)
+    metadata = FreshMetadata(
+        FollowedMetadata(topic.opened, "cluster"), LAYOUT, 0, NO_TOPIC_SOURCES, lambda: 2_000_000_000_000
+    )
     metadata.refresh()
     topic.events.append(finished)
     with pytest.raises(TieredctlError, match="was read up to 5 before"):

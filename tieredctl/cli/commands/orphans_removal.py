@@ -89,6 +89,7 @@ def apply(
 
     Exit 5 if something was skipped, failed, or stopped it.
     """
+    from tieredctl.ops.followed_metadata import FollowedMetadata
     from tieredctl.ops.removal.fresh_metadata import FreshMetadata
     from tieredctl.ops.removal.pace import Pace
     from tieredctl.ops.removal.plan_file import read_plan
@@ -102,14 +103,13 @@ def apply(
         demand_confirmation(what, header.cluster_id, yes=yes, typed_cluster_id=cluster_id)
     store = CountingStore(_opened(header.store, store_option, dry_run=dry_run))
     with topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics:
+        read = partial(open_source, log_dir, bootstrap_server, command_config, export)
         metadata = FreshMetadata(
-            cluster_id=header.cluster_id,
+            FollowedMetadata(read, header.cluster_id, header.metadata_end_offsets),
             layout=layout_in(store, header.layout, pairs("--layout-option", layout_option)),
             min_age_ms=header.min_age_ms,
-            open_source=partial(open_source, log_dir, bootstrap_server, command_config, export),
             topic_sources=topics,
             clock_ms=clock_ms,
-            read_before=header.metadata_end_offsets,
             partitions_are_told=not offline_metadata,
         )
         place = _ReceiptPlace(receipts, plan, store)
@@ -183,6 +183,7 @@ def purge(
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
     """Delete for good what has been in quarantine for long, and is still nobody's: exit 4 if something is not."""
+    from tieredctl.ops.followed_metadata import FollowedMetadata
     from tieredctl.ops.removal.fresh_metadata import FreshMetadata
     from tieredctl.ops.removal.purge import Purge
 
@@ -199,15 +200,14 @@ def purge(
     opened = _opened(store, store_option, dry_run=dry_run)
     with topic_sources(None, None, bootstrap_server, command_config) as topics:
         metadata = FreshMetadata(
-            cluster_id=known_cluster_id,
+            FollowedMetadata(read, known_cluster_id),
             layout=layout_in(opened, layout, pairs("--layout-option", layout_option)),
             min_age_ms=0,
-            open_source=read,
             topic_sources=topics,
             clock_ms=clock_ms,
             partitions_are_told=not offline_metadata,
         )
-        purging = Purge(opened, metadata, duration_ms(older_than), clock_ms, no_lease)
+        purging = Purge(opened, metadata, known_cluster_id, duration_ms(older_than), clock_ms, no_lease)
         result = purging.rehearse() if dry_run else purging.run()
     if not quiet:
         verb = "Would delete" if dry_run else "Deleted"
@@ -286,8 +286,9 @@ def _told(quiet: bool) -> Callable[[RemovalResult], None]:
 
 def _rows(receipts: Receipts | None, output: OutputFormat) -> list[dict[str, object]]:
     """What became of each object; tables have only what is not done."""
-    last = {receipt.upload_id or receipt.key: receipt for receipt in receipts.entries()} if receipts else {}
-    shown = last.values()
+    from tieredctl.ops.removal.receipts import last_receipts
+
+    shown = last_receipts(receipts.entries()).values() if receipts else []
     if output in _TABLES:
         wanted = (ReceiptStep.FAILED, ReceiptStep.GONE, *_UNFINISHED)
         return [_row(receipt) for receipt in shown if receipt.step in wanted]

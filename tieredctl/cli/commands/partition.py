@@ -40,6 +40,7 @@ from tieredctl.cli.wiring import (
 from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.documents import Document
+from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.partition_removal.planning import PartitionPlan, plan_removal, removal_scope
 from tieredctl.ops.partition_removal.remover import PartitionOutcome, RemotePartitionRemover, RemovalOutcome
 from tieredctl.ops.partition_removal.topic_metadata import PartitionState, TopicMetadata
@@ -120,13 +121,14 @@ def remove(
         hint = "For a cluster that is no more, `tieredctl orphans plan` finds what its topics left."
         raise TieredctlError("no-source", message, hint=hint)
     opened, chosen = (open_writable_remote if apply else open_remote)(store, store_option, layout, layout_option)
-    metadata = TopicMetadata(topic_id, number, partial(open_source, None, bootstrap_server, command_config))
+    followed = FollowedMetadata(partial(open_source, None, bootstrap_server, command_config))
+    metadata = TopicMetadata(topic_id, number, followed)
     metadata.refresh()
     with topic_sources(None, None, bootstrap_server, command_config) as topics:
         named = {"segment_events_only": segment_events_only, "even_if_live": even_if_live}
         scope = removal_scope(topic_id, topics.cluster, **named)
     plans = plan_removal(metadata, opened, chosen, scope)
-    source = {"bootstrapServer": bootstrap_server, "clusterId": metadata.cluster_id, "store": opened.url}
+    source = {"bootstrapServer": bootstrap_server, "clusterId": followed.cluster_id, "store": opened.url}
     summary = _totals(plan.document() for plan in plans)
     if not quiet:
         _say_plan(plans, _amount(summary), opened.url)
@@ -137,7 +139,7 @@ def remove(
     if not brokers_are_done:
         _demand_silence(plans, topic_id)
     what = f"{_amount(summary)}, are to be deleted for good from {opened.url}"
-    demand_confirmation(what, str(metadata.cluster_id), yes=yes, typed_cluster_id=cluster_id)
+    demand_confirmation(what, str(followed.cluster_id), yes=yes, typed_cluster_id=cluster_id)
     writable = cast("WritableObjectStore", opened)
     with (
         lease_held(writable, "partition remove", clock_ms, unguarded=no_lease) as lease,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
+from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.events import (
     EventRecord,
     RecordForm,
@@ -16,9 +16,10 @@ from tieredctl.model.events import (
     RemoteLogSegmentState,
     RemotePartitionDeleteState,
 )
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.removal.fresh_metadata import demand_whole
+from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.selection import Selection
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
@@ -69,9 +70,8 @@ class TopicMetadata:
 
     topic_id: str
     partition: int | None
-    open_source: Callable[[], MetadataSource]
-    """Opens the metadata of a live cluster, up to its end offsets of the moment."""
-    cluster_id: str | None = None
+    metadata: FollowedMetadata
+    """Of a live cluster."""
     known_topic_ids: set[str] = field(default_factory=set)
     """Of all events that were read."""
     metadata_partitions: int = 0
@@ -79,24 +79,16 @@ class TopicMetadata:
     _store: RemotePartitionMetadataStore = field(
         default_factory=lambda: RemotePartitionMetadataStore(keep_deleted=True)
     )
-    _end_offsets: dict[int, int] = field(default_factory=dict)
     _places: dict[TopicIdPartition, int] = field(default_factory=dict)
     _broker_events: dict[TopicIdPartition, BrokerEvent] = field(default_factory=dict)
 
     def refresh(self) -> None:
         """Reads what is new, up to now.
 
-        Raises TieredctlError: `metadata-incomplete` where history is missing, cannot be read, or lies where Kafka's
-        partitioner would not put it; `another-cluster`; `world-changed` where there is less of it than was read before.
+        Raises TieredctlError as FollowedMetadata does; `metadata-incomplete` also where events lie where Kafka's
+        partitioner would not put them.
         """
-        source = self.open_source()
-        self._demand_same(source)
-        self.metadata_partitions = len(source.metadata_partitions())
-        stream = EventStream(source, from_offsets=self._end_offsets)
-        self._store.replay(record for record in stream.records() if self._is_ours(record))
-        demand_whole([*stream.findings, *self._store.findings])
-        self._demand_no_less(source)
-        self._end_offsets = {number: source.offset_range(number).end for number in source.metadata_partitions()}
+        self.metadata.read(self._take)
 
     def partitions(self) -> list[TopicIdPartition]:
         """Those that have events. Raises TieredctlError `unknown-topic` where none has."""
@@ -118,6 +110,11 @@ class TopicMetadata:
     @property
     def _selection(self) -> Selection:
         return Selection(topic_id=self.topic_id, partition=self.partition)
+
+    def _take(self, stream: EventStream) -> Sequence[Finding]:
+        self.metadata_partitions = len(stream.source.metadata_partitions())
+        self._store.replay(record for record in stream.records() if self._is_ours(record))
+        return self._store.findings
 
     def _is_ours(self, record: EventRecord) -> bool:
         event = record.event
@@ -141,20 +138,3 @@ class TopicMetadata:
                 partition.topic_id, partition.partition, self.metadata_partitions
             )
         return self._places[partition]
-
-    def _demand_same(self, source: MetadataSource) -> None:
-        found = source.describe().get("clusterId")
-        before, self.cluster_id = self.cluster_id, found if isinstance(found, str) else None
-        if before not in (None, self.cluster_id):
-            raise TieredctlError("another-cluster", f"This metadata is of cluster {found}, not of {before}.")
-        known, numbers = sorted(self._end_offsets), source.metadata_partitions()
-        if known and known != numbers:
-            message = f"{METADATA_TOPIC} had {len(known)} partitions, and has {len(numbers)} now."
-            raise TieredctlError("world-changed", message)
-
-    def _demand_no_less(self, source: MetadataSource) -> None:
-        for number, before in self._end_offsets.items():
-            end = source.offset_range(number).end
-            if end < before:
-                message = f"{METADATA_TOPIC}-{number} ends at offset {end}, but was read up to {before} before."
-                raise TieredctlError("world-changed", message, hint="Is this a replica that is behind?")

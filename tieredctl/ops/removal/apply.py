@@ -30,7 +30,7 @@ from tieredctl.ops.removal.lease import Hold
 from tieredctl.ops.removal.plan_file import PlanFile
 from tieredctl.ops.removal.preparation import Preparation, Prepared, written_since
 from tieredctl.ops.removal.putting_back import failed, put_back
-from tieredctl.ops.removal.receipts import Receipts
+from tieredctl.ops.removal.receipts import Receipts, last_receipts, remember
 from tieredctl.storage.protocol import (
     Deletion,
     DeletionOutcome,
@@ -118,8 +118,7 @@ class Removal:
         return result
 
     def _remove_all(self, result: RemovalResult) -> None:
-        for receipt in self.receipts.entries():
-            self._last[receipt.upload_id or receipt.key] = receipt
+        self._last = last_receipts(self.receipts.entries())
         for objects in self._left(self.plan.objects(), result):
             self._note(self._remove(objects), result)
         for uploads in self._left(self.plan.uploads(), result):
@@ -153,7 +152,7 @@ class Removal:
 
     def _record(self, receipts: Sequence[Receipt]) -> None:
         self.receipts.append(receipts)
-        self._last.update((receipt.upload_id or receipt.key, receipt) for receipt in receipts)
+        remember(self._last, receipts)
 
     def _remove(self, batch: Sequence[PlannedObject]) -> list[Receipt]:
         """Removes a batch: a receipt for each of its objects."""
@@ -193,9 +192,7 @@ class Removal:
 
     def _receipt(self, one: Prepared, step: ReceiptStep) -> Receipt:
         if one.error is not None:
-            # An earlier run may have deleted it: the way back stays on record.
-            before = self._before(one.planned)
-            return failed(one.planned.key, self.clock_ms(), one.error, before and before.copy)
+            return failed(one.planned.key, self.clock_ms(), one.error)
         return Receipt(step, one.planned.key, self.clock_ms(), one.planned.size, _quarantined(one.copy))
 
     def _give_up(self, uploads: Sequence[PlannedUpload]) -> list[Receipt]:
@@ -219,12 +216,20 @@ class Removal:
     def _put_owned_back(self, result: RemovalResult) -> None:
         """Looks once more at all that was removed, by whichever run, whether it could still say so or not."""
         for receipts in self._begun():
-            owned = self._owned(receipts)
-            gone = [one for one in owned if one.step is ReceiptStep.REMOVED or self.store.head(one.key) is None]
-            # What its broker deleted meanwhile has no owner any more.
-            if gone and (gone := self._owned(gone)):
+            if gone := self._owned_but_gone(receipts):
                 self.lease.renew()
                 self._put_back(gone, result)
+
+    def _owned_but_gone(self, receipts: Sequence[Receipt]) -> list[Receipt]:
+        """Those that have an owner by a read of the metadata that began after they were found to be gone: what its
+        broker deleted meanwhile has none any more."""
+        before: list[Receipt] = []
+        while True:
+            owned = self._owned(receipts)
+            gone = [one for one in owned if one.step is ReceiptStep.REMOVED or self.store.head(one.key) is None]
+            if gone == before:
+                return gone
+            before = gone
 
     def _owned(self, receipts: Sequence[Receipt]) -> list[Receipt]:
         """Those of objects that the metadata gives an owner now."""

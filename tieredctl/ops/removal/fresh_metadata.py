@@ -1,21 +1,20 @@
 """What the metadata says now of objects that are planned to be removed.
 
-Read once from its beginning, then only what was added since. Whatever shows that this is not the cluster that was
-planned for, or that history is missing, is a refusal.
+What was added since the last look is read, and everything judged anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.layouts.protocol import Layout
-from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.findings import Finding
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.removal import PlannedObject
 from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.followed_metadata import FollowedMetadata, demand_whole
 from tieredctl.ops.orphans.judgement import Judge, verdict_of
 from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.live_topics import KnownTopics, TopicSources, live_topics
@@ -32,22 +31,17 @@ Verdict = tuple[ObjectStatus, OrphanCause | None]
 class FreshMetadata:
     """The metadata of a plan's cluster, as of the last `refresh`."""
 
-    cluster_id: str
+    metadata: FollowedMetadata
     layout: Layout
     min_age_ms: int
-    open_source: Callable[[], MetadataSource]
-    """Opens the metadata, up to its end offsets of the moment."""
     topic_sources: TopicSources
     """Where it is said which topics there are at the moment."""
     clock_ms: Callable[[], int]
-    read_before: Mapping[int, int] = field(default_factory=dict)
-    """How far a plan read all metadata partitions (exclusive); empty where there is no plan."""
     partitions_are_told: bool = True
     """As in ScanOptions."""
     partitions_are_sure: bool = False
     """Whether all metadata partitions were surely read: else what has no event may have some in another."""
     _events: SegmentEvents = field(default_factory=SegmentEvents)
-    _end_offsets: dict[int, int] = field(default_factory=dict)
     _states: SegmentStates | None = None
     _judge: Judge | None = None
     _known: KnownOwners | None = None
@@ -55,15 +49,10 @@ class FreshMetadata:
     def refresh(self) -> None:
         """Reads what is new, up to now.
 
-        Raises TieredctlError: `another-cluster`, `metadata-incomplete` where history is missing or cannot be read,
-        `world-changed` where the metadata has less than was read of it before.
+        Raises TieredctlError as FollowedMetadata does.
         """
-        source = self.open_source()
-        self._demand_same_cluster(source)
-        stream = EventStream(source, from_offsets=self._end_offsets)
-        self._events.read(stream)
-        demand_whole(stream.findings)
-        if self._advance(source) or self._states is None:
+        source, went_further = self.metadata.read(self._take)
+        if went_further or self._states is None:
             self._states = segment_states(self._events)
         # Not before: what is asked about has to be older than the answer.
         live = live_topics(self.topic_sources, self._events.first_events_ms, source)
@@ -92,28 +81,9 @@ class FreshMetadata:
             demand_whole([partitions_missing(numbers)])
         return here is PartitionsHere.ALL
 
-    def _demand_same_cluster(self, source: MetadataSource) -> None:
-        cluster_id = source.describe().get("clusterId")
-        if cluster_id is not None and cluster_id != self.cluster_id:
-            message = f"This metadata is of cluster {cluster_id}, not of {self.cluster_id}."
-            raise TieredctlError("another-cluster", message)
-        known, found = sorted(self.read_before), source.metadata_partitions()
-        if known and known != found:
-            message = f"The plan was made from {len(known)} metadata partitions, but here are {len(found)}."
-            raise TieredctlError("another-cluster", message)
-
-    def _advance(self, source: MetadataSource) -> bool:
-        """Notes how far the metadata was read, in all partitions or in none: whether that is further than before."""
-        ends: dict[int, int] = {}
-        for number in source.metadata_partitions():
-            end = source.offset_range(number).end
-            before = max(self._end_offsets.get(number, 0), self.read_before.get(number, 0))
-            if end < before:
-                message = f"Metadata partition {number} ends at offset {end}, but was read up to {before} before."
-                raise TieredctlError("world-changed", message, hint="Is this a replica that is behind?")
-            ends[number] = end
-        known, self._end_offsets = self._end_offsets, ends
-        return known != ends
+    def _take(self, stream: EventStream) -> tuple[Finding, ...]:
+        self._events.read(stream)
+        return ()
 
 
 def verdicts_on(objects: Iterable[StoredObject], layout: Layout, known: KnownOwners, judge: Judge) -> list[Verdict]:
@@ -124,10 +94,3 @@ def verdicts_on(objects: Iterable[StoredObject], layout: Layout, known: KnownOwn
             for columns in object_columns(listing.batches(), layout, known)
             for code in judge.judge(columns).codes.tolist()
         ]
-
-
-def demand_whole(findings: Iterable[Finding]) -> None:
-    """Raises TieredctlError `metadata-incomplete` where something of the metadata could not be read."""
-    for finding in findings:
-        if finding.severity >= Severity.ERROR:
-            raise TieredctlError("metadata-incomplete", f"{finding.code}: {finding.subject}: {finding.message}.")

@@ -13,12 +13,13 @@ from tieredctl.kafka.source import MetadataSource
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.removal import PlanHeader, PlannedObject, PlannedUpload, PlanTotals, RemovalMode
+from tieredctl.ops.followed_metadata import demand_whole
 from tieredctl.ops.inventory import Totals
 from tieredctl.ops.orphans.judgement import Judge, Verdicts, verdict_of
 from tieredctl.ops.orphans.object_columns import ObjectColumns
 from tieredctl.ops.orphans.scan import Scan
 from tieredctl.ops.removal.foreign_folders import FolderCheck
-from tieredctl.ops.removal.fresh_metadata import Verdict, demand_whole, verdicts_on
+from tieredctl.ops.removal.fresh_metadata import Verdict, verdicts_on
 from tieredctl.ops.removal.plan_file import PlanWriter
 from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject
 

@@ -38,6 +38,7 @@ class Purge:
 
     store: WritableObjectStore
     metadata: FreshMetadata
+    cluster_id: str
     older_than_ms: int
     clock_ms: Callable[[], int]
     without_lease: bool = False
@@ -70,7 +71,7 @@ class Purge:
             if copy.last_modified_ms <= newest_ms and (original := original_key(copy.key))
         ]
         for plan_id in {plan_id for _, (plan_id, _) in found}:
-            demand_made_for(self.store, plan_id, self.metadata.cluster_id, self.metadata.layout.name)
+            demand_made_for(self.store, plan_id, self.cluster_id, self.metadata.layout.name)
         copies = ((copy, key) for copy, (_, key) in found)
         while batch := list(islice(copies, MOST_DELETED_AT_ONCE)):
             yield batch

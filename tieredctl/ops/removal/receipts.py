@@ -14,7 +14,7 @@ from tieredctl.formats.removal_files import (
     encode_receipt,
     encode_receipts_header,
 )
-from tieredctl.model.removal import Receipt, ReceiptsHeader
+from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep
 from tieredctl.ops.removal.own_objects import receipts_folder
 from tieredctl.storage.protocol import WritableObjectStore
 
@@ -37,6 +37,24 @@ class Receipts(Protocol):
     def entries(self) -> Iterator[Receipt]:
         """All that were written, by this run and by earlier ones."""
         ...
+
+
+def last_receipts(entries: Iterable[Receipt]) -> dict[str, Receipt]:
+    """What became of each object, by key, and of each upload, by its id."""
+    last: dict[str, Receipt] = {}
+    remember(last, entries)
+    return last
+
+
+def remember(last: dict[str, Receipt], receipts: Iterable[Receipt]) -> None:
+    """Adds receipts to the last ones.
+
+    A failure hides no copy: who wrote it may have lost the lease to a run that made one, and deleted the object.
+    """
+    for receipt in receipts:
+        name = receipt.upload_id or receipt.key
+        would_hide = receipt.step is ReceiptStep.FAILED and receipt.copy is None and name in last
+        last[name] = receipt._replace(copy=last[name].copy) if would_hide else receipt
 
 
 class ReceiptFile:

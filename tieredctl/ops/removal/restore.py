@@ -12,7 +12,7 @@ from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.ops.removal.lease import Hold, lease_held
 from tieredctl.ops.removal.ledger import Ledger, PlanUse
 from tieredctl.ops.removal.putting_back import put_back
-from tieredctl.ops.removal.receipts import Receipts
+from tieredctl.ops.removal.receipts import Receipts, last_receipts
 from tieredctl.storage.protocol import WritableObjectStore
 
 _BATCH_OBJECTS = 500
@@ -62,7 +62,8 @@ class Restore:
         return result
 
     def _batches(self, result: RestoreResult) -> Iterator[list[Receipt]]:
-        last = {receipt.key: receipt for receipt in self.receipts.entries() if receipt.upload_id is None}
+        objects = (receipt for receipt in self.receipts.entries() if receipt.upload_id is None)
+        last = last_receipts(objects)
         result.skipped = sum(receipt.step is ReceiptStep.GONE for receipt in last.values())
         removed = iter([one for one in last.values() if self._may_be_gone(one)])
         while batch := list(islice(removed, _BATCH_OBJECTS)):
