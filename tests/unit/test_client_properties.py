@@ -8,7 +8,7 @@ import pytest
 
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.broker_client import BrokerClient
-from tieredctl.kafka.client_properties import read_client_properties, without_secrets
+from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 JKS = b"\xfe\xed\xfe\xed\0\0\0\2"
@@ -168,6 +168,19 @@ def test_secrets_are_taken_out_of_what_others_say() -> None:
     properties = {"sasl.password": "hush", "sasl.username": "alice", "ssl.key.pem": "KEY", "ssl.key.password": ""}
 
     assert without_secrets("alice said hush, KEY", properties) == "alice said (hidden), (hidden)"
+
+
+def test_the_timeout_of_requests_is_that_of_the_file() -> None:
+    assert timeout_seconds({"request.timeout.ms": "1500"}, 15.0) == 1.5
+    assert timeout_seconds({}, 15.0) == 15.0
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "soon", "1e3", "900001", ""])
+def test_a_timeout_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(TieredctlError, match=r"request\.timeout\.ms") as refused:
+        timeout_seconds({"request.timeout.ms": text}, 15.0)
+
+    assert refused.value.exit_code is ExitCode.USAGE
 
 
 def client(folder: Path, text: str) -> BrokerClient:

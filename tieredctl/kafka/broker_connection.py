@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.client_properties import read_client_properties, without_secrets
+from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 from tieredctl.kafka.source import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -44,13 +44,15 @@ class BrokerConnection:
         demanded: Mapping[str, str],
         operations: str,
     ) -> None:
-        """Contacts nobody. `defaults` may be replaced by the file of properties, `demanded` may not; `operations` is
+        """Contacts nobody. The file's request.timeout.ms is kept to; `request_timeout_seconds` is what holds without
+        it. `defaults` may be replaced by the file of properties, `demanded` may not; `operations` is
         what the client does with the metadata topic, in Kafka's words."""
         self.bootstrap_server = bootstrap_server
-        self.request_timeout_seconds = request_timeout_seconds
+        from_file = read_client_properties(command_config)
+        self.request_timeout_seconds = timeout_seconds(from_file, request_timeout_seconds)
         self.ignored_properties: list[str] = []
         """Those of the file that mean nothing to librdkafka."""
-        self.properties = {**_DEFAULTS, **defaults, **read_client_properties(command_config), **demanded}
+        self.properties = {**_DEFAULTS, **defaults, **from_file, **demanded}
         self.properties["bootstrap.servers"] = bootstrap_server
         self._operations = operations
         self._complaint: str | None = None

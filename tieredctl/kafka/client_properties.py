@@ -16,6 +16,8 @@ from tieredctl.formats.java_properties import read_properties
 Properties = dict[str, str]
 
 _LARGEST_FILE = 1 << 22
+_LONGEST_TIMEOUT_MS = 900_000
+"""What librdkafka allows."""
 _SECRET_NAME = re.compile(r"password|secret|jaas|token|ssl\.key\.pem|ssl\.keystore\.key")
 _HIDDEN = "(hidden)"
 
@@ -56,6 +58,16 @@ def read_client_properties(file: Path | None) -> Properties:
     for translate in _TRANSLATIONS:
         translate(properties)
     return properties
+
+
+def timeout_seconds(properties: Mapping[str, str], otherwise: float) -> float:
+    """How long a cluster may stay silent: `request.timeout.ms`, as in Kafka's clients, or `otherwise` without it."""
+    text = properties.get("request.timeout.ms")
+    if text is None:
+        return otherwise
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _LONGEST_TIMEOUT_MS:
+        raise _refused(f"request.timeout.ms is {text!r}, and has to be 1 to {_LONGEST_TIMEOUT_MS} milliseconds")
+    return int(text) / 1000
 
 
 def without_secrets(text: str, properties: Mapping[str, str]) -> str:

@@ -50,9 +50,10 @@ class MetadataProducer:
             command_config,
             request_timeout_seconds,
             defaults={},
-            demanded=_DEMANDED | {"message.timeout.ms": str(int(request_timeout_seconds * 1000))},
+            demanded=_DEMANDED,
             operations="Describe and Write",
         )
+        self._connection.properties["message.timeout.ms"] = str(int(self._connection.request_timeout_seconds * 1000))
         # A transaction would keep the events from nobody, and needs further rights.
         self._connection.properties.pop("transactional.id", None)
         self._producer: Producer = self._connection.made(partial(_quiet, Producer))

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
-from tieredctl.kafka.client_properties import read_client_properties, without_secrets
+from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 from tieredctl.kafka.kafka_python_client import answer, connected_client
 from tieredctl.model.ids import UUID_BYTES, uuid_bytes, uuid_text
 
@@ -44,7 +44,7 @@ class TopicsById:
         """Contacts nobody yet. Raises TieredctlError where the file of properties is none."""
         self._bootstrap_server = bootstrap_server
         self._properties = read_client_properties(command_config)
-        self._request_timeout_seconds = request_timeout_seconds
+        self._request_timeout_seconds = timeout_seconds(self._properties, request_timeout_seconds)
         self._client: KafkaNetClient | None = None
         self._reason: str | None = None
         """Why there was no answer when last asked."""
