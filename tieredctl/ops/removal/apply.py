@@ -102,11 +102,15 @@ class Removal:
     _obstacle: TieredctlError | None = None
     """Why nothing more should be tried, once what was done is counted."""
 
-    def run(self) -> RemovalResult:
-        """Removes what is left to remove. Whatever stops it is in the result."""
+    def run(self, forbidden: TieredctlError | None = None) -> RemovalResult:
+        """Removes what is left to remove, or nothing more where `forbidden` says why; and puts back what got an owner.
+        Whatever stops it is in the result."""
         totals = self.plan.totals
         result = RemovalResult(totals.objects + totals.uploads)
         try:
+            self._last = last_receipts(self.receipts.entries())
+            if forbidden is not None:
+                raise forbidden
             self._remove_all(result)
         except TieredctlError as error:
             result.stopped = error
@@ -118,7 +122,6 @@ class Removal:
         return result
 
     def _remove_all(self, result: RemovalResult) -> None:
-        self._last = last_receipts(self.receipts.entries())
         for objects in self._left(self.plan.objects(), result):
             self._note(self._remove(objects), result)
         for uploads in self._left(self.plan.uploads(), result):

@@ -34,24 +34,30 @@ class PlanUser:
     batch_objects: int | None = None
 
     def run(self) -> RemovalResult:
-        """Removes what the plan says, or what of it earlier runs left. Raises TieredctlError where nothing may be."""
-        self._demand_valid()
+        """Removes what the plan says, or what of it earlier runs left. Raises TieredctlError where nothing may be.
+
+        Of a plan that expired while it was carried out nothing more is removed; what got an owner is put back.
+        """
+        ledger = Ledger(self.store, receipts_header(self.plan))
+        expired = self._expired()
+        if expired is not None and ledger.use() is None:
+            raise expired
         with lease_held(self.store, "orphans apply", self.clock_ms, unguarded=self.without_lease) as lease:
-            ledger = Ledger(self.store, receipts_header(self.plan))
             before = self._demand_unused(ledger)
             self.metadata.refresh()
             if before is None:
                 self._demand_share()
             receipts = self.open_receipts(receipts_header(self.plan), before is not None)
             ledger.record(PlanUse.APPLYING)
-            result = self._removal(receipts, lease).run()
+            result = self._removal(receipts, lease).run(expired)
             if result.is_complete:
                 ledger.record(PlanUse.APPLIED)
             return result
 
     def rehearse(self) -> RemovalResult:
         """Looks whether all that is planned is still nobody's, and changes nothing."""
-        self._demand_valid()
+        if expired := self._expired():
+            raise expired
         self._demand_unused(Ledger(self.store, receipts_header(self.plan)))
         result = RemovalResult(self.plan.totals.objects + self.plan.totals.uploads)
         try:
@@ -70,11 +76,12 @@ class PlanUser:
             removal.batch_objects = self.batch_objects
         return removal
 
-    def _demand_valid(self) -> None:
+    def _expired(self) -> TieredctlError | None:
         header = self.plan.header
-        if self.clock_ms() >= header.valid_until_ms:
-            hours = (header.valid_until_ms - header.created_ms) / 3_600_000
-            raise TieredctlError("plan-expired", f"{self.plan.path} was valid for {hours:g} hours, which are over.")
+        if self.clock_ms() < header.valid_until_ms:
+            return None
+        hours = (header.valid_until_ms - header.created_ms) / 3_600_000
+        return TieredctlError("plan-expired", f"{self.plan.path} was valid for {hours:g} hours, which are over.")
 
     def _demand_unused(self, ledger: Ledger) -> PlanUse | None:
         use = ledger.use()
