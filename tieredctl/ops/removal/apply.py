@@ -219,20 +219,25 @@ class Removal:
     def _put_owned_back(self, result: RemovalResult) -> None:
         """Looks once more at all that was removed, by whichever run, whether it could still say so or not."""
         for receipts in self._begun():
-            if gone := self._owned_but_gone(receipts):
+            if gone := self._to_put_back(receipts):
                 self.lease.renew()
                 self._put_back(gone, result)
 
-    def _owned_but_gone(self, receipts: Sequence[Receipt]) -> list[Receipt]:
+    def _to_put_back(self, receipts: Sequence[Receipt]) -> list[Receipt]:
         """Those that have an owner by a read of the metadata that began after they were found to be gone: what its
-        broker deleted meanwhile has none any more."""
-        before: list[Receipt] = []
+        broker deleted meanwhile has none any more. And those that had one, and that an earlier run put back, but was
+        killed before it could say so."""
+        gone: list[Receipt] = []
+        were_owned: dict[str, Receipt] = {}
         while True:
-            owned = self._owned(receipts)
+            before, owned = gone, self._owned(receipts)
             gone = [one for one in owned if one.step is ReceiptStep.REMOVED or self.store.head(one.key) is None]
             if gone == before:
-                return gone
-            before = gone
+                break
+            were_owned |= {one.key: one for one in gone}
+        for one in gone:
+            del were_owned[one.key]
+        return gone + [one for one in were_owned.values() if self.store.head(one.key) is not None]
 
     def _owned(self, receipts: Sequence[Receipt]) -> list[Receipt]:
         """Those of objects that the metadata gives an owner now."""
