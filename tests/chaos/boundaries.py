@@ -22,7 +22,7 @@ from tieredctl.kafka.source import MetadataSource, OffsetRange, RecordChunk
 from tieredctl.model.findings import Finding
 from tieredctl.model.removal import Receipt, ReceiptsHeader
 from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE, original_key
-from tieredctl.ops.removal.receipts import Receipts
+from tieredctl.ops.removal.receipts import Receipts, _drop_unfinished_line
 from tieredctl.storage.protocol import (
     Capability,
     Deletion,
@@ -221,7 +221,8 @@ class ObservedReceipts:
         self.world.boundary()
         if self.file is not None and receipts and self.world.boundaries + 1 == self.world.kill_at:
             lines = b"".join(map(encode_receipt, receipts))
-            with self.file.open("ab") as file:
+            with self.file.open("ab+") as file:
+                _drop_unfinished_line(self.file, file.fileno())
                 file.write(lines[: self.world.chance.randrange(1, len(lines))])
         self.world.boundary()
         if self.file is not None and self.world.fails():
