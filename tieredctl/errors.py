@@ -74,10 +74,16 @@ _TABLE = (
         "broker-unreachable", ExitCode.FAILURE, "Check host, port and firewall; TLS and SASL go in --command-config."
     ),
     ErrorKind("broker-refused", ExitCode.FAILURE, "Check the user, password and mechanism in --command-config."),
+    ErrorKind("config-refused", ExitCode.FAILURE, "Nothing was changed: mend what Kafka names, and run it again."),
     ErrorKind(
         "no-metadata-topic",
         ExitCode.USAGE,
         "Is tiered storage enabled (remote.log.storage.system.enable=true) on this cluster?",
+    ),
+    ErrorKind(
+        "metadata-partitions",
+        ExitCode.USAGE,
+        "Make the two equal: a broker whose count is another ends while it starts.",
     ),
     ErrorKind("missing-extra", ExitCode.FAILURE, "Install the package that is named."),
     ErrorKind("unknown-layout", ExitCode.USAGE, "Install the layout's plugin, or name one of those installed."),

@@ -40,7 +40,7 @@ def completed(tmp_path: Path, *words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (("re",), ["remote"]),
+        (("rem",), ["remote"]),
         (("metadata", "se"), ["segments"]),
         (("store", ""), ["inspect", "check"]),
         (("metadata", "segments", "--topic"), ["--topic", "--topic-id"]),

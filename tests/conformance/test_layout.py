@@ -194,6 +194,17 @@ def test_parts_have_the_bytes_that_the_broker_wrote(case: LayoutCase) -> None:
 
 
 @each_case
+def test_parts_that_are_said_to_be_verbatim_are_objects_of_their_own_with_those_bytes(case: LayoutCase) -> None:
+    store = MemoryStore()
+    case.copy_segment(store, SEGMENT, PARTS)
+    keys = objects_of(case.layout, SEGMENT)
+
+    stored = {part: store.read(keys[part]) for part in case.layout.verbatim_parts}
+
+    assert stored == {part: PARTS[part] for part in case.layout.verbatim_parts}
+
+
+@each_case
 @pytest.mark.parametrize("chunk_size", [1, 5, 1 << 20])
 def test_streams_have_the_bytes_that_the_broker_wrote(case: LayoutCase, chunk_size: int) -> None:
     reader = opened(case, PARTS)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
@@ -95,6 +96,63 @@ def test_the_rigs_cluster_has_exactly_what_it_deserves(driven: DrivenBroker) -> 
     assert findings(outcome) == SETTINGS | KEPT_TWICE | bugs(driven.broker.jars.release)
     assert outcome.exit_code == 3
     assert outcome.document()["summary"]["complete"] is True
+
+
+def test_disks_and_the_store_are_looked_at_where_they_are_given(driven: DrivenBroker) -> None:
+    outcome = doctor(driven.broker, *everywhere(driven.broker), "--kafka-version", driven.broker.jars.version)
+
+    summary = outcome.document()["summary"]
+    assert findings(outcome) == SETTINGS | KEPT_TWICE | bugs(driven.broker.jars.release)
+    assert summary["auxiliaryObjects"] >= summary["partitions"] * 2
+    assert summary["transactionIndexes"] > 0  # those of the transactions that were aborted
+    assert summary["replicasOnDisk"] > summary["partitions"]
+
+
+def test_what_new_followers_and_committed_reads_need_is_missed(driven: DrivenBroker) -> None:
+    payments = next(driven.broker.remote_dir.glob("payments-0-*"))
+    last_snapshot = max(payments.glob("*.snapshot"))
+    index = max(payments.glob("*.txnindex"))
+    sound = index.read_bytes()
+    aside = last_snapshot.rename(last_snapshot.with_suffix(".aside"))
+    index.write_bytes(b"\0\1" + sound[2:])
+    try:
+        outcome = doctor(driven.broker, *everywhere(driven.broker))
+    finally:
+        aside.rename(last_snapshot)
+        index.write_bytes(sound)
+
+    found = {item["code"]: item["evidence"] for item in outcome.document()["items"]}
+    assert outcome.exit_code == 4
+    assert found["follower-state-missing"]["key"] == f"{payments.name}/{last_snapshot.name}"
+    assert found["transaction-index-damaged"]["key"] == f"{payments.name}/{index.name}"
+    assert found["transaction-index-damaged"]["position"] == 0
+
+
+def test_groups_that_read_from_remote_storage_or_come_too_late_are_named(driven: DrivenBroker) -> None:
+    with committed(driven.broker, "slow", "orders", 3), committed(driven.broker, "late", "clicks.eu-west_1", 1):
+        outcome = doctor(driven.broker)
+
+    found = {item["subject"]: item for item in outcome.document()["items"] if item["code"].startswith("group-")}
+    slow, late = found["group slow, topic orders"], found["group late, topic clicks.eu-west_1"]
+    assert (slow["code"], slow["severity"]) == ("group-reads-remote", "info")
+    assert slow["evidence"]["partitions"][0]["committedOffset"] == 3
+    assert (late["code"], late["severity"]) == ("group-offset-below-log-start", "warning")
+
+
+def everywhere(broker: KafkaBroker) -> tuple[str | Path, ...]:
+    return ("--log-dir", broker.log_dir, "--store", f"file:{broker.remote_dir}")
+
+
+@contextmanager
+def committed(broker: KafkaBroker, group: str, topic: str, offset: int) -> Iterator[None]:
+    """A group that has committed an offset of partition 0, and is gone in the end."""
+    with closing(Consumer({"bootstrap.servers": broker.bootstrap_server, "group.id": group})) as consumer:
+        consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    try:
+        yield
+    finally:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_server})
+        admin.delete_consumer_groups([group])[group].result(timeout=30)
 
 
 def test_the_line_of_releases_is_known_and_the_patch_is_not(driven: DrivenBroker) -> None:

@@ -19,6 +19,7 @@ from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
+SEGMENT_METADATA = "org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata"
 SEGMENT_BYTES = 1 << 20
 TIERED = {"remote.storage.enable": "true", "retention.ms": "-1", "segment.bytes": str(SEGMENT_BYTES)}
 PARTLY_LOCAL, ALL_UPLOADED, NEVER_UPLOADED = "partly-local", "all-uploaded", "never-uploaded"
@@ -136,6 +137,14 @@ def test_a_follower_begins_at_the_local_log_start(with_kip_405: Cluster) -> None
         expected["emptyFollower"]["fetchOffset"],
         with_kip_405.estimated["local"],
     )
+
+
+def test_a_followers_cache_has_as_many_segments_as_are_estimated(with_kip_405: Cluster) -> None:
+    with_kip_405.replicates(PARTLY_LOCAL)
+    with_kip_405.replicates(ALL_UPLOADED)
+
+    rows = {row["brokerId"]: row for row in _said(with_kip_405.leader, "estimate", "metadata")}
+    assert rows[NODE_ID]["segments"] == with_kip_405.follower.objects_on_heap(SEGMENT_METADATA)
 
 
 def test_a_follower_begins_at_the_end_of_a_log_that_is_uploaded_whole(with_kip_405: Cluster) -> None:

@@ -77,6 +77,12 @@ def test_settings_tell_where_each_comes_from(driven: DrivenBroker) -> None:
     assert settings["cleanup.policy"] == {"value": "delete", "source": "DEFAULT_CONFIG"}
 
 
+def test_all_nodes_are_able_to_tier(driven: DrivenBroker) -> None:
+    summary = topic(driven, "status", "orders").document()["summary"]
+
+    assert (summary["brokersUnable"], summary["controllersUnable"]) == ([], [])
+
+
 def test_a_topic_that_is_not_there_is_a_mistake_of_usage(driven: DrivenBroker) -> None:
     outcome = topic(driven, "status", "no-such-topic")
 

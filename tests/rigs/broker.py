@@ -87,6 +87,7 @@ class KafkaBroker:
         properties: Mapping[str, str] | None = None,
         extra_class_path: Sequence[Path] = (),
         work_dir: Path | None = None,
+        controller_port: int | None = None,
     ) -> None:
         self.jars = jars
         self.cluster_id = _random_cluster_id()
@@ -104,6 +105,7 @@ class KafkaBroker:
         self._extra_class_path = tuple(extra_class_path)
         self._process: subprocess.Popen[bytes] | None = None
         self._plain_port, self._controller_port, *self._secure_ports = free_ports(2 + LISTENER_COUNT * secure)
+        self._controller_port = controller_port or self._controller_port
 
     def __enter__(self) -> Self:
         try:
@@ -188,6 +190,16 @@ class KafkaBroker:
         if self._process is not None:
             _end_process_group(self._process)
             self._process = None
+
+    def pause(self) -> None:
+        """Let the broker hang: it accepts connections, and answers nothing until `go_on`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """End a pause; nothing happens where there was none."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def restart(self) -> None:
         """Stop in good order and start again in the same place: every partition enters a new leader epoch."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from .broker import KafkaBroker
+from .maven import java_command
 from .tools import ToolFailed
 
 NODE_ID = 2
@@ -39,6 +41,14 @@ class JoiningBroker(KafkaBroker):
         done = self._first.tool(_REASSIGNMENT, "--reassignment-json-file", str(plan), "--execute")
         if done.returncode:
             raise ToolFailed(f"{_REASSIGNMENT} ended with {done.returncode}: {done.stderr or done.stdout}")
+
+    def objects_on_heap(self, class_name: str) -> int:
+        """How many objects of a class are alive in the broker's JVM, by its own histogram."""
+        assert self._process is not None
+        asked = [java_command("jcmd"), str(self._process.pid), "GC.class_histogram"]
+        told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+        lines = (line.split() for line in told.splitlines())
+        return next((int(words[1]) for words in lines if class_name in words), 0)
 
     def _is_ready(self) -> bool:
         admin = AdminClient({"bootstrap.servers": self._first.bootstrap_server, "log_level": 0})

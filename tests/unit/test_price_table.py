@@ -31,6 +31,24 @@ def test_the_longest_beginning_of_the_url_decides() -> None:
     assert storage_price("s3://archives/kafka") == StoragePrice(0.023, "USD")
 
 
+def test_requests_may_have_prices_too(configured: Path) -> None:
+    line = '{store: "s3://", perGiBMonth: 0.023, currency: USD, perThousandPuts: 0.005, perThousandGets: 0.0004}'
+    configured.write_text(f"prices:\n  - {line}\n")
+
+    price = storage_price("s3://bucket")
+
+    assert price == StoragePrice(0.023, "USD", 0.005, 0.0004)
+    assert (price.puts_cost(1_000_000), price.gets_cost(1_000_000)) == (5.0, 0.4)
+
+
+@pytest.mark.usefixtures("configured")
+def test_requests_without_a_price_cost_nothing_that_is_known() -> None:
+    price = storage_price("s3://bucket")
+
+    assert price is not None
+    assert (price.puts_cost(10), price.gets_cost(10)) == (None, None)
+
+
 @pytest.mark.usefixtures("configured")
 def test_a_store_that_no_price_fits_has_none() -> None:
     assert storage_price("gs://bucket") is None

@@ -42,6 +42,20 @@ def segment_progress(mode: ProgressMode, quiet: bool) -> Iterator[Told | None]:
             yield told
 
 
+@contextmanager
+def counted_progress(mode: ProgressMode, quiet: bool, what: str) -> Iterator[Callable[[int, int], None]]:
+    """Tells how many of how many there are so far, of what is waited for."""
+    if mode is ProgressMode.AUTO:
+        mode = ProgressMode.BAR if sys.stderr.isatty() else ProgressMode.PLAIN
+    if quiet or mode is ProgressMode.NONE:
+        yield _unheard
+    elif mode is ProgressMode.PLAIN:
+        yield _counted_lines(what)
+    else:
+        with _counted_bar(what) as told:
+            yield told
+
+
 class LinesApart:
     """Tells when the next line about long work is due, so that some seconds lie between two of them."""
 
@@ -85,3 +99,28 @@ def _bar() -> Iterator[Told]:
             progress.update(task, completed=done, total=total, read=f"{read / 1e6:.0f} MB")
 
         yield tell
+
+
+def _unheard(done: int, total: int) -> None:
+    """Tells nobody."""
+
+
+def _counted_lines(what: str) -> Callable[[int, int], None]:
+    lines = LinesApart()
+
+    def tell(done: int, total: int) -> None:
+        if lines.is_due():
+            say(f"{done} of {total} {what}")
+
+    return tell
+
+
+@contextmanager
+def _counted_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

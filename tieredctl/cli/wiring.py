@@ -13,9 +13,11 @@ from tieredctl.kafka.source import MetadataSource
 from tieredctl.ops.event_stream import EventStream
 
 if TYPE_CHECKING:
+    from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
     from tieredctl.kafka.live_cluster import LiveCluster
     from tieredctl.kafka.metadata_producer import MetadataProducer
     from tieredctl.layouts.protocol import Layout
+    from tieredctl.model.local_replica import LocalReplica
     from tieredctl.ops.orphans.live_topics import TopicSources
     from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
@@ -99,6 +101,15 @@ def open_cluster(bootstrap_server: str | None, command_config: Path | None) -> L
     return LiveCluster(bootstrap_server, command_config)
 
 
+def open_cluster_with_groups(bootstrap_server: str | None, command_config: Path | None) -> LiveClusterWithGroups:
+    """The same, to be asked about its consumer groups besides."""
+    if bootstrap_server is None:
+        raise TieredctlError("no-source", "There is no cluster to ask.", hint="Give --bootstrap-server.")
+    from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
+
+    return LiveClusterWithGroups(bootstrap_server, command_config)
+
+
 def open_metadata_producer(bootstrap_server: str | None, command_config: Path | None) -> MetadataProducer:
     """What writes events to the cluster that was named, to be closed. Raises TieredctlError where none was."""
     if bootstrap_server is None:
@@ -106,6 +117,15 @@ def open_metadata_producer(bootstrap_server: str | None, command_config: Path | 
     from tieredctl.kafka.metadata_producer import MetadataProducer
 
     return MetadataProducer(bootstrap_server, command_config)
+
+
+def local_replicas(log_dirs: Sequence[Path] | None) -> list[LocalReplica] | None:
+    """What the log directories that were named hold of user partitions; None where none was."""
+    if not log_dirs:
+        return None
+    from tieredctl.kafka.local_replicas import read_local_replicas
+
+    return read_local_replicas(log_dirs)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ VARIABLE = "TIEREDCTL_CONFIG"
 _LONGEST_FILE = 1 << 20
 _PRICES = "prices"
 _PRICE_FIELDS = {"store", "perGiBMonth", "currency"}
+_REQUEST_PRICE_FIELDS = ("perThousandPuts", "perThousandGets")
 
 
 def storage_price(store_url: str) -> StoragePrice | None:
@@ -30,14 +31,21 @@ def storage_price(store_url: str) -> StoragePrice | None:
 
 
 def _price(entry: object) -> tuple[str, StoragePrice]:
-    if not isinstance(entry, Mapping) or set(entry) != _PRICE_FIELDS:
-        raise _bad(f"each of {_PRICES} has {', '.join(sorted(_PRICE_FIELDS))}")
-    store, amount, currency = entry["store"], entry["perGiBMonth"], entry["currency"]
-    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < float("inf"):
-        raise _bad(f"perGiBMonth of {store} is no price")
+    if not isinstance(entry, Mapping) or set(entry) - set(_REQUEST_PRICE_FIELDS) != _PRICE_FIELDS:
+        fields = ", ".join(sorted(_PRICE_FIELDS))
+        raise _bad(f"each of {_PRICES} has {fields}, and perhaps {' and '.join(_REQUEST_PRICE_FIELDS)}")
+    store, currency = entry["store"], entry["currency"]
     if not isinstance(store, str) or not isinstance(currency, str):
         raise _bad("store and currency are texts")
-    return store, StoragePrice(float(amount), currency)
+    requests = (_amount(entry, name) if name in entry else None for name in _REQUEST_PRICE_FIELDS)
+    return store, StoragePrice(_amount(entry, "perGiBMonth"), currency, *requests)
+
+
+def _amount(entry: Mapping[str, object], name: str) -> float:
+    amount = entry[name]
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < float("inf"):
+        raise _bad(f"{name} of {entry['store']} is no price")
+    return float(amount)
 
 
 def _path() -> Path:

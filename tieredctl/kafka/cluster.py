@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
+from tieredctl.errors import TieredctlError
+
 
 class OffsetSpec(IntEnum):
     """The special timestamps of ListOffsets, by the names that Kafka's tools have for them."""
@@ -100,7 +102,7 @@ class Cluster(Protocol):
         ...
 
     def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
-        """All settings of some topics."""
+        """All settings of some topics; those that are not there any more are left out."""
         ...
 
     def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
@@ -120,6 +122,19 @@ class Cluster(Protocol):
         """For each partition of some topics how many bytes it has on the disks of each broker."""
         ...
 
+    def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:
+        """By broker, how many bytes are free in those log directories that hold replicas of some topics. A broker that
+        does not tell (before 3.3) is left out."""
+        ...
+
+    def alter_topic_configs(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool) -> None:
+        """Sets some of a topic's own settings, all of them or none; None takes the topic's own value away. With
+        `validate_only` the controller only judges them.
+
+        Raises TieredctlError: `config-refused` with Kafka's reason, `unknown-topic`, `broker-refused`.
+        """
+        ...
+
     def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
         """For each partition what its leader answers: to an OffsetSpec, or to a time in ms the first offset of that
         time or later. A broker that is too old for it answers UNSUPPORTED_VERSION."""
@@ -130,3 +145,11 @@ class Cluster(Protocol):
         `leader_epoch`, and the offset where that ended (exclusive). Below its first epoch the answer is `leader_epoch`
         and the first offset; above its last, None."""
         ...
+
+
+def settings_of(cluster: Cluster, topic: str) -> Mapping[str, ConfigValue]:
+    """All settings of one topic. Raises TieredctlError as `Cluster.topic_configs` does, and `unknown-topic`."""
+    settings = cluster.topic_configs([topic]).get(topic)
+    if settings is None:
+        raise TieredctlError("unknown-topic", f"There is no topic {topic} any more.", hint="")
+    return settings

@@ -11,7 +11,7 @@ from typing import Any
 
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
-from tieredctl.kafka.client_properties import read_client_properties, without_secrets
+from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 from tieredctl.kafka.cluster import (
     FIRST_VERSION_OF,
     BrokerFeatures,
@@ -29,7 +29,9 @@ _CONSUMER = -1
 _FIRST_VERSION_OF_TIMESTAMPS = 1
 _UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
 _NONE = -1
-_UNKNOWN_TOPIC, _NOT_LEADER, _TOPIC_DENIED, _CLUSTER_DENIED = 3, 6, 29, 31
+_SET, _DELETE = 0, 1
+"""AlterConfigOp.OpType."""
+_UNKNOWN_TOPIC, _NOT_LEADER, _INVALID_TOPIC, _TOPIC_DENIED, _CLUSTER_DENIED = 3, 6, 17, 29, 31
 _PASSING = frozenset({5, _NOT_LEADER, 74, 75, 78})
 """LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE."""
 _CONFIG_SOURCES = {
@@ -54,9 +56,9 @@ class LiveCluster:
         """Connects. Raises TieredctlError where no broker answers in time, or one refuses."""
         self._bootstrap_server = bootstrap_server
         self._properties = read_client_properties(command_config)
-        self._request_timeout_seconds = request_timeout_seconds
+        self._request_timeout_seconds = timeout_seconds(self._properties, request_timeout_seconds)
         with self._failing_as_tieredctl():
-            self._client = connected_client(bootstrap_server, self._properties, request_timeout_seconds)
+            self._client = connected_client(bootstrap_server, self._properties, self._request_timeout_seconds)
 
     def describe(self) -> dict[str, object]:
         return {
@@ -79,7 +81,9 @@ class LiveCluster:
         )
         (found,) = self._ask(None, request).topics
         if found.error_code == _UNKNOWN_TOPIC:
-            raise TieredctlError("unknown-topic", f"{self._bootstrap_server} has no topic {name}.", hint="")
+            raise self._unknown_topic(name)
+        if found.error_code == _INVALID_TOPIC:
+            raise TieredctlError("usage", f"{name!r} is no name that a topic can have.", hint="")
         self._demand_access(found.error_code, f"topic {name}")
         return TopicDescription(name, uuid_text(found.topic_id.bytes), tuple(map(_partition, _ordered(found))))
 
@@ -103,6 +107,8 @@ class LiveCluster:
         )
         found: dict[str, Mapping[str, ConfigValue]] = {}
         for resource in self._ask(None, request).results:
+            if resource.error_code == _UNKNOWN_TOPIC:
+                continue
             self._demand_access(resource.error_code, f"topic {resource.resource_name}", "DescribeConfigs")
             found[resource.resource_name] = _configs(resource)
         return found
@@ -155,6 +161,36 @@ class LiveCluster:
                         for one in topic.partitions:
                             found[topic.name, one.partition_index][broker] = one.partition_size
         return found
+
+    def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:
+        from kafka.protocol.admin import DescribeLogDirsRequest
+
+        wanted, found = set(names), dict[int, int]()
+        for broker in self._broker_ids():
+            for log_dir in self._ask(broker, DescribeLogDirsRequest(topics=None)).results:
+                self._demand_access(log_dir.error_code, "the cluster")
+                if log_dir.usable_bytes != _NONE and any(topic.name in wanted for topic in log_dir.topics):
+                    found[broker] = found.get(broker, 0) + log_dir.usable_bytes
+        return found
+
+    def alter_topic_configs(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool) -> None:
+        from kafka.admin import ConfigResourceType
+        from kafka.errors import for_code as error_of
+        from kafka.protocol.admin import IncrementalAlterConfigsRequest
+
+        operations = [(key, _DELETE if value is None else _SET, value) for key, value in changes.items()]
+        resources = [(ConfigResourceType.TOPIC, name, operations)]
+        request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+        (answered,) = self._ask(None, request).responses
+        self._demand_access(answered.error_code, f"topic {name}", "AlterConfigs")
+        if answered.error_code == _UNKNOWN_TOPIC:
+            raise self._unknown_topic(name)
+        if answered.error_code:
+            error = error_of(answered.error_code)
+            reason = answered.error_message or error.message
+            if error.retriable:
+                raise TieredctlError("broker-unreachable", f"The settings of topic {name} were not changed: {reason}")
+            raise TieredctlError("config-refused", f"Kafka refuses these settings of topic {name}: {reason}")
 
     def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
         answers: dict[int, ListedOffset] = {}
@@ -238,10 +274,14 @@ class LiveCluster:
         with self._failing_as_tieredctl():
             return answer(self._client, node_id, request, self._request_timeout_seconds)
 
+    def _unknown_topic(self, name: str) -> TieredctlError:
+        return TieredctlError("unknown-topic", f"{self._bootstrap_server} has no topic {name}.", hint="")
+
     def _demand_access(self, error_code: int, what: str, operation: str = "Describe") -> None:
         if error_code in (_TOPIC_DENIED, _CLUSTER_DENIED):
             hint = f"The user needs the operation {operation} on {what}."
-            raise TieredctlError("broker-refused", f"The user may not look at {what}.", hint=hint)
+            may_not = "change" if operation.startswith("Alter") else "look at"
+            raise TieredctlError("broker-refused", f"The user may not {may_not} {what}.", hint=hint)
 
     @contextmanager
     def _failing_as_tieredctl(self) -> Iterator[None]:

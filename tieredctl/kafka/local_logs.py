@@ -29,7 +29,7 @@ def read_local_logs(log_dirs: Iterable[Path]) -> dict[TopicIdPartition, LocalLog
     logs: dict[TopicIdPartition, LocalLog] = {}
     for log_dir in log_dirs:
         log_start_offsets = read_log_start_offsets(log_dir)
-        for partition, folder in _partition_folders(log_dir):
+        for partition, folder in partition_folders(log_dir):
             log = _local_log(folder, log_start_offsets.get((partition.topic, partition.partition)))
             known = logs.get(partition)
             if log and (known is None or log.local_start_offset < known.local_start_offset):
@@ -42,13 +42,14 @@ def read_log_start_offsets(log_dir: Path) -> dict[tuple[str, int], int]:
     try:
         entries = read_offset_checkpoint((log_dir / LOG_START_OFFSET_CHECKPOINT).read_bytes())
     except PermissionError as error:
-        raise _forbidden(error) from None
+        raise forbidden(error) from None
     except (OSError, DecodeError):
         return {}
     return {(entry.topic, entry.partition): entry.offset for entry in entries}
 
 
-def _partition_folders(log_dir: Path) -> Iterator[tuple[TopicIdPartition, Path]]:
+def partition_folders(log_dir: Path) -> Iterator[tuple[TopicIdPartition, Path]]:
+    """The folders of a log directory that are partitions', by their names and a sound partition.metadata."""
     for folder in _entries(log_dir):
         name = parse_partition_folder_name(folder.name)
         if name is None or name.fate is not None:
@@ -56,7 +57,7 @@ def _partition_folders(log_dir: Path) -> Iterator[tuple[TopicIdPartition, Path]]
         try:
             metadata = read_partition_metadata((folder / PARTITION_METADATA_FILE).read_bytes())
         except PermissionError as error:
-            raise _forbidden(error) from None
+            raise forbidden(error) from None
         except (OSError, DecodeError):
             continue
         yield TopicIdPartition(metadata.topic_id, name.topic, name.partition), folder
@@ -67,12 +68,13 @@ def _entries(log_dir: Path) -> list[Path]:
     try:
         return sorted(log_dir.iterdir())
     except PermissionError as error:
-        raise _forbidden(error) from None
+        raise forbidden(error) from None
     except OSError:
         return []
 
 
-def _forbidden(error: PermissionError) -> TieredctlError:
+def forbidden(error: PermissionError) -> TieredctlError:
+    """What is raised for what may not be read."""
     return TieredctlError("path-forbidden", f"{error.filename} may not be read.")
 
 
@@ -81,7 +83,7 @@ def _local_log(folder: Path, log_start_offset: int | None) -> LocalLog | None:
         entries = read_leader_epoch_checkpoint((folder / LEADER_EPOCH_CHECKPOINT).read_bytes())
         names = [parse_segment_file_name(file.name) for file in folder.iterdir()]
     except PermissionError as error:
-        raise _forbidden(error) from None
+        raise forbidden(error) from None
     except (OSError, DecodeError):
         return None
     starts = [name.offset for name in names if name and name.part is SegmentPart.LOG and name.transition is None]

@@ -21,6 +21,7 @@ __all__ = [
     "LayoutFactory",
     "ObjectStore",
     "Part",
+    "RecordedMetadata",
     "SegmentIdentity",
     "SegmentReader",
     "list_unreserved",
@@ -102,6 +103,19 @@ class ExplainedKey(NamedTuple):
         return None
 
 
+class RecordedMetadata(NamedTuple):
+    """What a segment's objects record of the metadata that Kafka had of it. Offsets are inclusive, times in ms."""
+
+    end_offset: int
+    max_timestamp_ms: int
+    segment_leader_epochs: tuple[tuple[int, int], ...]
+    segment_size_in_bytes: int
+    txn_idx_empty: bool | None
+    """None where the release that copied it did not say (before 4.0)."""
+    stored_sizes: Mapping[Part, int]
+    """How many bytes the segment's other objects must have."""
+
+
 class AlteredObject(NamedTuple):
     """An object that is not as the other objects of its segment say. `position` is a byte of the object."""
 
@@ -171,6 +185,13 @@ class Layout(Protocol):
         """What `--layout` calls it."""
         ...
 
+    @property
+    def verbatim_parts(self) -> frozenset[Part]:
+        """The parts that are objects of their own, in the very bytes that the broker wrote: an object of such a part
+        can be put in another's place without any other object knowing. The keys are those of the promised and optional
+        objects."""
+        ...
+
     def settled_in(self, store: ObjectStore) -> Layout:
         """The layout, told what only the keys of the store that it is used on can tell, such as what they begin with.
         Looks at some of them. Raises TieredctlError `usage` where they leave that open."""
@@ -203,6 +224,16 @@ class Layout(Protocol):
 
     def stored_size(self, segment: SegmentIdentity) -> int | None:
         """How many bytes the promised objects have together; None where the segment's custom metadata does not say."""
+        ...
+
+    def recorded_metadata(self, store: ObjectStore, segment: SegmentIdentity) -> RecordedMetadata | None:
+        """What the segment's objects record of its metadata; None where a layout records nothing, and only the parts
+        tell. Raises TieredctlError as a reader does, DecodeError also where it is another segment's."""
+        ...
+
+    def custom_metadata(self, segment: SegmentIdentity, stored_bytes: int, like: bytes | None) -> bytes | None:
+        """What the manager gives to Kafka when it copied a segment whose promised objects have so many bytes together:
+        with the fields of `like`, another segment's, or without one with those that the layout's options name."""
         ...
 
     def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:

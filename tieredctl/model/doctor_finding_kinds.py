@@ -13,6 +13,7 @@ _UNSET_TOPIC = (
 _SET_PROPERTY = "in server.properties: {name}={value}"
 _STATUS = "tieredctl topic status {topic} …"
 _TOPIC_OF_METADATA = "kafka-topics --bootstrap-server … --describe --topic __remote_log_metadata"
+_DESCRIBE_GROUP = "kafka-consumer-groups --bootstrap-server … --describe --group {group}"
 
 DOCTOR_FINDING_KINDS = (
     FindingKind(
@@ -256,5 +257,31 @@ DOCTOR_FINDING_KINDS = (
         Severity.INFO,
         "bytes that are in remote storage and on the leader's disk at once",
         _STATUS,
+    ),
+    FindingKind(
+        "group-reads-remote",
+        Severity.INFO,
+        "a consumer group's committed offset is in remote storage only: wait for it before a broker is moved",
+        _DESCRIBE_GROUP,
+    ),
+    FindingKind(
+        "group-offset-below-log-start",
+        Severity.WARNING,
+        "a consumer group's committed offset is below the log start: it misses records, and is reset when it reads on",
+        _DESCRIBE_GROUP,
+    ),
+    FindingKind(
+        "follower-state-missing",
+        Severity.ERROR,
+        "an object is not in the store from which new followers build their state: they cannot begin to replicate",
+        "tieredctl metadata history {segmentId} …",
+        altered=True,
+    ),
+    FindingKind(
+        "transaction-index-damaged",
+        Severity.ERROR,
+        "a transaction index cannot be used: consumers that read committed records get stuck there",
+        "tieredctl remote read {segmentId} --part transaction-index --to FILE …",
+        altered=True,
     ),
 )

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from tieredctl.errors import ExitCode, worst
 from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
 from tieredctl.model.finding_kind import FindingKind, Severity
+from tieredctl.model.tiering_finding_kinds import TIERING_FINDING_KINDS
 
 __all__ = ["FINDING_KINDS", "Finding", "FindingKind", "Severity", "exit_code_of"]
 
 
 _HISTORY = "tieredctl metadata history {segmentId} …"
 _READ = "tieredctl store inspect {file}"
+_MEND = "tieredctl recover indexes {segmentId} …"
 _EPOCHS = "tieredctl metadata epochs {topic}:{partition} …"
 
 _TABLE = (
@@ -58,8 +60,8 @@ _TABLE = (
         "a segment's manifest cannot be used: without it nothing of the segment can be read",
         "tieredctl remote ls --segment-id {segmentId} …",
     ),
-    FindingKind("index-damaged", Severity.CRITICAL, "an index does not describe its log", _READ),
-    FindingKind("producer-snapshot-damaged", Severity.ERROR, "a producer snapshot cannot be used", _READ, altered=True),
+    FindingKind("index-damaged", Severity.CRITICAL, "an index does not describe its log", _MEND),
+    FindingKind("producer-snapshot-damaged", Severity.ERROR, "a producer snapshot cannot be used", _MEND, altered=True),
     FindingKind(
         "leader-epoch-checkpoint-damaged",
         Severity.ERROR,
@@ -71,7 +73,7 @@ _TABLE = (
         "transaction-index-missing",
         Severity.ERROR,
         "aborted transactions have no entry: read_committed consumers would see their records",
-        _HISTORY,
+        _MEND,
         altered=True,
     ),
     FindingKind("offset-gap", Severity.CRITICAL, "offsets that no remote segment holds", _EPOCHS),
@@ -105,6 +107,24 @@ _TABLE = (
     ),
     FindingKind(
         "event-illegal", Severity.WARNING, "an event that the state machine does not allow, and Kafka drops", _HISTORY
+    ),
+    FindingKind(
+        "segment-not-recovered",
+        Severity.WARNING,
+        "a segment of the store that is not said to the metadata again",
+        "tieredctl remote ls --segment-id {segmentId} …",
+    ),
+    FindingKind(
+        "topic-not-in-cluster",
+        Severity.WARNING,
+        "the store has segments of a topic id that the cluster does not have",
+        "tieredctl orphans scan --topic-id {topicId} …",
+    ),
+    FindingKind(
+        "log-start-above-store",
+        Severity.ERROR,
+        "a leader's log starts above segments that the store has: brokers would delete them once told of them",
+        "tieredctl recover metadata --topic {topic} --partition {partition} -o json …",
     ),
     FindingKind("copy-stuck", Severity.WARNING, "a copy that began and never ended", _HISTORY),
     FindingKind("delete-stuck", Severity.WARNING, "a deletion that began and never ended", _HISTORY),
@@ -142,7 +162,7 @@ _TABLE = (
     ),
 )
 
-FINDING_KINDS = {kind.code: kind for kind in (*_TABLE, *DOCTOR_FINDING_KINDS)}
+FINDING_KINDS = {kind.code: kind for kind in (*_TABLE, *DOCTOR_FINDING_KINDS, *TIERING_FINDING_KINDS)}
 
 
 class _Blanks(dict[str, object]):

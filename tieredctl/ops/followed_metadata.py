@@ -36,7 +36,7 @@ class FollowedMetadata:
     _end_offsets: dict[int, int] = field(default_factory=dict)
 
     def read(self, take: Callable[[EventStream], Iterable[Finding]]) -> Reading:
-        """Gives `take` what is new, up to now; it tells what it found odd beside the stream's own findings.
+        """Gives `take` what is new, up to now; it returns what it found: no error may be among that.
 
         Raises TieredctlError: `another-cluster`, `metadata-incomplete` where history is missing or cannot be read,
         `world-changed` where there is less of it than was read before.
@@ -44,8 +44,7 @@ class FollowedMetadata:
         source = self.open_source()
         self._demand_same_cluster(source)
         stream = EventStream(source, from_offsets=self._end_offsets)
-        odd = take(stream)
-        demand_whole([*stream.findings, *odd])
+        demand_whole(take(stream))
         return Reading(source, self._advance(source))
 
     def _demand_same_cluster(self, source: MetadataSource) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription
+from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -13,6 +13,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.metadata_state import replayed, stuck_finding
 from tieredctl.ops.offsets import topic_offsets
+from tieredctl.ops.tiering.ability import TieringAbility, tiering_ability
 from tieredctl.rlmm.cache import KnownSegment
 
 SETTINGS = (
@@ -74,7 +75,7 @@ def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> 
     """A row for each topic that is tiered, or has something in remote storage; for all of them with `every`."""
     names = cluster.topic_names()
     settings, local = cluster.topic_configs(names), cluster.replica_bytes(names)
-    rows = (_listed(name, settings[name], local, parts) for name in names)
+    rows = (_listed(name, settings[name], local, parts) for name in settings)
     return [row for row in rows if every or row["tiering"] != "off" or row["remoteSegments"]]
 
 
@@ -111,12 +112,15 @@ class TopicStatus:
     settings: Mapping[str, ConfigValue]
     rows: Sequence[Document]
     findings: Sequence[Finding]
+    ability: TieringAbility
 
     def summary(self) -> Document:
         """Of all partitions."""
         counted = ("remoteSegments", "remoteBytes", "localBytes", "notTiered", "notTieredBytes", "unfinished")
         return {
             "tiering": _tiering(self.settings),
+            "brokersUnable": _listed_ids(self.ability.unable_brokers),
+            "controllersUnable": _listed_ids(self.ability.unable_controllers),
             **{name: sum(row[name] or 0 for row in self.rows) for name in counted},
             "settings": {
                 name: {"value": self.settings[name].value, "source": self.settings[name].source}
@@ -137,7 +141,12 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
         sizes = local.get((name, row["partition"]), {})
         rows.append(_status(row, part, sizes.get(row["leader"]), now_ms))
     own = (part for partition, part in parts.items() if partition.topic_id == topic.topic_id)
-    return TopicStatus(topic, cluster.topic_configs([name])[name], rows, list(_stuck(own, now_ms, older_than_ms)))
+    stuck = list(_stuck(own, now_ms, older_than_ms))
+    return TopicStatus(topic, settings_of(cluster, name), rows, stuck, tiering_ability(cluster))
+
+
+def _listed_ids(nodes: Sequence[int] | None) -> list[int] | None:
+    return None if nodes is None else list(nodes)
 
 
 def _status(row: Document, part: RemotePart, local_bytes: int | None, now_ms: int) -> Document:

@@ -134,4 +134,5 @@ class RemoteLogMetadataCache:
 
     def is_referenced(self, segment: RemoteLogSegmentMetadata) -> bool:
         """Whether some look-up can still reach a segment: false for one whose copy another displaced."""
-        return any(segment.segment_id in self._epochs[epoch].referenced for epoch, _ in segment.segment_leader_epochs)
+        ranges = segment.epoch_ranges()
+        return any(self._epochs[epoch].serves(segment.segment_id, start) for epoch, start, _ in ranges)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.varints import read_unsigned_varint, read_varlong
+from tieredctl.formats.varints import read_unsigned_varint, read_varlong, unsigned_varint, varlong
 
 _REMOTE_SIZE, _OBJECT_PREFIX, _OBJECT_KEY = range(3)
 
@@ -41,6 +41,24 @@ def read_custom_metadata(data: bytes) -> CustomMetadata:
     return CustomMetadata(
         _varlong(fields.get(_REMOTE_SIZE)), _text(fields.get(_OBJECT_PREFIX)), _text(fields.get(_OBJECT_KEY))
     )
+
+
+def encode_custom_metadata(fields: CustomMetadata) -> bytes | None:
+    """The bytes of the fields that are there; None without any, as the plugin has it."""
+    values = (
+        None if fields.remote_size is None else varlong(fields.remote_size),
+        None if fields.object_prefix is None else _compact(fields.object_prefix),
+        None if fields.object_key is None else _compact(fields.object_key),
+    )
+    tagged = [
+        unsigned_varint(tag) + unsigned_varint(len(data)) + data for tag, data in enumerate(values) if data is not None
+    ]
+    return unsigned_varint(len(tagged)) + b"".join(tagged) if tagged else None
+
+
+def _compact(text: str) -> bytes:
+    data = text.encode("utf-8")
+    return unsigned_varint(len(data) + 1) + data
 
 
 def _varlong(data: bytes | None) -> int | None:

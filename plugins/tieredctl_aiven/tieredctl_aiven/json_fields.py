@@ -53,10 +53,10 @@ class JsonFields:
         value: bool = self._value(name, bool, "true or false")
         return value
 
-    def number(self, name: str, least: int = 0) -> int:
-        """A whole number that Java's int can hold."""
+    def number(self, name: str, least: int = 0, greatest: int = GREATEST_INT) -> int:
+        """A whole number, of those that Java's int can hold unless told."""
         value = self._value(name, int, "a whole number")
-        if isinstance(value, bool) or not least <= value <= GREATEST_INT:
+        if isinstance(value, bool) or not least <= value <= greatest:
             raise self.error(name, f"cannot be {value}")
         return int(value)
 

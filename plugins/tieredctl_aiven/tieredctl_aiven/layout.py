@@ -9,15 +9,25 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tieredctl.errors import DecodeError, TieredctlError
-from tieredctl.layouts.protocol import ExplainedKey, Layout, ObjectStore, Part, SegmentIdentity, SegmentReader
+from tieredctl.layouts.protocol import (
+    ExplainedKey,
+    Layout,
+    ObjectStore,
+    Part,
+    RecordedMetadata,
+    SegmentIdentity,
+    SegmentReader,
+)
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl_aiven.custom_metadata import CustomMetadata, read_custom_metadata
+from tieredctl_aiven.custom_metadata import CustomMetadata, encode_custom_metadata, read_custom_metadata
 from tieredctl_aiven.key_prefix import MAIN_PATH, key_prefix_of
 from tieredctl_aiven.keys import OPTION as PRIVATE_KEY
 from tieredctl_aiven.keys import PrivateKeys, private_keys
 
 NAME = "aiven"
 KEY_PREFIX = "key-prefix"
+CUSTOM_METADATA_FIELDS = "custom-metadata-fields"
+_FIELDS = ("REMOTE_SIZE", "OBJECT_PREFIX", "OBJECT_KEY")
 _SUFFIXES = {Part.LOG: ".log", Part.INDEXES: ".indexes", Part.MANIFEST: ".rsm-manifest"}
 _PARTS = {suffix: part for part, suffix in _SUFFIXES.items()}
 _KEY = re.compile(rf"{MAIN_PATH}(?P<suffix>{'|'.join(map(re.escape, _PARTS))})")
@@ -34,10 +44,16 @@ class AivenLayout:
     root: str = "/"
     """The store's URL, with a slash at its end."""
     keys: PrivateKeys = field(default_factory=PrivateKeys)
+    custom_metadata_fields: frozenset[str] = frozenset()
+    """The plugin's `custom.metadata.fields.include`."""
 
     @property
     def name(self) -> str:
         return NAME
+
+    @property
+    def verbatim_parts(self) -> frozenset[Part]:
+        return frozenset()  # they are transformed, as a manifest says
 
     def settled_in(self, store: ObjectStore) -> Layout:
         prefix = key_prefix_of(store) if self.prefix is None else self.prefix
@@ -72,6 +88,27 @@ class AivenLayout:
     def stored_size(self, segment: SegmentIdentity) -> int | None:
         return _custom_metadata(segment).remote_size
 
+    def recorded_metadata(self, store: ObjectStore, segment: SegmentIdentity) -> RecordedMetadata | None:
+        from tieredctl_aiven.recorded_metadata import read_recorded_metadata
+
+        return read_recorded_metadata(store, self.promised_objects(segment)[Part.MANIFEST], segment)
+
+    def custom_metadata(self, segment: SegmentIdentity, stored_bytes: int, like: bytes | None) -> bytes | None:
+        pattern = self._chosen_fields() if like is None else _decoded(like)
+        return encode_custom_metadata(
+            CustomMetadata(
+                remote_size=None if pattern.remote_size is None else stored_bytes,
+                object_prefix=pattern.object_prefix,
+                object_key=None if pattern.object_key is None else _main_path(segment),
+            )
+        )
+
+    def _chosen_fields(self) -> CustomMetadata:
+        size, prefix, key = (name in self.custom_metadata_fields for name in _FIELDS)
+        # What of key.prefix the store's URL names is no part of the keys here, but it is of the plugin's.
+        whole_prefix = _folder_in_bucket(self.root) + (self.prefix or "")
+        return CustomMetadata(0 if size else None, whole_prefix if prefix else None, "" if key else None)
+
     def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
         # Here, so that who looks at keys alone need not load numpy.
         from tieredctl_aiven.data_key import open_data_key
@@ -89,6 +126,12 @@ class AivenLayout:
         return named
 
 
+def _folder_in_bucket(url: str) -> str:
+    """What stands behind the bucket in a URL such as s3://bucket/folder/; of a folder on a disk nothing is known."""
+    _, separator, rest = url.partition("://")
+    return rest.partition("/")[2] if separator else ""
+
+
 def _partition_path(partition: TopicIdPartition) -> str:
     return f"{partition.topic}-{partition.topic_id}/{partition.partition}/"
 
@@ -98,16 +141,30 @@ def _main_path(segment: SegmentIdentity) -> str:
 
 
 def _custom_metadata(segment: SegmentIdentity) -> CustomMetadata:
+    return _decoded(segment.custom_metadata or b"")
+
+
+def _decoded(data: bytes) -> CustomMetadata:
     try:
-        return read_custom_metadata(segment.custom_metadata or b"")
+        return read_custom_metadata(data)
     except DecodeError:  # another storage manager's, which says nothing of these keys
         return CustomMetadata()
 
 
 def aiven_layout(options: Mapping[str, str]) -> Layout:
     """The layout. Options: `private-key`, a file; `key-prefix`, the plugin's `key.prefix` where the store's keys do
-    not tell. Raises TieredctlError `usage` for another option, and what `private_keys` raises."""
+    not tell; `custom-metadata-fields`, its `custom.metadata.fields.include`, for metadata that is rebuilt. Raises
+    TieredctlError `usage` for another option, and what `private_keys` raises."""
     for option in options:
-        if option not in (PRIVATE_KEY, KEY_PREFIX):
+        if option not in (PRIVATE_KEY, KEY_PREFIX, CUSTOM_METADATA_FIELDS):
             raise TieredctlError("usage", f"Layout {NAME} has no option {option!r}.")
-    return AivenLayout(prefix=options.get(KEY_PREFIX), keys=private_keys(options.get(PRIVATE_KEY)))
+    keys, fields = private_keys(options.get(PRIVATE_KEY)), _field_names(options.get(CUSTOM_METADATA_FIELDS, ""))
+    return AivenLayout(prefix=options.get(KEY_PREFIX), keys=keys, custom_metadata_fields=fields)
+
+
+def _field_names(text: str) -> frozenset[str]:
+    names = frozenset(filter(None, (name.strip() for name in text.split(","))))
+    for name in sorted(names.difference(_FIELDS)):
+        hint = f"There are {', '.join(_FIELDS)}."
+        raise TieredctlError("usage", f"{CUSTOM_METADATA_FIELDS} has no field {name!r}.", hint=hint)
+    return names

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.file_names import SegmentPart
-from tieredctl.layouts.protocol import ExplainedKey, Layout, ObjectStore, Part, SegmentIdentity, SegmentReader
+from tieredctl.layouts.protocol import (
+    ORIGINAL_PARTS,
+    ExplainedKey,
+    Layout,
+    ObjectStore,
+    Part,
+    RecordedMetadata,
+    SegmentIdentity,
+    SegmentReader,
+)
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl_local.segment import FilesetReader
 
@@ -43,6 +52,10 @@ class LocalLayout:
     def name(self) -> str:
         return NAME
 
+    @property
+    def verbatim_parts(self) -> frozenset[Part]:
+        return frozenset(ORIGINAL_PARTS)
+
     def settled_in(self, store: ObjectStore) -> Layout:  # noqa: ARG002 - all is in a key
         return self
 
@@ -69,6 +82,12 @@ class LocalLayout:
         return stored.get(Part.LOG)
 
     def stored_size(self, segment: SegmentIdentity) -> int | None:  # noqa: ARG002 - Kafka is told nothing
+        return None
+
+    def recorded_metadata(self, store: ObjectStore, segment: SegmentIdentity) -> RecordedMetadata | None:  # noqa: ARG002
+        return None
+
+    def custom_metadata(self, segment: SegmentIdentity, stored_bytes: int, like: bytes | None) -> bytes | None:  # noqa: ARG002
         return None
 
     def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:

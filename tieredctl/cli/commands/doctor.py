@@ -13,15 +13,27 @@ import typer
 
 from tieredctl.cli.arguments import duration_ms, given_path, now_ms, pairs
 from tieredctl.cli.findings_table import FINDING_FIELDS
-from tieredctl.cli.options import BootstrapServer, CommandConfig, MetricsFile, Now, Output, Quiet
+from tieredctl.cli.options import (
+    BootstrapServer,
+    CommandConfig,
+    LayoutName,
+    LayoutOptions,
+    MetricsFile,
+    Now,
+    Output,
+    Quiet,
+    Store,
+    StoreOptions,
+)
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.wiring import open_cluster, open_stream
+from tieredctl.cli.wiring import local_replicas, open_cluster, open_cluster_with_groups, open_remote, open_stream
 from tieredctl.errors import DecodeError, ExitCode, TieredctlError
+from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.doctor.broker_settings import BrokerSettings
 from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose, diagnose_file, diagnose_settings
-from tieredctl.ops.doctor.gathering import gather_settings, with_tiered_data
+from tieredctl.ops.doctor.gathering import gather_settings, with_group_offsets, with_objects, with_tiered_data
 from tieredctl.ops.doctor.release import Release, release
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
 from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot
@@ -57,13 +69,27 @@ def cluster(
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Copies and deletions under way for longer are stuck.")
     ] = "1h",
+    log_dir: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--log-dir",
+            metavar="DIR",
+            parser=given_path,
+            help="A log directory of one of its brokers, to see what cannot be tiered; repeat it for several.",
+        ),
+    ] = None,
+    store: Store = None,
+    store_option: StoreOptions = None,
+    layout: LayoutName = AUTO,
+    layout_option: LayoutOptions = None,
     now: Now = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
     """All checks of a live cluster that need no bulk read: release, settings, the metadata topic, and what is stuck,
-    behind, left over or kept twice.
+    behind, left over or kept twice; which consumer groups read from remote storage. With --store also the small objects
+    that new followers and consumers of committed records depend on.
 
     Exit 3 where something needs attention, 5 where something could not be looked at.
     """
@@ -72,10 +98,15 @@ def cluster(
             raise TieredctlError("usage", f"Options go behind `doctor {context.invoked_subcommand}`.")
         return ExitCode.CLEAN
     clock = Clock(now_ms(now), duration_ms(older_than))
-    with closing(open_cluster(bootstrap_server, command_config)) as opened:
+    replicas = local_replicas(log_dir)
+    remote = None if store is None else open_remote(store, store_option, layout, layout_option)
+    with closing(open_cluster_with_groups(bootstrap_server, command_config)) as opened:
         settings = gather_settings(opened, clock, _release(kafka_version))
         events = partial(open_stream, None, bootstrap_server, command_config, None, None)
-        found = diagnose(with_tiered_data(settings, opened, events))
+        facts = with_group_offsets(with_tiered_data(settings, opened, events), opened)
+        if remote is not None:
+            facts = with_objects(facts, *remote, events)
+        found = diagnose(replace(facts, replicas=replicas))
         source = opened.describe()
     return _finish("Doctor", source, found, output, quiet, metrics_file)
 

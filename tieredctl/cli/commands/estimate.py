@@ -4,19 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import byte_count, now_ms, topic_partition
-from tieredctl.cli.options import BootstrapServer, CommandConfig, Now, Output, Partition, Quiet
+from tieredctl.cli.arguments import byte_count, given_path, now_ms, topic_partition
+from tieredctl.cli.options import (
+    BootstrapServer,
+    CommandConfig,
+    Export,
+    LayoutName,
+    LayoutOptions,
+    LogDirs,
+    Now,
+    Output,
+    Partition,
+    Quiet,
+    Store,
+    StoreOptions,
+    Topic,
+    TopicId,
+)
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.wiring import open_cluster, open_stream
+from tieredctl.cli.wiring import local_replicas, open_cluster, open_remote, open_stream
+from tieredctl.config.file import storage_price
 from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding
 from tieredctl.ops.bootstrap_estimate import live_bootstrap, stated_bootstrap
+from tieredctl.ops.cost_estimate import cost_estimate
+from tieredctl.ops.metadata_estimate import read_metadata, stated_metadata
 from tieredctl.ops.retention_estimate import RetentionChange, retention_estimate
+from tieredctl.ops.selection import Selection
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _WAY_COLUMNS = (
@@ -30,11 +51,36 @@ _WAY_COLUMNS = (
 )
 _EXPIRED_COLUMNS = (
     TableColumn("PARTITION", "partition"),
+    TableColumn("TIER", "tier"),
     TableColumn("START", "startOffset"),
     TableColumn("END", "endOffset"),
     TableColumn("BYTES", "segmentSizeInBytes"),
     TableColumn("BREACH", "breach"),
     TableColumn("SEGMENT-ID", "segmentId"),
+    TableColumn("LOG-DIR", "logDir", wide=True),
+)
+_COST_COLUMNS = (
+    TableColumn("TOPIC", "topic"),
+    TableColumn("TOPIC-ID", "topicId", wide=True),
+    TableColumn("SEGMENTS", "segments"),
+    TableColumn("BYTES", "bytes"),
+    TableColumn("STORAGE-COST", "storageCost"),
+    TableColumn("COPIES-PER-DAY", "copiesPerDay"),
+    TableColumn("OBJECTS-A-SEGMENT", "objectsASegment"),
+    TableColumn("PUTS", "puts"),
+    TableColumn("PUTS-COST", "putsCost"),
+    TableColumn("CURRENCY", "currency"),
+)
+_GROWTH_SENTENCE = (
+    "{eventsPerDay} events of together {bytesPerDay} bytes a day, on the average; {deadRatio:.0%} of all are dead"
+)
+_MEMORY_COLUMNS = (
+    TableColumn("BROKER", "brokerId"),
+    TableColumn("PARTITIONS", "partitions"),
+    TableColumn("SEGMENTS", "segments"),
+    TableColumn("BYTES-BY-KIP-405", "bytesByKip405"),
+    TableColumn("BYTES-MEASURED", "bytesMeasured"),
+    TableColumn("REPLAY-SECONDS", "replaySeconds"),
 )
 
 
@@ -100,23 +146,122 @@ def retention(
     before_offset: Annotated[
         int | None, typer.Option(metavar="OFFSET", help="Let the log begin here, as DeleteRecords does.", min=0)
     ] = None,
+    local_retention_ms: Annotated[
+        int | None, typer.Option(metavar="MS", help="local.retention.ms, -2 for as retention.ms; likewise.", min=-2)
+    ] = None,
+    local_retention_bytes: Annotated[
+        int | None,
+        typer.Option(metavar="BYTES", help="local.retention.bytes, -2 for as retention.bytes; likewise.", min=-2),
+    ] = None,
+    log_dir: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--log-dir",
+            metavar="DIR",
+            parser=given_path,
+            help="A broker's log directory, to look at its segments; without it, the leader's are taken to be those "
+            "that it copied.",
+        ),
+    ] = None,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
     now: Now = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Which remote segments would be deleted if retention were changed, or records deleted, by Kafka's own rule.
+    """Which segments would be deleted if retention were changed, or records deleted, by Kafka's own rules: remote ones,
+    and with --local-retention-* or --log-dir those on disks that are in remote storage.
 
     Changes nothing. Sizes on the leaders' disks, which count towards retention.bytes, are estimated.
     """
-    change = RetentionChange(retention_ms, retention_bytes, before_offset)
+    change = RetentionChange(retention_ms, retention_bytes, before_offset, local_retention_ms, local_retention_bytes)
+    replicas = local_replicas(log_dir)
     with closing(open_cluster(bootstrap_server, command_config)) as cluster:
         stream = open_stream(None, bootstrap_server, command_config, None, None)
-        found = retention_estimate(cluster, stream, topic, partition, change, now_ms(now))
+        found = retention_estimate(cluster, stream, topic, partition, change, now_ms(now), replicas=replicas)
     findings = [finding for finding in stream.findings if finding.kind.incomplete]
     summary = found.summary()
     listing = Listing("RetentionEstimate", stream.source.describe(), found.rows(), _EXPIRED_COLUMNS, summary)
     if not quiet:
         say(f"{summary['segments']} remote segments, {summary['bytes']} bytes, would be deleted of {topic}.")
+        if "localBytes" in summary:
+            say(
+                f"{summary['localSegments']} local segments, {summary['localBytes']} bytes, would be deleted; "
+                f"{summary['localBytesOnceTiered']} bytes more are due once they are in remote storage."
+            )
     return finish(listing, output, findings, quiet=quiet)
+
+
+@_commands.command("metadata")
+def metadata(
+    segments: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="State how many segments, instead of reading them.", min=0)
+    ] = None,
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """What remote log metadata takes of each broker's memory, by KIP-405 and as measured, how its topic grows, and how
+    long it is replayed after a restart.
+
+    A broker keeps every segment of the partitions that it leads or follows; from --log-dir and --export alone nobody
+    knows who these are, and the row is of a broker that has them all.
+    """
+    if segments is not None:
+        if log_dir or bootstrap_server or export:
+            raise TieredctlError("usage", "--segments is stated instead of a source of metadata.")
+        found, findings = stated_metadata(segments), list[Finding]()
+        source: Mapping[str, object] = {"kind": "arguments"}
+    else:
+        stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
+        if bootstrap_server is None:
+            found = read_metadata(stream, None)
+        else:
+            with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+                found = read_metadata(stream, cluster)
+        source, findings = stream.source.describe(), stream.findings
+    if not quiet and found.summary.get("eventsPerDay") is not None:
+        say(_GROWTH_SENTENCE.format_map(found.summary))
+    listing = Listing("MetadataEstimate", source, found.rows, _MEMORY_COLUMNS, found.summary)
+    return finish(listing, output, findings, quiet=quiet)
+
+
+@_commands.command("cost")
+def cost(
+    store: Store = None,
+    store_option: StoreOptions = None,
+    layout: LayoutName = AUTO,
+    layout_option: LayoutOptions = None,
+    topic: Topic = None,
+    topic_id: TopicId = None,
+    reads_per_day: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Requests to read: no metadata tells them.", min=0)
+    ] = None,
+    log_dir: LogDirs = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    export: Export = None,
+    now: Now = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """What storage, and the requests to copy, cost for a month, by topic and by the prices of the configuration.
+
+    Bytes are those of the logs, before the layout compresses them. Deletions, and uploads in several parts, are not in.
+    """
+    opened, chosen = open_remote(store, store_option, layout, layout_option)
+    price = storage_price(opened.url)
+    if price is None:
+        hint = "Add it to `prices` in the configuration file."
+        raise TieredctlError("usage", f"The configuration has no price for {opened.url}.", hint=hint)
+    stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
+    found = cost_estimate(stream, Selection(topic, topic_id), chosen, price, now_ms(now), reads_per_day=reads_per_day)
+    if not quiet:
+        for reason in found.summary["notKnown"]:
+            say(f"Not in the cost: {reason}")
+        say(f"{found.summary['cost']} {found.summary['currency']} a month")
+    listing = Listing("CostEstimate", stream.source.describe(), found.rows, _COST_COLUMNS, found.summary)
+    return finish(listing, output, [one for one in stream.findings if one.kind.incomplete], quiet=quiet)

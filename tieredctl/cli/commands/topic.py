@@ -1,4 +1,5 @@
-"""`tieredctl topic …`: what is tiered on a live cluster, how much is where, and how far tiering lags."""
+"""`tieredctl topic …`: what is tiered on a live cluster, how much is where, how far tiering lags; and turning it on and
+off."""
 
 from __future__ import annotations
 
@@ -8,14 +9,19 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import duration_ms, now_ms
+from tieredctl.cli.commands.topic_disable import disable
+from tieredctl.cli.commands.topic_enable import enable
 from tieredctl.cli.options import BootstrapServer, CommandConfig, MetricsFile, Now, Output, Quiet
 from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.wiring import open_cluster, open_stream
 from tieredctl.errors import ExitCode
+from tieredctl.ops.tiering.ability import TieringAbility
 from tieredctl.ops.topic_status import TopicStatus, remote_parts, topic_list, topic_status
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+_commands.command("enable")(enable)
+_commands.command("disable")(disable)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
@@ -98,4 +104,11 @@ def status(
 def _headline(found: TopicStatus) -> str:
     settings = found.summary()["settings"]
     changed = [f"{name}={one['value']}" for name, one in settings.items() if one["source"] != "DEFAULT_CONFIG"]
-    return f"{found.topic.topic} ({found.topic.topic_id}): {', '.join(changed) or 'all settings are defaults'}"
+    own = ", ".join(changed) or "all settings are defaults"
+    return f"{found.topic.topic} ({found.topic.topic_id}): {own}{_unable(found.ability)}"
+
+
+def _unable(ability: TieringAbility) -> str:
+    """Which nodes are not set up for tiering, if any are."""
+    unable = (("brokers", ability.unable_brokers), ("controllers", ability.unable_controllers))
+    return "".join(f"; not able to tier: {kind} {', '.join(map(str, nodes))}" for kind, nodes in unable if nodes)

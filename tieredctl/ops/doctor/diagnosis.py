@@ -9,6 +9,8 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.doctor.broker_rules import broker_findings, metadata_retention
 from tieredctl.ops.doctor.broker_settings import SYSTEM_ENABLE, BrokerSettings
 from tieredctl.ops.doctor.custom_metadata import custom_metadata_findings
+from tieredctl.ops.doctor.disk_rules import disk_findings
+from tieredctl.ops.doctor.group_rules import group_findings
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 from tieredctl.ops.doctor.node_rules import node_findings, node_in_cluster
 from tieredctl.ops.doctor.partition_rules import partition_findings
@@ -69,7 +71,15 @@ def diagnose_settings(cluster: ClusterSnapshot) -> Diagnosis:
 
 def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
     """All of a live cluster."""
-    found = [*release_findings(cluster), *_of_settings(cluster), *cluster.odd, *partition_findings(cluster)]
+    found = [
+        *release_findings(cluster),
+        *_of_settings(cluster),
+        *cluster.odd,
+        *partition_findings(cluster),
+        *disk_findings(cluster),
+        *group_findings(cluster),
+        *(cluster.objects.findings if cluster.objects else ()),
+    ]
     return Diagnosis(_looked_at(cluster), _ordered(found))
 
 
@@ -82,7 +92,7 @@ def _of_settings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def _looked_at(cluster: ClusterSnapshot) -> Document:
-    replay = cluster.replay
+    replay, objects = cluster.replay, cluster.objects
     return {
         "release": None if cluster.release is None else str(cluster.release),
         "brokers": len(cluster.brokers),
@@ -92,6 +102,11 @@ def _looked_at(cluster: ClusterSnapshot) -> Document:
         "metadataEvents": replay and replay.events,
         "deadRatio": replay and replay.dead_ratio,
         "replaySeconds": replay and replay.seconds,
+        "groupOffsets": len(cluster.group_offsets),
+        "replicasOnDisk": None if cluster.replicas is None else len(cluster.replicas),
+        "auxiliaryObjects": objects and objects.auxiliary,
+        "transactionIndexes": objects and objects.indexes_read,
+        "transactionIndexesTooLong": objects and objects.indexes_passed_over,
     }
 
 

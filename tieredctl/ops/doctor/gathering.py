@@ -8,20 +8,32 @@ from typing import TypeVar
 
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.cluster import BrokerFeatures, Cluster, ConfigValue
+from tieredctl.kafka.group_offsets import ConsumerGroups
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.doctor.broker_settings import BrokerSettings
+from tieredctl.ops.doctor.object_checks import auxiliary_state, transaction_indexes
 from tieredctl.ops.doctor.release import Release, release_of_metadata_version
-from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot, MetadataTopicFacts, PartitionFacts, ReplayFacts
+from tieredctl.ops.doctor.snapshot import (
+    Clock,
+    ClusterSnapshot,
+    MetadataTopicFacts,
+    ObjectFacts,
+    PartitionFacts,
+    ReplayFacts,
+)
 from tieredctl.ops.doctor.topic_settings import TopicSettings
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata_state import replayed
 from tieredctl.ops.metadata_stats import statistics
 from tieredctl.ops.offsets import topic_offsets
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.storage.protocol import ObjectStore
 
 _UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 _METADATA_VERSION = "metadata.version"
@@ -81,6 +93,11 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
     )
 
 
+def oldest_release(cluster: Cluster) -> Release | None:
+    """Of the brokers, as far as their features tell. Raises TieredctlError as the cluster does."""
+    return _oldest({broker: _release_of(one.supported) for broker, one in cluster.broker_features().items()})
+
+
 def with_tiered_data(
     settings: ClusterSnapshot, cluster: Cluster, open_events: Callable[[], EventStream]
 ) -> ClusterSnapshot:
@@ -106,6 +123,34 @@ def with_tiered_data(
         odd=odd,
         not_looked_at=looking.findings,
     )
+
+
+def with_group_offsets(cluster: ClusterSnapshot, groups: ConsumerGroups) -> ClusterSnapshot:
+    """The snapshot, and besides what consumer groups have committed."""
+    looking = _Looking(list(cluster.not_looked_at))
+    committed = looking.at("consumer groups", groups.committed_offsets) or ()
+    return replace(cluster, group_offsets=committed, not_looked_at=looking.findings)
+
+
+def with_objects(
+    cluster: ClusterSnapshot, store: ObjectStore, layout: Layout, open_events: Callable[[], EventStream]
+) -> ClusterSnapshot:
+    """The snapshot, and besides small objects of the remote store. What is wrong is only believed if the metadata, read
+    once more, still has the segment."""
+    looking = _Looking(list(cluster.not_looked_at))
+    state = looking.at("what new followers need", lambda: auxiliary_state(cluster.partitions, store, layout))
+    indexes = looking.at("transaction indexes", lambda: transaction_indexes(cluster.partitions, store, layout))
+    found = [finding for one in (state, indexes) if one is not None for finding in one.findings]
+    if found:
+        kept = looking.at("the metadata once more", lambda: _finished_segments(open_events())) or frozenset()
+        found = [finding for finding in found if finding.evidence["segmentId"] in kept]
+    objects = ObjectFacts(state and state.objects, indexes and indexes.objects, indexes and indexes.passed_over, found)
+    return replace(cluster, objects=objects, not_looked_at=looking.findings)
+
+
+def _finished_segments(stream: EventStream) -> frozenset[str]:
+    known = (segment.metadata for _, segment in replayed(stream).segments())
+    return frozenset(one.segment_id for one in known if one.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
 
 
 def _release_of(supported: Mapping[str, int]) -> Release | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
@@ -15,6 +16,7 @@ from tieredctl.rlmm.cache import KnownSegment
 
 _TOLERATED_SEGMENTS = 2
 """The active segment, and one that was just closed or is just being removed."""
+_NO_OFFSET_BEHIND = 1 << 63
 _COUNTS_FINISHED_ONLY_SINCE = (3, 8)
 
 
@@ -91,13 +93,15 @@ def overlapped(facts: PartitionFacts) -> list[RemoteLogSegmentMetadata]:
         (one for one in facts.finished if one.end_offset >= log_start),
         key=lambda one: (one.segment_id in facts.displaced, -_last_epoch(one), -one.end_offset),
     )
-    kept: list[RemoteLogSegmentMetadata] = []
+    # What is kept never overlaps, so that only its neighbours by offset can overlap another one.
+    kept: list[tuple[int, int]] = []
     losers = []
     for segment in segments:
-        if any(segment.start_offset <= one.end_offset and one.start_offset <= segment.end_offset for one in kept):
+        place = bisect(kept, (segment.end_offset, _NO_OFFSET_BEHIND))
+        if place and kept[place - 1][1] >= segment.start_offset:
             losers.append(segment)
         else:
-            kept.append(segment)
+            kept.insert(place, (segment.start_offset, segment.end_offset))
     return losers
 
 

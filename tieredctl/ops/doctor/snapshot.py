@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tieredctl.kafka.cluster import TopicDescription
+from tieredctl.kafka.group_offsets import CommittedOffset
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.local_replica import LocalReplica
 from tieredctl.ops.doctor.broker_settings import BrokerSettings
 from tieredctl.ops.doctor.release import Release
 from tieredctl.ops.doctor.topic_settings import TopicSettings
@@ -72,6 +74,20 @@ class ReplayFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectFacts:
+    """What looking at small objects of the remote store gave; None where something could not be looked at.
+
+    How many were asked for by key for new followers' sake, how many transaction indexes were read, how many were too
+    long for that, and what is wrong with them.
+    """
+
+    auxiliary: int | None = None
+    indexes_read: int | None = None
+    indexes_passed_over: int | None = None
+    findings: Sequence[Finding] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Clock:
     """Against what ages are taken, and from which on something is stuck; in ms."""
 
@@ -100,6 +116,11 @@ class ClusterSnapshot:
     unfinished: Sequence[KnownSegment] = ()
     """Copies and deletions that began and did not end, those of topics that are gone among them."""
     replay: ReplayFacts | None = None
+    group_offsets: Sequence[CommittedOffset] = ()
+    """What consumer groups have committed, of all topics."""
+    replicas: Sequence[LocalReplica] | None = None
+    """What the log directories hold that were given, of all topics; None where none was."""
+    objects: ObjectFacts | None = None
     odd: Sequence[Finding] = ()
     """What was odd while the metadata was read."""
     not_looked_at: Sequence[Finding] = ()

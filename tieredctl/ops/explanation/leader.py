@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.cluster import Cluster, ListedOffset, OffsetSpec, TopicDescription
+from tieredctl.kafka.cluster import Cluster, ListedOffset, OffsetSpec, TopicDescription, settings_of
 from tieredctl.model.leader_log import LeaderLog
 
 _UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
@@ -33,7 +33,7 @@ def only_partition(topic: TopicDescription, partition: int) -> TopicDescription:
 
 def is_tiered(cluster: Cluster, name: str) -> bool:
     """Whether a topic has remote.storage.enable. Raises TieredctlError as the cluster does."""
-    setting = cluster.topic_configs([name])[name].get("remote.storage.enable")
+    setting = settings_of(cluster, name).get("remote.storage.enable")
     return setting is not None and setting.value == "true"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout
@@ -22,22 +22,15 @@ from tieredctl.model.events import (
     RemotePartitionDeleteState,
 )
 from tieredctl.ops.documents import Document
+from tieredctl.ops.event_publisher import NO_BROKER, EventPublisher
 from tieredctl.ops.partition_removal.planning import PartitionPlan, RemovalScope, plan_partition
-from tieredctl.ops.partition_removal.topic_metadata import NO_BROKER, PartitionState, TopicMetadata
+from tieredctl.ops.partition_removal.topic_metadata import PartitionState, TopicMetadata
 from tieredctl.ops.removal.lease import Hold
 from tieredctl.storage.protocol import MOST_DELETED_AT_ONCE, DeletionOutcome, StoredObject, WritableObjectStore
 
 BATCH_SEGMENTS = 100
 """How many segments are between the same two steps at a time."""
 _Item = TypeVar("_Item")
-
-
-class EventPublisher(Protocol):
-    """Writes to the metadata topic."""
-
-    def publish(self, metadata_partition: int, events: Sequence[MetadataEvent]) -> None:
-        """Returns once all events are there for good, in this order. Raises TieredctlError where that is not sure."""
-        ...
 
 
 @dataclass(slots=True)

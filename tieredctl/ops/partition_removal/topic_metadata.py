@@ -18,14 +18,12 @@ from tieredctl.model.events import (
 )
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.event_publisher import NO_BROKER
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.selection import Selection
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
-
-NO_BROKER = -1
-"""The broker id of events that no broker wrote."""
 
 
 class BrokerEvent(NamedTuple):
@@ -114,7 +112,7 @@ class TopicMetadata:
     def _take(self, stream: EventStream) -> Sequence[Finding]:
         self.metadata_partitions = len(stream.source.metadata_partitions())
         self._store.replay(record for record in stream.records() if self._is_ours(record))
-        return self._store.findings
+        return [*stream.findings, *self._store.findings]
 
     def _is_ours(self, record: EventRecord) -> bool:
         event = record.event

@@ -81,9 +81,9 @@ class FreshMetadata:
             demand_whole([partitions_missing(numbers)])
         return here is PartitionsHere.ALL
 
-    def _take(self, stream: EventStream) -> tuple[Finding, ...]:
+    def _take(self, stream: EventStream) -> list[Finding]:
         self._events.read(stream)
-        return ()
+        return stream.findings
 
 
 def verdicts_on(objects: Iterable[StoredObject], layout: Layout, known: KnownOwners, judge: Judge) -> list[Verdict]:

@@ -1,0 +1,49 @@
+"""The copy of Kafka's metadata in a segment's manifest, which the plugin writes and never reads back."""
+
+from __future__ import annotations
+
+import re
+
+from tieredctl.errors import DecodeError
+from tieredctl.layouts.protocol import ObjectStore, Part, RecordedMetadata, SegmentIdentity
+from tieredctl_aiven.json_fields import GREATEST_INT, JsonFields
+from tieredctl_aiven.manifest import LARGEST_MANIFEST, read_manifest
+
+_GREATEST_LONG = (1 << 63) - 1
+_NO_TIMESTAMP = -1
+_EPOCH = re.compile(r"0|[1-9][0-9]{0,9}")
+_TXN_IDX_EMPTY = "txnIdxEmpty"
+
+
+def read_recorded_metadata(store: ObjectStore, key: str, segment: SegmentIdentity) -> RecordedMetadata:
+    """What the manifest under a key records of a segment. Its topic and topic id are not looked at: the key has them.
+
+    Raises TieredctlError as the store does; DecodeError for what is no manifest, or another segment's.
+    """
+    data = store.read(key, 0, LARGEST_MANIFEST + 1)
+    manifest = read_manifest(data)
+    fields = JsonFields.parse(data, "manifest").fields("remoteLogSegmentMetadata")
+    if fields.fields("remoteLogSegmentId").string("id") != segment.segment_id:
+        raise fields.error("remoteLogSegmentId", "is another segment's")
+    start = fields.number("startOffset", greatest=_GREATEST_LONG)
+    if start != segment.start_offset:
+        raise fields.error("startOffset", f"is {start} under a key of {segment.start_offset}")
+    return RecordedMetadata(
+        end_offset=fields.number("endOffset", least=start, greatest=_GREATEST_LONG),
+        max_timestamp_ms=fields.number("maxTimestampMs", least=_NO_TIMESTAMP, greatest=_GREATEST_LONG),
+        segment_leader_epochs=_leader_epochs(fields.fields("segmentLeaderEpochs")),
+        segment_size_in_bytes=manifest.chunks.file_size,
+        txn_idx_empty=fields.flag(_TXN_IDX_EMPTY) if fields.has(_TXN_IDX_EMPTY) else None,
+        stored_sizes={Part.LOG: manifest.chunks.stored_size, Part.INDEXES: manifest.indexes_size},
+    )
+
+
+def _leader_epochs(fields: JsonFields) -> tuple[tuple[int, int], ...]:
+    found = []
+    for epoch in fields.values:
+        if _EPOCH.fullmatch(epoch) is None or int(epoch) > GREATEST_INT:
+            raise fields.error(epoch, "is no leader epoch")
+        found.append((int(epoch), fields.number(epoch, greatest=_GREATEST_LONG)))
+    if not found:
+        raise DecodeError(f"{fields.where} has no epoch", 0)
+    return tuple(sorted(found))

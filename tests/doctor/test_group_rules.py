@@ -1,0 +1,75 @@
+"""Consumer groups beside the logs that they read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.doctor.test_cluster_rules import PLACE, SOUND
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.group_offsets import CommittedOffset
+from tieredctl.model.findings import Finding
+from tieredctl.ops.doctor.gathering import with_group_offsets
+from tieredctl.ops.doctor.group_rules import group_findings
+
+LOG_START, LOCAL_START = 5, 20
+
+
+def found(*offsets: int, topic: str = "t", partition: int = 0) -> list[Finding]:
+    """Of groups g0, g1, … that committed these offsets, one each."""
+    committed = [CommittedOffset(f"g{number}", topic, partition, offset) for number, offset in enumerate(offsets)]
+    place = replace(PLACE, earliest=LOG_START)
+    return list(group_findings(replace(SOUND, partitions=[place], group_offsets=committed)))
+
+
+def test_a_group_that_reads_from_the_leaders_disk_is_no_finding() -> None:
+    assert found(LOCAL_START, LOCAL_START + 3) == []
+
+
+def test_a_group_whose_offset_is_in_remote_storage_only_is_named() -> None:
+    (finding,) = found(LOCAL_START - 1)
+
+    assert (finding.code, finding.subject) == ("group-reads-remote", "group g0, topic t")
+    assert finding.evidence["partitions"] == [
+        {"partition": 0, "committedOffset": 19, "earliest": LOG_START, "earliestLocal": LOCAL_START}
+    ]
+
+
+def test_a_group_at_the_log_start_has_missed_nothing() -> None:
+    assert [finding.code for finding in found(LOG_START)] == ["group-reads-remote"]
+
+
+def test_a_group_below_the_log_start_has_missed_records() -> None:
+    (finding,) = found(LOG_START - 2)
+
+    assert finding.code == "group-offset-below-log-start"
+    assert "2 offsets are gone" in finding.message
+
+
+def test_each_group_is_a_finding_of_its_own() -> None:
+    assert [finding.subject for finding in found(6, 7)] == ["group g0, topic t", "group g1, topic t"]
+
+
+def test_topics_that_are_not_tiered_do_not_matter() -> None:
+    assert found(0, topic="other") == []
+    assert found(0, partition=7) == []
+
+
+def test_groups_that_may_not_be_seen_are_said_to_be_unseen() -> None:
+    def refuse() -> Any:
+        raise TieredctlError("broker-refused", "The user may not look at group g.")
+
+    cluster = with_group_offsets(SOUND, SimpleNamespace(committed_offsets=refuse))
+
+    assert [(one.code, one.subject) for one in cluster.not_looked_at] == [("check-not-made", "consumer groups")]
+
+
+@pytest.mark.parametrize("offset", [0, LOG_START, LOCAL_START])
+def test_a_partition_whose_log_nobody_tells_of_is_not_judged(offset: int) -> None:
+    unknown = replace(PLACE, earliest=None, earliest_local=None)
+    committed = [CommittedOffset("g", "t", 0, offset)]
+
+    assert list(group_findings(replace(SOUND, partitions=[unknown], group_offsets=committed))) == []

@@ -1,0 +1,94 @@
+"""A topic that a test makes on a shared broker for itself, and deletes again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from uuid import uuid4
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewTopic
+
+from tieredctl.kafka.cluster import OffsetSpec
+from tieredctl.kafka.live_cluster import LiveCluster
+
+from .broker import KafkaBroker
+from .remote_segments import COPIED, RemoteSegment, RemoteSegments
+from .waiting import wait_until
+
+RECORD_BYTES = 600_000
+SEGMENT_BYTES = 1 << 20
+"""So small that each record but the last soon lies in a closed segment of its own."""
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class OwnTopic:
+    """A topic of one partition."""
+
+    broker: KafkaBroker
+    name: str
+
+    def write(self, records: int, timestamp_ms: int | None = None) -> None:
+        """Appends records, of the present time by default."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_server, "log_level": 0})
+        now_ms = time.time_ns() // 1_000_000
+        for _ in range(records):
+            producer.produce(self.name, b"." * RECORD_BYTES, partition=0, timestamp=timestamp_ms or now_ms)
+            producer.flush(30)
+
+    def settings(self) -> Mapping[str, str]:
+        """All of its settings."""
+        resource = ConfigResource(ResourceType.TOPIC, self.name)
+        admin = self._admin()
+        (described,) = admin.describe_configs([resource]).values()
+        return {name: entry.value for name, entry in described.result(timeout=30).items()}
+
+    def offsets(self) -> list[int | None]:
+        """Where it begins, where its leader's disk does, and the last offset in remote storage."""
+        with closing(LiveCluster(self.broker.bootstrap_server)) as cluster:
+            topic = cluster.topic(self.name)
+            specs = (OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL, OffsetSpec.LATEST_TIERED)
+            return [cluster.list_offsets(topic, spec)[0].offset for spec in specs]
+
+    def copied(self) -> list[RemoteSegment]:
+        """Its segments in COPY_SEGMENT_FINISHED."""
+        topic, partitions = "__remote_log_metadata", self._metadata_partitions()
+        with RemoteSegments(self.broker.bootstrap_server, topic, partitions) as known:
+            known.refresh()
+            return [segment for segment in known.of_topic(self.name) if segment.state == COPIED]
+
+    def stored_bytes(self) -> int:
+        """Of its segments' logs in the remote store."""
+        return sum(log.stat().st_size for log in self.broker.remote_dir.glob(f"{self.name}-0-*/*.log"))
+
+    def delete(self) -> None:
+        """Once more where it has gone already, nothing."""
+        admin = self._admin()
+        if self.name in admin.list_topics(timeout=10).topics:
+            admin.delete_topics([self.name])[self.name].result(timeout=30)
+
+    def _metadata_partitions(self) -> int:
+        return len(self._admin().list_topics(timeout=10).topics["__remote_log_metadata"].partitions)
+
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.broker.bootstrap_server, "log_level": 0})
+
+
+@contextmanager
+def own_topic(broker: KafkaBroker, name: str | None = None, **settings: str) -> Iterator[OwnTopic]:
+    """Makes the topic, with settings whose dots are underscores here; it is not tiered unless they say so."""
+    topic = OwnTopic(broker, name or f"own-{uuid4().hex[:8]}")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_server, "log_level": 0})
+    configs = {"segment.bytes": str(SEGMENT_BYTES)} | {name.replace("_", "."): to for name, to in settings.items()}
+    admin.create_topics([NewTopic(topic.name, 1, 1, config=configs)])[topic.name].result(timeout=30)
+    wait_until(lambda: topic.name in admin.list_topics(timeout=10).topics, f"the broker knows {topic.name}", SECONDS)
+    try:
+        yield topic
+    finally:
+        topic.delete()

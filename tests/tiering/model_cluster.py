@@ -1,0 +1,212 @@
+"""A cluster in memory with one topic: what `topic enable` and `topic disable` ask, and Kafka's rules for what they set.
+
+LogConfig.validate has the rules. The process may end at every request: before the cluster hears it, or before it is
+answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.faults.cluster import EventsInMemory
+from tests.metadata_logs import DELETED, DELETING, TOPIC_ID, copied, updated
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import (
+    BrokerFeatures,
+    ConfigValue,
+    ListedOffset,
+    OffsetSpec,
+    PartitionDescription,
+    TopicDescription,
+)
+from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.events import MetadataEvent
+
+TOPIC = "t"
+CLUSTER_ID = "rTFWgbQKRvehFNx-PhMpIg"
+HOUR_MS = 3_600_000
+NOW_MS = 1_800_000_000_000
+LEVEL_3_8, LEVEL_3_9, LEVEL_4_3 = 20, 21, 30
+"""Of the feature metadata.version."""
+SEGMENT_BYTES = 100 << 20
+DEFAULTS = {
+    "remote.storage.enable": "false",
+    "remote.log.copy.disable": "false",
+    "remote.log.delete.on.disable": "false",
+    "retention.ms": str(240 * HOUR_MS),
+    "retention.bytes": "-1",
+    "local.retention.ms": "-2",
+    "local.retention.bytes": "-2",
+    "segment.ms": str(24 * HOUR_MS),
+    "segment.bytes": str(SEGMENT_BYTES),
+    "cleanup.policy": "delete",
+}
+BROKER = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.storage.manager.class.name": "org.example.Storage",
+    "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+    "remote.log.manager.copy.max.bytes.per.second": "1000000",
+    "remote.log.manager.fetch.max.bytes.per.second": "1000000",
+    "rlmm.config.remote.log.metadata.topic.num.partitions": "1",
+}
+METADATA_SETTINGS = {
+    "retention.ms": "-1",
+    "min.insync.replicas": "2",
+    "cleanup.policy": "delete",
+    "retention.bytes": "-1",
+}
+_KIP_950 = ("remote.log.copy.disable", "remote.log.delete.on.disable")
+"""Not known before 3.9."""
+_REPLICAS = (1, 2, 3)
+
+
+class Died(BaseException):
+    """The process is no more."""
+
+
+@dataclass
+class ModelCluster:
+    """Three brokers; the topic has one partition, of 1,000 offsets, led by broker 1."""
+
+    own: dict[str, str] = field(default_factory=dict)
+    """The topic's own settings."""
+    remote_segments: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """By number, the first and the last offset of each, of 1,000 bytes."""
+    topic_id: str = TOPIC_ID
+    level: int = LEVEL_4_3
+    leader: int | None = 1
+    earliest_local: int = 0
+    latest_tiered: int | None = None
+    size: int = 10 * SEGMENT_BYTES
+    free: Mapping[int, int] = field(default_factory=lambda: dict.fromkeys(_REPLICAS, 1 << 50))
+    broker: dict[str, str] = field(default_factory=lambda: dict(BROKER))
+    metadata_replicas: int = 3
+    voters: Sequence[int] = _REPLICAS
+    first_young_offset: int | None = 500
+    """What a look-up by time gives."""
+    looks_until_tiered: int = 2
+    dies_at: int | None = None
+    boundaries: int = 0
+    deletes: bool = True
+    """Whether the leader does delete remote segments."""
+    alterations: list[Mapping[str, str | None]] = field(default_factory=list)
+    events: list[MetadataEvent] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for number, (start, end) in self.remote_segments.items():
+            self.events += copied(number, start, end)
+
+    def describe(self) -> dict[str, object]:
+        return {"kind": "cluster", "bootstrapServer": "model:9092", "clusterId": CLUSTER_ID}
+
+    def close(self) -> None: ...
+
+    def source(self) -> EventsInMemory:
+        """Its metadata."""
+        self._boundary()
+        return EventsInMemory(tuple(self.events))
+
+    def topic(self, name: str) -> TopicDescription:
+        self._boundary()
+        if name == METADATA_TOPIC:
+            replicas = _REPLICAS[: self.metadata_replicas]
+            return TopicDescription(name, "id", [PartitionDescription(0, 1, 0, replicas, replicas)])
+        if name != TOPIC:
+            raise TieredctlError("unknown-topic", f"model:9092 has no topic {name}.", hint="")
+        return TopicDescription(name, self.topic_id, [PartitionDescription(0, self.leader, 0, _REPLICAS, _REPLICAS)])
+
+    def topic_names(self) -> Sequence[str]:
+        return [METADATA_TOPIC, TOPIC]
+
+    def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
+        self._boundary()
+        every = {METADATA_TOPIC: _as_default(METADATA_SETTINGS), TOPIC: self._settings()}
+        return {name: every[name] for name in names if name in every}
+
+    def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
+        self._boundary()
+        return {node: {name: ConfigValue(to, "STATIC") for name, to in self.broker.items()} for node in _REPLICAS}
+
+    def broker_features(self) -> Mapping[int, BrokerFeatures]:
+        self._boundary()
+        level = {"metadata.version": self.level}
+        return dict.fromkeys(_REPLICAS, BrokerFeatures(level, level))
+
+    def quorum_voters(self) -> Sequence[int]:
+        return self.voters
+
+    def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
+        self._boundary()
+        return {(TOPIC, 0): dict.fromkeys(_REPLICAS, self.size)}
+
+    def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:
+        return self.free
+
+    def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
+        self._boundary()
+        if timestamp == OffsetSpec.LATEST_TIERED:
+            return {0: self._latest_tiered()}
+        offsets: dict[int, int | None] = {OffsetSpec.EARLIEST_LOCAL: self.earliest_local, OffsetSpec.LATEST: 1000}
+        return {0: ListedOffset(offsets.get(timestamp, self.first_young_offset))}
+
+    def epoch_end_offset(self, topic: TopicDescription, partition: int, leader_epoch: int) -> tuple[int, int] | None:
+        raise NotImplementedError
+
+    def alter_topic_configs(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool) -> None:
+        self._boundary()
+        before = dict(self.own)
+        after = {key: to for key, to in {**self.own, **changes}.items() if to is not None}
+        self._demand_valid(before, {**DEFAULTS, **after})
+        if not validate_only:
+            self.alterations.append(dict(changes))
+            self.own = after
+            if before.get("remote.storage.enable") == "true" != after.get("remote.storage.enable"):
+                self._disabled()
+        self._boundary()
+
+    def _boundary(self) -> None:
+        self.boundaries += 1
+        if self.boundaries == self.dies_at:
+            raise Died
+
+    def _settings(self) -> Mapping[str, ConfigValue]:
+        own = {name: ConfigValue(to, "DYNAMIC_TOPIC_CONFIG") for name, to in self.own.items()}
+        known = {name: to for name, to in DEFAULTS.items() if self.level >= LEVEL_3_9 or name not in _KIP_950}
+        return {**_as_default(known), **own}
+
+    def _latest_tiered(self) -> ListedOffset:
+        if self.level < LEVEL_3_9:
+            return ListedOffset(None, error="UNSUPPORTED_VERSION")
+        if self.own.get("remote.storage.enable") == "true" and self.latest_tiered is None:
+            self.looks_until_tiered -= 1
+            if self.looks_until_tiered == 0:
+                self.latest_tiered = 99
+        return ListedOffset(self.latest_tiered)
+
+    def _demand_valid(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        reason = None
+        if after["remote.storage.enable"] != "true":
+            was_on, deletes = before.get("remote.storage.enable") == "true", after["remote.log.delete.on.disable"]
+            if was_on and deletes != "true":
+                reason = "It is invalid to disable remote storage without deleting remote data."
+        elif "compact" in after["cleanup.policy"]:
+            reason = "Remote log storage is unsupported for the compacted topics"
+        elif after["remote.log.copy.disable"] == "true" and after["local.retention.ms"] not in (
+            "-2",
+            after["retention.ms"],
+        ):
+            reason = "the `local.retention.ms` and `retention.ms` must be set to the identical value"
+        if reason:
+            raise TieredctlError("config-refused", f"Kafka refuses these settings of topic {TOPIC}: {reason}")
+
+    def _disabled(self) -> None:
+        """What a leader does then (ConfigHandler, RemoteLogManager.stopPartitions)."""
+        self.latest_tiered = None
+        self.events += [updated(number, DELETING) for number in self.remote_segments]
+        if self.deletes:
+            self.events += [updated(number, DELETED) for number in self.remote_segments]
+
+
+def _as_default(settings: Mapping[str, str]) -> dict[str, ConfigValue]:
+    return {name: ConfigValue(to, "DEFAULT_CONFIG") for name, to in settings.items()}

@@ -1,0 +1,141 @@
+"""`topic disable`: what each form sets, deletes and needs, and which releases cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.command_line import Outcome
+from tests.tiering.conftest import TopicCommand
+from tests.tiering.model_cluster import DEFAULTS, LEVEL_3_8, LEVEL_3_9, LEVEL_4_3, ModelCluster
+
+TIERED = {"remote.storage.enable": "true", "local.retention.ms": "1000", "local.retention.bytes": "2000"}
+THREE = {1: (0, 99), 2: (100, 199), 3: (200, 299)}
+
+
+def tiered(**changes: object) -> ModelCluster:
+    """Three segments of 1,000 bytes are remote, of which the leader's disk has the last one and half of the second."""
+    return ModelCluster(**{"own": dict(TIERED), "remote_segments": THREE, "earliest_local": 150, **changes})  # type: ignore[arg-type]
+
+
+def found(outcome: Outcome) -> dict[str, str]:
+    return {item["code"]: item["severity"] for item in outcome.document()["items"]}
+
+
+def test_deletion_tells_what_goes_and_what_of_it_is_nowhere_else(topic_command: TopicCommand) -> None:
+    cluster = tiered()
+
+    outcome = topic_command(cluster, "disable", "--delete")
+
+    summary = outcome.document()["summary"]
+    (partition,) = summary["partitions"]
+    assert (outcome.exit_code, found(outcome)) == (3, {"topic-disable-deletes": "warning"})
+    assert (summary["remoteSegments"], summary["remoteBytes"], summary["bytesOnlyRemote"]) == (3, 3000, 1500)
+    assert partition["offsetsOnlyRemote"] == [0, 149]
+    assert [broker["localBytesNeeded"] for broker in summary["brokers"]] == [1500] * 3
+    assert cluster.alterations == []
+
+
+@pytest.mark.parametrize("level", [LEVEL_3_9, LEVEL_4_3])
+def test_deletion_is_one_request(applied: TopicCommand, level: int) -> None:
+    cluster = tiered(level=level)
+
+    outcome = applied(cluster, "disable", "--delete")
+
+    assert outcome.exit_code == 0, outcome.err
+    assert cluster.alterations == [{"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"}]
+
+
+def test_deletion_after_copying_was_stopped_leaves_no_trace_of_that(applied: TopicCommand) -> None:
+    cluster = tiered(own={"remote.storage.enable": "true", "remote.log.copy.disable": "true"})
+
+    applied(cluster, "disable", "--delete")
+
+    assert "remote.log.copy.disable" not in cluster.own
+
+
+def test_deletion_needs_a_leader_of_every_partition(applied: TopicCommand) -> None:
+    cluster = tiered(leader=None)
+
+    outcome = applied(cluster, "disable", "--delete")
+
+    assert (outcome.exit_code, found(outcome)["topic-without-leader"]) == (3, "error")
+    assert cluster.alterations == []
+
+
+def test_stopping_deletes_nothing_and_keeps_locally_what_all_of_retention_keeps(applied: TopicCommand) -> None:
+    cluster = tiered()
+
+    outcome = applied(cluster, "disable", "--stop-copying")
+
+    assert (outcome.exit_code, found(outcome)) == (0, {})
+    assert cluster.alterations == [
+        {"remote.log.copy.disable": "true", "local.retention.ms": "-2", "local.retention.bytes": "-2"}
+    ]
+
+
+def test_local_retention_that_is_the_total_one_stays(applied: TopicCommand) -> None:
+    own = {"remote.storage.enable": "true", "local.retention.ms": DEFAULTS["retention.ms"]}
+    cluster = tiered(own=own)
+
+    applied(cluster, "disable", "--stop-copying")
+
+    assert cluster.alterations == [{"remote.log.copy.disable": "true"}]
+
+
+def test_disks_that_may_not_hold_it_are_named(topic_command: TopicCommand) -> None:
+    outcome = topic_command(tiered(free={1: 1499, 2: 1500}), "disable", "--stop-copying")
+
+    (finding,) = outcome.document()["items"]
+    assert (finding["code"], finding["subject"]) == ("topic-disable-fills-disks", "broker 1")
+
+
+@pytest.mark.parametrize("form", ["--delete", "--stop-copying"])
+def test_releases_before_3_9_are_refused_with_the_way_around(applied: TopicCommand, form: str) -> None:
+    cluster = tiered(level=LEVEL_3_8)
+
+    outcome = applied(cluster, "disable", form)
+
+    summary = outcome.document()["summary"]
+    assert (outcome.exit_code, found(outcome)) == (3, {"topic-disable-unsupported": "error"})
+    assert any("--create --topic t.local" in step for step in summary["steps"])
+    assert any("tieredctl partition remove" in step for step in summary["steps"])
+    assert all(step in outcome.err for step in summary["steps"])
+    assert cluster.alterations == []
+
+
+@pytest.mark.parametrize(
+    ("level", "remedy"), [(LEVEL_3_8, "tieredctl topic enable t"), (LEVEL_3_9, "tieredctl partition remove")]
+)
+def test_what_is_left_of_a_topic_that_is_not_tiered_is_found(
+    topic_command: TopicCommand, level: int, remedy: str
+) -> None:
+    outcome = topic_command(tiered(own={}, level=level), "disable", "--delete")
+
+    (left,) = outcome.document()["items"]
+    assert (outcome.exit_code, left["code"], left["evidence"]["segments"]) == (3, "remote-data-left", 3)
+    assert left["remedy"].startswith(remedy)
+
+
+@pytest.mark.parametrize("form", ["--delete", "--stop-copying"])
+def test_a_topic_that_is_not_tiered_is_left_alone(applied: TopicCommand, form: str) -> None:
+    cluster = ModelCluster()
+
+    outcome = applied(cluster, "disable", form)
+
+    assert (outcome.exit_code, found(outcome), cluster.alterations) == (0, {}, [])
+
+
+def test_a_topic_that_is_not_copied_any_more_is_left_alone(applied: TopicCommand) -> None:
+    cluster = tiered(own={"remote.storage.enable": "true", "remote.log.copy.disable": "true"})
+
+    outcome = applied(cluster, "disable", "--stop-copying")
+
+    assert (outcome.exit_code, cluster.alterations) == (0, [])
+    assert "is not copied any more: nothing to change" in outcome.err
+
+
+@pytest.mark.parametrize("forms", [(), ("--delete", "--stop-copying")])
+def test_one_form_has_to_be_named(topic_command: TopicCommand, forms: tuple[str, ...]) -> None:
+    outcome = topic_command(tiered(), "disable", *forms)
+
+    assert (outcome.exit_code, "--stop-copying and --delete" in outcome.err) == (2, True)

@@ -1,0 +1,234 @@
+"""`topic enable`: a sound cluster and topic are clean, and one thing that speaks against it is one finding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import Outcome
+from tests.tiering.conftest import TopicCommand
+from tests.tiering.model_cluster import DEFAULTS, HOUR_MS, LEVEL_3_8, SEGMENT_BYTES, TOPIC, ModelCluster
+
+LOCAL = ("--local-retention-ms", 24 * HOUR_MS)
+BROKERS = (1, 2, 3)
+
+
+def found(outcome: Outcome) -> dict[str, str]:
+    """The findings' codes, with their severity."""
+    return {item["code"]: item["severity"] for item in outcome.document()["items"]}
+
+
+def test_a_sound_topic_on_a_sound_cluster_is_clean_and_unchanged(topic_command: TopicCommand) -> None:
+    cluster = ModelCluster()
+
+    outcome = topic_command(cluster, "enable", *LOCAL)
+
+    assert outcome.exit_code == 0, outcome.out
+    assert found(outcome) == {}
+    assert cluster.alterations == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "code", "severity"),
+    [
+        ({"own": {"cleanup.policy": "compact,delete"}}, "topic-config-cleanup-policy", "error"),
+        ({"broker": {}}, "broker-config-tiering-off", "error"),
+        ({"own": {"retention.ms": "3600000"}}, "topic-config-local-retention", "error"),
+        ({"own": {"segment.bytes": "1048576"}}, "topic-config-small-segments", "warning"),
+        ({"metadata_replicas": 1}, "topic-config-metadata-replication", "warning"),
+        ({"leader": None}, "topic-without-leader", "warning"),
+        ({"voters": (101, 102, 103)}, "check-not-made", "warning"),
+        ({"level": LEVEL_3_8}, "release-early-access", "warning"),
+    ],
+)
+def test_what_speaks_against_it_is_found(
+    topic_command: TopicCommand, broken: dict[str, Any], code: str, severity: str
+) -> None:
+    outcome = topic_command(ModelCluster(**broken), "enable", *LOCAL)
+
+    assert found(outcome).get(code) == severity
+    assert set(found(outcome)) <= {code, "topic-change-refused", "topic-config-segment-exceeds-local-retention"}
+    assert outcome.exit_code == (5 if code == "check-not-made" else 3)
+
+
+def test_an_error_refuses_the_change(applied: TopicCommand) -> None:
+    cluster = ModelCluster(broker={})
+
+    outcome = applied(cluster, "enable", *LOCAL)
+
+    assert (outcome.exit_code, "Nothing was changed" in outcome.err) == (3, True)
+    assert cluster.alterations == []
+
+
+def test_a_warning_does_not(applied: TopicCommand) -> None:
+    cluster = ModelCluster(metadata_replicas=1)
+
+    outcome = applied(cluster, "enable", *LOCAL)
+
+    assert (outcome.exit_code, len(cluster.alterations)) == (0, 1)
+
+
+def test_all_settings_are_changed_in_one_request(applied: TopicCommand) -> None:
+    cluster = ModelCluster()
+
+    outcome = applied(cluster, "enable", *LOCAL, "--local-retention-bytes", SEGMENT_BYTES)
+
+    assert outcome.exit_code == 0, outcome.err
+    assert cluster.alterations == [
+        {
+            "remote.storage.enable": "true",
+            "local.retention.ms": str(24 * HOUR_MS),
+            "local.retention.bytes": str(SEGMENT_BYTES),
+        }
+    ]
+
+
+def test_what_let_an_earlier_disable_delete_is_taken_away(applied: TopicCommand) -> None:
+    cluster = ModelCluster(own={"remote.log.delete.on.disable": "true", "remote.storage.enable": "false"})
+
+    applied(cluster, "enable", *LOCAL)
+
+    assert "remote.log.delete.on.disable" not in cluster.own
+
+
+def test_a_topic_that_is_not_copied_any_more_is_copied_again(applied: TopicCommand) -> None:
+    cluster = ModelCluster(own={"remote.storage.enable": "true", "remote.log.copy.disable": "true"})
+
+    outcome = applied(cluster, "enable")
+
+    assert outcome.exit_code == 0
+    assert cluster.alterations == [{"remote.log.copy.disable": None}]
+
+
+@pytest.mark.parametrize("deletes", ["true", "false"])
+def test_a_topic_that_is_tiered_is_left_alone(applied: TopicCommand, deletes: str) -> None:
+    cluster = ModelCluster(own={"remote.storage.enable": "true", "remote.log.delete.on.disable": deletes}, broker={})
+
+    outcome = applied(cluster, "enable")
+
+    assert (outcome.exit_code, found(outcome), cluster.alterations) == (0, {}, [])
+    assert "nothing to change" in outcome.err
+
+
+def test_the_settings_before_and_after_are_told(topic_command: TopicCommand) -> None:
+    summary = topic_command(ModelCluster(), "enable", *LOCAL).document()["summary"]
+
+    before = {name: one["value"] for name, one in summary["configsBefore"].items()}
+    assert before == DEFAULTS
+    assert summary["configsAfter"] == {**DEFAULTS, **summary["changes"]}
+    assert summary["configsBefore"]["retention.ms"]["source"] == "DEFAULT_CONFIG"
+
+
+def test_the_estimate_is_of_every_broker(topic_command: TopicCommand) -> None:
+    estimate = topic_command(ModelCluster(), "enable", *LOCAL).document()["summary"]["estimate"]
+
+    size = 10 * SEGMENT_BYTES
+    leader, *followers = estimate["brokers"]
+    assert (estimate["bytesToCopy"], estimate["segments"], estimate["requestsAtLeast"]) == (size, 10, 30)
+    assert (leader["bytesToCopy"], leader["seconds"]) == (size, -(-size // 1_000_000))
+    assert [broker["bytesToCopy"] for broker in followers] == [0, 0]
+    # Half of the offsets are older than what local retention keeps, on each broker.
+    assert [broker["freedBytes"] for broker in estimate["brokers"]] == [size // 2] * len(BROKERS)
+
+
+def test_the_time_is_not_known_without_a_quota(topic_command: TopicCommand) -> None:
+    cluster = ModelCluster()
+    del cluster.broker["remote.log.manager.copy.max.bytes.per.second"]
+
+    outcome = topic_command(cluster, "enable", *LOCAL)
+
+    assert outcome.document()["summary"]["estimate"]["seconds"] is None
+    assert found(outcome) == {"broker-config-copy-quota": "info"}
+
+
+def test_what_is_tiered_already_is_not_copied_again(topic_command: TopicCommand) -> None:
+    own = {"remote.storage.enable": "true", "remote.log.copy.disable": "true"}
+
+    estimate = topic_command(ModelCluster(own=own, latest_tiered=899), "enable").document()["summary"]["estimate"]
+
+    assert estimate["bytesToCopy"] == SEGMENT_BYTES
+
+
+def test_local_retention_by_size_frees_what_is_above_it(topic_command: TopicCommand) -> None:
+    outcome = topic_command(ModelCluster(), "enable", "--local-retention-bytes", 3 * SEGMENT_BYTES)
+
+    brokers = outcome.document()["summary"]["estimate"]["brokers"]
+    assert [broker["freedBytes"] for broker in brokers] == [7 * SEGMENT_BYTES] * len(BROKERS)
+
+
+def test_it_costs_what_the_configuration_says(
+    topic_command: TopicCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("prices: [{store: 's3://', perGiBMonth: 0.5, perThousandPuts: 5, currency: USD}]")
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(config))
+
+    outcome = topic_command(ModelCluster(), "enable", *LOCAL, "--store", "s3://bucket")
+
+    estimate = outcome.document()["summary"]["estimate"]
+    assert (estimate["requestsCost"], estimate["storageCostPerMonth"], estimate["currency"]) == (0.15, 0.49, "USD")
+    assert "0.15 USD once and 0.49 USD a month" in outcome.err
+
+
+def test_a_store_without_a_price_is_a_mistake_of_usage(
+    topic_command: TopicCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.yaml").write_text("prices: []")
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(tmp_path / "config.yaml"))
+
+    outcome = topic_command(ModelCluster(), "enable", "--store", "s3://bucket")
+
+    assert (outcome.exit_code, "no price for s3://bucket" in outcome.err) == (2, True)
+
+
+def test_a_log_directory_without_the_topic_proves_nothing(topic_command: TopicCommand, tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").touch()
+
+    outcome = topic_command(ModelCluster(), "enable", *LOCAL, "--log-dir", tmp_path)
+
+    assert (outcome.exit_code, found(outcome)) == (5, {"check-not-made": "warning"})
+
+
+def test_a_topic_that_was_made_anew_meanwhile_is_not_changed(applied: TopicCommand) -> None:
+    cluster = ModelCluster()
+    planned = cluster.topic
+
+    def made_anew(name: str) -> Any:
+        described = planned(name)
+        if name == TOPIC:
+            cluster.topic_id = "AAAAAAAAAAAAAAAAAAAAAQ"
+        return described
+
+    cluster.topic = made_anew  # type: ignore[method-assign]
+
+    outcome = applied(cluster, "enable", *LOCAL)
+
+    assert (outcome.exit_code, "deleted and made anew" in outcome.err) == (5, True)
+    assert cluster.alterations == []
+
+
+def test_settings_that_somebody_changed_meanwhile_are_not_changed(applied: TopicCommand) -> None:
+    cluster = ModelCluster()
+    validated = cluster.alter_topic_configs
+
+    def changed_meanwhile(*words: Any, **options: Any) -> None:
+        validated(*words, **options)
+        cluster.own["retention.bytes"] = "1000"
+
+    cluster.alter_topic_configs = changed_meanwhile  # type: ignore[method-assign]
+
+    outcome = applied(cluster, "enable", *LOCAL)
+
+    assert (outcome.exit_code, "changed meanwhile" in outcome.err) == (5, True)
+    assert cluster.alterations == []
+
+
+@pytest.mark.parametrize("words", [("--apply",), ("--apply", "--yes"), ("--apply", "--yes", "--cluster-id", "another")])
+def test_nothing_is_changed_without_confirmation(topic_command: TopicCommand, words: tuple[str, ...]) -> None:
+    cluster = ModelCluster()
+
+    outcome = topic_command(cluster, "enable", *LOCAL, *words)
+
+    assert (outcome.exit_code, cluster.alterations) == (2, [])

@@ -1,0 +1,102 @@
+"""After the change: what is waited for, and how each wait ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tiering.conftest import TopicCommand
+from tests.tiering.model_cluster import LEVEL_3_8, TOPIC, ModelCluster
+from tieredctl.cli.commands import topic_enable
+
+TIERED = {"remote.storage.enable": "true", "local.retention.bytes": "1"}
+THREE = {1: (0, 99), 2: (100, 199), 3: (200, 299)}
+
+
+def test_the_first_segment_is_waited_for(applied: TopicCommand) -> None:
+    outcome = applied(ModelCluster(looks_until_tiered=4), "enable")
+
+    assert (outcome.exit_code, "has its first segment in remote storage" in outcome.err) == (0, True)
+
+
+def test_nobody_waits_where_nothing_is_closed(applied: TopicCommand) -> None:
+    outcome = applied(ModelCluster(size=1000, first_young_offset=0, looks_until_tiered=10), "enable")
+
+    assert (outcome.exit_code, "no closed segment yet" in outcome.err) == (0, True)
+
+
+def test_a_small_segment_is_closed_by_its_age(applied: TopicCommand) -> None:
+    outcome = applied(ModelCluster(size=1000, first_young_offset=None), "enable")
+
+    assert "has its first segment in remote storage" in outcome.err
+
+
+def test_what_does_not_come_in_time_is_incomplete(applied: TopicCommand) -> None:
+    outcome = applied(ModelCluster(looks_until_tiered=10**9), "enable", "--timeout", "0s")
+
+    (finding,) = [item for item in outcome.document()["items"] if item["code"] == "tiering-not-seen"]
+    assert outcome.exit_code == 5
+    assert "the change is made, but no segment was seen" in finding["message"]
+
+
+def test_nobody_waits_who_does_not_want_to(applied: TopicCommand) -> None:
+    cluster = ModelCluster(looks_until_tiered=10**9)
+
+    outcome = applied(cluster, "enable", "--no-wait")
+
+    assert (outcome.exit_code, cluster.own["remote.storage.enable"]) == (0, "true")
+
+
+def test_nobody_waits_for_a_topic_that_was_copied_before(applied: TopicCommand) -> None:
+    cluster = ModelCluster(own={"remote.storage.enable": "true"}, looks_until_tiered=10**9)
+
+    outcome = applied(cluster, "enable", "--local-retention-ms", 3_600_000, "--timeout", "0s")
+
+    assert (outcome.exit_code, cluster.alterations) == (0, [{"local.retention.ms": "3600000"}])
+
+
+def test_brokers_that_do_not_tell_are_not_waited_for(applied: TopicCommand) -> None:
+    outcome = applied(ModelCluster(level=LEVEL_3_8), "enable")
+
+    assert (outcome.exit_code, "do not tell what is tiered" in outcome.err) == (0, True)
+
+
+def test_what_ends_the_wait_is_told_with_the_change_that_is_made(
+    applied: TopicCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(topic_enable, "await_first_segment", interrupted)
+
+    outcome = applied(ModelCluster(), "enable")
+
+    assert outcome.exit_code == 130
+    assert f"The change of topic {TOPIC} is made (remote.storage.enable: false -> true)" in outcome.err
+
+
+def test_the_last_deletion_is_waited_for(applied: TopicCommand) -> None:
+    outcome = applied(ModelCluster(own=TIERED, remote_segments=THREE), "disable", "--delete")
+
+    assert (outcome.exit_code, "nothing in remote storage any more" in outcome.err) == (0, True)
+
+
+def test_deletions_that_do_not_end_in_time_are_incomplete_and_found_by_another_run(applied: TopicCommand) -> None:
+    cluster = ModelCluster(own=TIERED, remote_segments=THREE, deletes=False)
+
+    outcome = applied(cluster, "disable", "--delete", "--timeout", "0s")
+    again = applied(cluster, "disable", "--delete")
+
+    (left,) = again.document()["items"]
+    assert outcome.exit_code == 5
+    assert (again.exit_code, left["code"], left["evidence"]["segments"]) == (3, "remote-data-left", 3)
+
+
+@pytest.mark.parametrize("style", ["auto", "bar", "plain", "none"])
+def test_progress_is_none_of_the_answer(applied: TopicCommand, style: str) -> None:
+    outcome = applied(ModelCluster(), "enable", "--progress", style)
+
+    assert (outcome.exit_code, outcome.document()["summary"]["applied"]) == (0, True)
+
+
+def test_quiet_says_nothing(applied: TopicCommand) -> None:
+    assert applied(ModelCluster(), "enable", "--quiet").err == ""

@@ -1,0 +1,349 @@
+"""What `recover indexes` finds out about a segment of a real cluster, what it plans and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.faults.cluster import LAYOUT, Cluster, EventsInMemory, captured, key_of, made_of, update
+from tests.faults.segment_writer import SegmentWriter, WrittenSegment
+from tests.faults.segments_made import transactions
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.indexes import AbortedTransaction, encode_transaction_index
+from tieredctl.formats.record_batches import ControlType
+from tieredctl.layouts.protocol import Part
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome, demand_conditional_writes
+from tieredctl.ops.index_recovery.planning import Action, IndexRecoveryPlan, finished_segment, plan_index_recovery
+from tieredctl.ops.removal.lease import Unguarded
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import RESERVED_FOLDER, Capability
+
+SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
+"""A segment of orders7-0 with aborted transactions, so one with all six objects; not the first of its partition."""
+INTERVAL = 4_096
+REBUILT = (Part.OFFSET_INDEX, Part.TIME_INDEX, Part.TRANSACTION_INDEX, Part.PRODUCER_SNAPSHOT)
+GARBAGE = b"seven b"
+PRODUCER = 71
+
+each_part = pytest.mark.parametrize("part", REBUILT)
+
+
+@pytest.fixture(scope="module")
+def cluster(captures: Path) -> Cluster:
+    """The partition of the segment alone."""
+    whole = captured(captures / "kafka-4.3.1")
+    return whole.only(metadata_in(whole).topic_id_partition)
+
+
+def metadata_in(cluster: Cluster, segment_id: str = SEGMENT_ID) -> RemoteLogSegmentMetadata:
+    return next(one for one in cluster.finished() if one.segment_id == segment_id)
+
+
+def before(cluster: Cluster, metadata: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata:
+    return next(
+        one
+        for one in cluster.finished()
+        if one.topic_id_partition == metadata.topic_id_partition and one.end_offset == metadata.start_offset - 1
+    )
+
+
+def stream_of(cluster: Cluster) -> EventStream:
+    return EventStream(EventsInMemory(cluster.events))
+
+
+def plan(cluster: Cluster, store: MemoryStore | None = None, segment_id: str = SEGMENT_ID) -> IndexRecoveryPlan:
+    segment = finished_segment(stream_of(cluster), segment_id)
+    return plan_index_recovery(segment, store or cluster.store(), LAYOUT, INTERVAL)
+
+
+def actions(planned: IndexRecoveryPlan) -> dict[Part, Action]:
+    """Of the parts about which something is to be done."""
+    return {one.found.part: one.action for one in planned.parts if one.action is not Action.NONE}
+
+
+@dataclass
+class Recovery:
+    """A plan that is carried out on a store."""
+
+    cluster: Cluster
+    store: MemoryStore
+    planned: IndexRecoveryPlan
+
+    def run(self, read: Callable[[], EventStream] | None = None) -> IndexRecoveryOutcome:
+        recovery = IndexRecovery(self.planned, self.store, read or (lambda: stream_of(self.cluster)))
+        return recovery.run(Unguarded())
+
+    def objects(self) -> dict[str, bytes]:
+        return {one.key: self.store.read(one.key) for one in self.store.list()}
+
+
+def recovery(cluster: Cluster) -> Recovery:
+    store = cluster.store()
+    return Recovery(cluster, store, plan(cluster, store))
+
+
+def test_nothing_is_to_be_done_about_any_sound_segment(cluster: Cluster) -> None:
+    store = cluster.store()
+
+    found = {one.segment_id: actions(plan(cluster, store, one.segment_id)) for one in cluster.finished()}
+
+    assert [segment for segment, planned in found.items() if planned] == []
+
+
+@each_part
+def test_a_part_that_is_missing_is_to_be_put(cluster: Cluster, part: Part) -> None:
+    planned = plan(cluster.without_part(metadata_in(cluster), part))
+
+    assert actions(planned) == {part: Action.PUT}
+
+
+@each_part
+def test_a_part_that_is_damaged_is_to_be_replaced(cluster: Cluster, part: Part) -> None:
+    planned = plan(cluster.with_part(metadata_in(cluster), part, GARBAGE))
+
+    assert actions(planned) == {part: Action.REPLACE}
+
+
+@each_part
+@pytest.mark.parametrize("missing", [True, False])
+def test_a_part_is_mended_byte_for_byte(cluster: Cluster, part: Part, missing: bool) -> None:
+    metadata = metadata_in(cluster)
+    broken = cluster.without_part(metadata, part) if missing else cluster.with_part(metadata, part, GARBAGE)
+    mending = recovery(broken)
+
+    outcome = mending.run()
+
+    left = {key: data for key, data in mending.objects().items() if not key.startswith(RESERVED_FOLDER)}
+    assert outcome.is_complete
+    assert left == cluster.objects
+
+
+def test_all_parts_are_mended_at_once(cluster: Cluster) -> None:
+    metadata, broken = metadata_in(cluster), cluster
+    for part in REBUILT:
+        broken = broken.without_part(metadata, part)
+    mending = recovery(broken)
+
+    mending.run()
+
+    assert mending.objects() == cluster.objects
+
+
+def test_what_is_replaced_is_kept_in_quarantine(cluster: Cluster) -> None:
+    mending = recovery(cluster.with_part(metadata_in(cluster), Part.TIME_INDEX, GARBAGE))
+
+    outcome = mending.run()
+
+    assert mending.store.read(outcome.quarantined[Part.TIME_INDEX]) == GARBAGE
+    assert outcome.quarantined[Part.TIME_INDEX].startswith(".tieredctl/quarantine/")
+
+
+def test_nothing_is_left_to_do_afterwards(cluster: Cluster) -> None:
+    mending = recovery(cluster.with_part(metadata_in(cluster), Part.OFFSET_INDEX, GARBAGE))
+    mending.run()
+
+    again = plan(cluster, mending.store)
+
+    assert actions(again) == {}
+
+
+def test_without_the_segment_before_what_needs_no_producers_is_mended(cluster: Cluster) -> None:
+    metadata = metadata_in(cluster)
+    alone = cluster.without_events_of(before(cluster, metadata))
+    for part in REBUILT:
+        alone = alone.without_part(metadata, part)
+
+    planned = plan(alone)
+
+    assert actions(planned) == {
+        Part.OFFSET_INDEX: Action.PUT,
+        Part.TIME_INDEX: Action.PUT,
+        Part.TRANSACTION_INDEX: Action.IMPOSSIBLE,
+        Part.PRODUCER_SNAPSHOT: Action.IMPOSSIBLE,
+    }
+    assert "no segment in remote storage ends at offset 38" in str(planned.impossible()[0].obstacle)
+
+
+@pytest.mark.parametrize(("data", "why"), [(None, "is not in the store"), (GARBAGE, "is damaged")])
+def test_the_producers_of_a_segment_whose_predecessor_lost_its_snapshot_are_not_known(
+    cluster: Cluster, data: bytes | None, why: str
+) -> None:
+    metadata, part = metadata_in(cluster), Part.PRODUCER_SNAPSHOT
+    earlier = before(cluster, metadata)
+    broken = cluster.without_part(metadata, part)
+    broken = broken.without_part(earlier, part) if data is None else broken.with_part(earlier, part, data)
+
+    planned = plan(broken)
+
+    assert actions(planned) == {part: Action.IMPOSSIBLE}
+    obstacle = str(planned.impossible()[0].obstacle)
+    assert f"the producer snapshot of segment {earlier.segment_id}, which is to be rebuilt first, {why}" in obstacle
+
+
+def test_the_segment_before_counts_only_if_the_same_leaders_wrote_it(cluster: Cluster) -> None:
+    metadata = metadata_in(cluster)
+    elsewhere = ((1, before(cluster, metadata).start_offset),)
+    other = cluster.with_start_changed(before(cluster, metadata), segment_leader_epochs=elsewhere)
+
+    planned = plan(other.without_part(metadata, Part.PRODUCER_SNAPSHOT))
+
+    assert actions(planned) == {Part.PRODUCER_SNAPSHOT: Action.IMPOSSIBLE}
+
+
+def test_the_segment_before_is_not_known_without_the_checkpoint_of_leader_epochs(cluster: Cluster) -> None:
+    metadata = metadata_in(cluster)
+    broken = cluster.without_part(metadata, Part.LEADER_EPOCH).without_part(metadata, Part.PRODUCER_SNAPSHOT)
+
+    planned = plan(broken)
+
+    obstacles = {one.found.part: one.obstacle for one in planned.impossible()}
+    assert "does not tell which leader wrote what is before it" in str(obstacles[Part.PRODUCER_SNAPSHOT])
+
+
+def test_at_offset_0_there_were_no_producers() -> None:
+    made = made_of([transactions(start_offset=0)])
+    (metadata,) = made.finished()
+    mending_of = made.without_part(metadata, Part.TRANSACTION_INDEX)
+
+    planned = plan(mending_of, segment_id=metadata.segment_id)
+
+    (part,) = planned.to_write()
+    assert part.rebuilt == made.data(metadata, Part.TRANSACTION_INDEX)
+
+
+def marker_alone() -> tuple[WrittenSegment, WrittenSegment]:
+    """Two segments: in the first is all of a transaction but its ABORT marker, which alone is in the second."""
+    writer = SegmentWriter()
+    writer.append(writer.data(3, producer=PRODUCER))
+    first = writer.close()
+    writer.begin_epoch(1)
+    last = SegmentWriter(start_offset=writer.next_offset, leader_epoch=1, epochs_before=((0, 0),))
+    last.append(writer.marker(PRODUCER, ControlType.ABORT))
+    last.next_offset += 1
+    return first, last.close()
+
+
+def test_an_aborted_transaction_is_missed_that_has_only_its_marker_in_the_segment() -> None:
+    """By the segment alone, as `verify` looks at it, it might have been empty: only the producers before it tell."""
+    first, last = marker_alone()
+    made = made_of([first, last])
+
+    planned = plan(made, segment_id=last.metadata.segment_id)
+
+    (part,) = [one for one in planned.to_write() if one.found.part is Part.TRANSACTION_INDEX]
+    assert part.action is Action.PUT
+    assert part.rebuilt == encode_transaction_index([AbortedTransaction(PRODUCER, 0, 3, 4)])
+    assert made.findings() == []
+
+
+def test_a_transaction_index_without_an_earlier_transaction_is_damaged() -> None:
+    first, last = marker_alone()
+    made = made_of([first, last]).with_part(last.metadata, Part.TRANSACTION_INDEX, b"")
+
+    planned = plan(made, segment_id=last.metadata.segment_id)
+
+    assert actions(planned) == {Part.TRANSACTION_INDEX: Action.REPLACE}
+
+
+def test_a_checkpoint_of_leader_epochs_is_not_rebuilt(cluster: Cluster) -> None:
+    planned = plan(cluster.without_part(metadata_in(cluster), Part.LEADER_EPOCH))
+
+    assert actions(planned) == {Part.LEADER_EPOCH: Action.IMPOSSIBLE}
+
+
+def test_nothing_is_rebuilt_from_a_log_that_is_not_sound(cluster: Cluster) -> None:
+    metadata = metadata_in(cluster)
+    log = bytearray(cluster.data(metadata, Part.LOG))
+    log[-1] ^= 1
+    broken = cluster.with_part(metadata, Part.LOG, bytes(log)).without_part(metadata, Part.TIME_INDEX)
+
+    planned = plan(broken)
+
+    assert actions(planned) == {Part.TIME_INDEX: Action.IMPOSSIBLE}
+    assert "CRC-32C does not match" in str(planned.log_damage)
+
+
+def test_nothing_is_rebuilt_without_a_log(cluster: Cluster) -> None:
+    metadata = metadata_in(cluster)
+    broken = cluster.without_part(metadata, Part.LOG).without_part(metadata, Part.TIME_INDEX)
+
+    planned = plan(broken)
+
+    assert actions(planned) == {Part.TIME_INDEX: Action.IMPOSSIBLE}
+    assert planned.log_damage == "it is not in the store"
+
+
+def test_a_segment_that_is_being_deleted_is_refused(cluster: Cluster) -> None:
+    deleting = update(metadata_in(cluster), RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+
+    with pytest.raises(TieredctlError, match="DELETE_SEGMENT_STARTED"):
+        plan(cluster.with_events(deleting))
+
+
+def test_a_segment_that_nobody_knows_is_refused(cluster: Cluster) -> None:
+    with pytest.raises(TieredctlError, match="no segment") as raised:
+        plan(cluster, segment_id="AAAAAAAAAAAAAAAAAAAAAA")
+
+    assert raised.value.kind.code == "unknown-segment"
+
+
+def test_nothing_is_written_for_a_segment_that_is_deleted_meanwhile(cluster: Cluster) -> None:
+    metadata = metadata_in(cluster)
+    mending = recovery(cluster.without_part(metadata, Part.TIME_INDEX))
+    gone = cluster.with_events(update(metadata, RemoteLogSegmentState.DELETE_SEGMENT_STARTED))
+    objects = mending.objects()
+
+    outcome = mending.run(lambda: stream_of(gone))
+
+    assert outcome.stopped is not None
+    assert mending.objects() == objects
+
+
+@pytest.mark.parametrize("part", [Part.LOG, Part.TIME_INDEX])
+def test_nothing_is_written_over_what_somebody_wrote_meanwhile(cluster: Cluster, part: Part) -> None:
+    metadata = metadata_in(cluster)
+    mending = recovery(cluster.with_part(metadata, Part.TIME_INDEX, GARBAGE))
+    mending.store.put(key_of(metadata, part), b"somebody's")
+
+    outcome = mending.run()
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.kind.code == "world-changed"
+    assert outcome.written == []
+    assert mending.store.read(key_of(metadata, part)) == b"somebody's"
+
+
+def test_an_object_that_appeared_meanwhile_is_left_alone(cluster: Cluster) -> None:
+    metadata = metadata_in(cluster)
+    mending = recovery(cluster.without_part(metadata, Part.TIME_INDEX))
+    mending.store.put(key_of(metadata, Part.TIME_INDEX), b"somebody's")
+
+    outcome = mending.run()
+
+    assert outcome.stopped is not None
+    assert mending.store.read(key_of(metadata, Part.TIME_INDEX)) == b"somebody's"
+
+
+def test_a_store_without_conditions_on_writes_is_refused() -> None:
+    store = MemoryStore()
+    store.capabilities = store.capabilities - {Capability.CONDITIONAL_WRITE}
+
+    with pytest.raises(TieredctlError) as raised:
+        demand_conditional_writes(store)
+
+    assert raised.value.kind.code == "store-incapable"
+
+
+def test_a_write_whose_answer_was_lost_counts(cluster: Cluster) -> None:
+    metadata = metadata_in(cluster)
+    mending = recovery(cluster.without_part(metadata, Part.TIME_INDEX))
+    mending.store.put(key_of(metadata, Part.TIME_INDEX), cluster.data(metadata, Part.TIME_INDEX))
+
+    outcome = mending.run()
+
+    assert outcome.is_complete

@@ -1,0 +1,130 @@
+"""A recovery of indexes that is killed between any two steps, and run again: the same end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.cluster import LAYOUT, Cluster, EventsInMemory, captured
+from tieredctl.layouts.protocol import Part
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome
+from tieredctl.ops.index_recovery.planning import finished_segment, plan_index_recovery
+from tieredctl.ops.removal.lease import lease_held
+from tieredctl.ops.removal.own_objects import LEASE_KEY
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import StoredObject
+
+SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
+INTERVAL = 4_096
+AFTER_THE_LEASE_MS = 3_600_000
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+class MortalStore(MemoryStore):
+    """A store whose user is killed at a boundary: right before something is written, or right after."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.boundaries = 0
+        self.kill_at: int | None = None
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        self._boundary()
+        done = super().put_if_absent(key, data)
+        self._boundary()
+        return done
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        self._boundary()
+        done = super().replace(current, data)
+        self._boundary()
+        return done
+
+    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+        self._boundary()
+        done = super().copy(source, key)
+        self._boundary()
+        return done
+
+    def _boundary(self) -> None:
+        self.boundaries += 1
+        if self.boundaries == self.kill_at:
+            raise Killed
+
+
+@pytest.fixture(scope="module")
+def broken(captures: Path) -> Cluster:
+    """A segment with two parts missing and two damaged."""
+    whole = captured(captures / "kafka-4.3.1")
+    metadata = next(one for one in whole.finished() if one.segment_id == SEGMENT_ID)
+    cluster = whole.only(metadata.topic_id_partition)
+    for part in (Part.OFFSET_INDEX, Part.TRANSACTION_INDEX):
+        cluster = cluster.without_part(metadata, part)
+    for part in (Part.TIME_INDEX, Part.PRODUCER_SNAPSHOT):
+        cluster = cluster.with_part(metadata, part, b"garbage")
+    return cluster
+
+
+def store_of(cluster: Cluster) -> MortalStore:
+    store = MortalStore()
+    for key, data in cluster.objects.items():
+        store.put(key, data)
+    return store
+
+
+def run(cluster: Cluster, store: MortalStore, now_ms: int = 0) -> IndexRecoveryOutcome:
+    """One run of the command: a plan, and what becomes of it."""
+
+    def read() -> EventStream:
+        return EventStream(EventsInMemory(cluster.events))
+
+    plan = plan_index_recovery(finished_segment(read(), SEGMENT_ID), store, LAYOUT, INTERVAL)
+    with lease_held(store, "recover indexes", lambda: now_ms) as lease:
+        return IndexRecovery(plan, store, read).run(lease)
+
+
+def objects(store: MortalStore) -> dict[str, bytes]:
+    """All but the lease, each writing of which is another."""
+    return {one.key: store.read(one.key) for one in store.list() if one.key != LEASE_KEY}
+
+
+def metadata_of(cluster: Cluster) -> RemoteLogSegmentMetadata:
+    return next(one for one in cluster.finished() if one.segment_id == SEGMENT_ID)
+
+
+def test_killed_anywhere_a_second_run_ends_where_one_run_would(broken: Cluster) -> None:
+    whole = store_of(broken)
+    assert run(broken, whole).is_complete
+
+    for boundary in range(1, whole.boundaries + 1):
+        store = store_of(broken)
+        store.kill_at = boundary
+        with pytest.raises(Killed):
+            run(broken, store)
+        store.kill_at = None
+        outcome = run(broken, store, AFTER_THE_LEASE_MS)
+
+        assert outcome.is_complete
+        assert objects(store) == objects(whole)
+
+
+def test_killed_again_and_again_it_still_ends(broken: Cluster) -> None:
+    whole, store = store_of(broken), store_of(broken)
+    run(broken, whole)
+
+    for number in range(whole.boundaries):
+        store.kill_at = store.boundaries + 9
+        try:
+            outcome = run(broken, store, number * AFTER_THE_LEASE_MS)
+        except Killed:
+            continue
+        break
+
+    assert outcome.is_complete
+    assert objects(store) == objects(whole)

@@ -1,0 +1,87 @@
+"""A recovery that is killed between any two events, and run again: the same end, and no event twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.lost_metadata import Killed, LostMetadata, led
+from tests.metadata_logs import COPIED, PARTITION, copied, segment_id, started
+from tieredctl.errors import TieredctlError
+from tieredctl.model.events import MetadataEvent
+from tieredctl.ops.recovery.judgement import Fate
+
+
+def made() -> LostMetadata:
+    """A partition with a copy that the metadata still has, one that a later copy displaced, and three to recover."""
+    cluster = LostMetadata([*copied(9, 30, 39)])
+    cluster.copy(1, 0, 9)
+    cluster.copy(2, 10, 14)
+    cluster.copy(3, 10, 19)
+    cluster.copy(4, 20, 29)
+    cluster.copy(9, 30, 39)
+    return cluster
+
+
+def told(events: list[MetadataEvent]) -> list[tuple[str, str]]:
+    return [(event.state.name, getattr(event, "segment_id", "")) for event in events]
+
+
+@pytest.mark.parametrize("batch_segments", [1, 2, 100])
+def test_killed_anywhere_a_second_run_ends_where_one_run_would(batch_segments: int) -> None:
+    whole = made()
+    assert whole.recover(batch_segments=batch_segments).is_complete
+
+    for boundary in range(1, whole.boundaries + 1):
+        cluster = made()
+        cluster.kill_at = boundary
+        with pytest.raises(Killed):
+            cluster.recover(batch_segments=batch_segments)
+        cluster.kill_at = None
+
+        outcome = cluster.recover(batch_segments=batch_segments)
+
+        assert outcome.is_complete
+        assert cluster.events == whole.events
+        assert cluster.fates() == dict.fromkeys((1, 3, 4, 9), Fate.IN_METADATA) | {2: Fate.SUPERSEDED}
+
+
+def test_what_an_earlier_run_began_otherwise_is_begun_anew() -> None:
+    cluster = LostMetadata([started(1, 0, 7, author=-1)])
+    cluster.copy(1, 0, 9)
+
+    outcome = cluster.recover()
+
+    (found,) = cluster.state().segments_of(PARTITION)
+    assert outcome.is_complete
+    assert (found.metadata.end_offset, found.metadata.state) == (9, COPIED)
+    assert [one for one in told(cluster.events) if one[0] == "COPY_SEGMENT_STARTED"] == [
+        ("COPY_SEGMENT_STARTED", segment_id(1))
+    ] * 2
+
+
+def test_a_broker_that_goes_away_in_the_middle_is_said_and_the_next_run_goes_on() -> None:
+    cluster = made()
+    cluster.kill_at = 4
+    cluster.killed_by = TieredctlError("broker-unreachable", "It is gone.")
+
+    stopped = cluster.recover(batch_segments=1)
+
+    cluster.kill_at = None
+    assert (stopped.is_complete, stopped.stopped) == (False, cluster.killed_by)
+    assert cluster.recover().is_complete
+
+
+def test_a_log_start_that_moves_after_the_plan_stops_it() -> None:
+    cluster = made()
+    cluster.live = led(0, 40, 45)
+
+    def restart() -> None:
+        cluster.live = led(40, 40, 45)
+
+    cluster.before_writing = restart
+
+    outcome = cluster.recover()
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.kind.code == "world-changed"
+    assert cluster.boundaries == 0

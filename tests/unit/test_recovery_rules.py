@@ -1,0 +1,249 @@
+"""Which segments of a store `recover metadata` says to the metadata again, and which it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.faults.lost_metadata import LostMetadata, as_copied, led, written
+from tests.metadata_logs import COPIED as DONE
+from tests.metadata_logs import DELETED, DELETING, PARTITION, copied, partition_delete, segment_id, started, updated
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState, RemotePartitionDeleteState
+from tieredctl.model.findings import Severity
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.recovery.judgement import Fate
+from tieredctl.ops.recovery.live_partitions import LivePartition
+from tieredctl.ops.recovery.steps import steps
+
+OTHER_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
+
+
+def found(cluster: LostMetadata) -> list[RemoteLogSegmentMetadata]:
+    """What a broker has of the partition now."""
+    return [known.metadata for known in cluster.state().segments_of(PARTITION)]
+
+
+def codes(cluster: LostMetadata) -> list[str]:
+    return [finding.code for finding in cluster.plan().all_findings() if finding.severity is not Severity.INFO]
+
+
+def test_all_is_recovered_as_the_broker_had_it() -> None:
+    cluster = LostMetadata(live=led(0, 20, 25, ((0, 0), (3, 5))))
+    segments = [cluster.copy(1, 0, 9, epochs=((0, 0), (3, 5))), cluster.copy(2, 10, 19, epochs=((0, 0), (3, 5)))]
+
+    outcome = cluster.recover()
+
+    assert outcome.is_complete
+    assert found(cluster) == [as_copied(segment).metadata for segment in segments]
+    assert [event.state.name for event in cluster.events] == ["COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED"] * 2
+
+
+def test_a_second_run_has_nothing_to_write() -> None:
+    cluster = LostMetadata()
+    cluster.copy(1, 0, 9)
+    cluster.recover()
+    before = list(cluster.events)
+
+    outcome = cluster.recover()
+
+    assert (outcome.is_complete, outcome.partitions, cluster.events) == (True, [], before)
+
+
+@pytest.mark.parametrize("part", [part for part in ORIGINAL_PARTS if part is not Part.TRANSACTION_INDEX])
+def test_a_segment_without_one_of_its_objects_is_partial(part: Part) -> None:
+    cluster = LostMetadata()
+    cluster.lose(cluster.copy(1, 0, 9), part)
+
+    assert cluster.fates() == {1: Fate.PARTIAL}
+    assert codes(cluster) == ["segment-not-recovered"]
+
+
+def test_a_log_that_is_cut_is_damaged() -> None:
+    cluster = LostMetadata()
+    segment = cluster.copy(1, 0, 9)
+    cluster.change(segment, Part.LOG, segment.parts[Part.LOG][:-1])
+
+    assert cluster.fates() == {1: Fate.DAMAGED}
+
+
+def test_a_checkpoint_without_the_segments_epochs_is_damaged() -> None:
+    cluster = LostMetadata()
+    cluster.change(cluster.copy(1, 0, 9), Part.LEADER_EPOCH, b"0\n1\n4 10\n")
+
+    assert cluster.fates() == {1: Fate.DAMAGED}
+
+
+@pytest.mark.parametrize("state", [DELETING, DELETED])
+def test_a_deletion_that_is_left_of_the_metadata_counts_though_the_copy_is_not(state: RemoteLogSegmentState) -> None:
+    cluster = LostMetadata([updated(1, state)])
+    cluster.copy(1, 0, 9)
+
+    assert cluster.fates() == {1: Fate.DELETED}
+
+
+@pytest.mark.parametrize("state", list(RemotePartitionDeleteState))
+def test_nothing_of_a_partition_that_is_removed_comes_back(state: RemotePartitionDeleteState) -> None:
+    cluster = LostMetadata([partition_delete(state)])
+    cluster.copy(1, 0, 9)
+
+    assert cluster.fates() == {1: Fate.DELETED}
+
+
+def test_a_copy_that_a_broker_has_begun_is_the_brokers() -> None:
+    cluster = LostMetadata([started(1, 0, 9)])
+    cluster.copy(1, 0, 9)
+
+    assert cluster.fates() == {1: Fate.COPY_NOT_FINISHED}
+
+
+def begun(cluster: LostMetadata) -> None:
+    """Stores a segment, whose broker's word that the copy finished is lost."""
+    segment = cluster.copy(1, 0, 9)
+    cluster.events.append(replace(segment.metadata, state=RemoteLogSegmentState.COPY_SEGMENT_STARTED))
+
+
+def test_a_copy_that_is_begun_and_still_on_the_leaders_disk_may_be_under_way() -> None:
+    cluster = LostMetadata(live=led(0, 0, 25))
+    begun(cluster)
+
+    assert cluster.fates() == {1: Fate.COPY_NOT_FINISHED}
+
+
+def test_a_copy_that_is_begun_and_no_longer_on_the_leaders_disk_did_finish() -> None:
+    cluster = LostMetadata(live=led(0, 10, 25))
+    begun(cluster)
+
+    outcome = cluster.recover()
+
+    assert outcome.is_complete
+    assert [event.state.name for event in cluster.events] == ["COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED"]
+    assert [one.state for one in found(cluster)] == [DONE]
+
+
+def test_a_copy_that_is_not_what_a_broker_began_is_damaged() -> None:
+    cluster = LostMetadata([started(1, 0, 8)], live=led(0, 10, 25))
+    cluster.copy(1, 0, 9)
+
+    assert cluster.fates() == {1: Fate.DAMAGED}
+
+
+def test_of_two_copies_of_the_same_offsets_the_later_one_is_kept() -> None:
+    cluster = LostMetadata()
+    cluster.copy(1, 0, 9, stored_ms=2_000)
+    cluster.copy(2, 0, 9, stored_ms=1_000)
+
+    assert cluster.fates() == {1: Fate.RECOVER, 2: Fate.SUPERSEDED}
+
+
+def test_a_copy_that_the_metadata_has_supersedes_an_earlier_one() -> None:
+    later = written(2, 0, 9).metadata
+    cluster = LostMetadata(
+        [replace(started(2, 0, 9), segment_size_in_bytes=later.segment_size_in_bytes), updated(2, DONE)]
+    )
+    cluster.copy(1, 0, 9, stored_ms=1_000)
+    cluster.copy(2, 0, 9, stored_ms=2_000)
+
+    assert cluster.fates() == {1: Fate.SUPERSEDED, 2: Fate.IN_METADATA}
+
+
+def test_what_lies_below_the_log_start_is_left_out_and_the_way_back_is_named() -> None:
+    cluster = LostMetadata(live=led(20, 20, 25, ((3, 20), (5, 24))))
+    for number, start in ((1, 0), (2, 10)):
+        cluster.copy(number, start, start + 9, epochs=((0, 0), (3, 15)))
+
+    (plan,) = cluster.plan().partitions
+
+    assert cluster.fates() == {1: Fate.BELOW_LOG_START, 2: Fate.BELOW_LOG_START}
+    assert codes(cluster) == ["log-start-above-store"]
+    assert plan.document()["restore"] == {
+        "logStartOffset": 0,
+        "leaderEpochCheckpoint": "0\n3\n0 0\n3 15\n5 24\n",
+    }
+    assert "stop all brokers" in steps(cluster.plan(), is_live=True)[1]
+
+
+def test_the_way_back_goes_no_further_than_the_log_start_of_the_last_copy() -> None:
+    cluster = LostMetadata(live=led(20, 20, 25, ((3, 20),)))
+    cluster.copy(1, 0, 9)
+    cluster.copy(2, 10, 19, epochs=((0, 10),))
+
+    (plan,) = cluster.plan().partitions
+
+    assert plan.document()["restore"]["logStartOffset"] == 10
+
+
+def test_what_other_leaders_wrote_at_the_offsets_is_not_recovered() -> None:
+    cluster = LostMetadata(live=led(0, 0, 25, ((0, 0), (2, 5))))
+    cluster.copy(1, 0, 9, epochs=((0, 0), (1, 5)))
+
+    assert cluster.fates() == {1: Fate.NOT_IN_LINEAGE}
+
+
+def test_a_segment_beyond_the_end_of_the_log_is_not_recovered() -> None:
+    cluster = LostMetadata(live=led(0, 0, 5))
+    cluster.copy(1, 0, 9)
+
+    assert cluster.fates() == {1: Fate.NOT_IN_LINEAGE}
+
+
+@pytest.mark.parametrize("topic_id", [None, OTHER_ID])
+def test_a_topic_id_that_the_cluster_does_not_have_is_named(topic_id: str | None) -> None:
+    cluster = LostMetadata(live=LivePartition(None, topic_id))
+    cluster.copy(1, 0, 9)
+
+    assert cluster.fates() == {1: Fate.TOPIC_UNKNOWN}
+    assert codes(cluster) == ["topic-not-in-cluster"]
+    assert (topic_id or "no topic t") in cluster.plan().all_findings()[0].message
+
+
+def test_offsets_between_segments_and_before_the_local_log_are_named() -> None:
+    cluster = LostMetadata(live=led(0, 40, 45))
+    cluster.copy(1, 0, 9)
+    cluster.copy(2, 20, 29)
+
+    gaps = [(one.code, one.evidence["offsets"]) for one in cluster.plan().all_findings()]
+
+    assert gaps == [("offset-gap", [10, 19]), ("local-remote-gap", [30, 39])]
+
+
+def test_keys_that_the_layout_does_not_know_are_no_empty_store() -> None:
+    cluster = LostMetadata()
+    cluster.store.put("something", b"else")
+
+    with pytest.raises(TieredctlError, match="explains none"):
+        cluster.plan()
+
+
+def test_each_partition_is_judged_by_its_own_segments() -> None:
+    cluster = LostMetadata()
+    cluster.copy(1, 0, 9)
+    cluster.copy(2, 0, 9, partition=TopicIdPartition(PARTITION.topic_id, PARTITION.topic, 1))
+
+    assert cluster.fates() == {1: Fate.RECOVER, 2: Fate.RECOVER}
+
+
+def test_segments_deleted_between_plan_and_writing_are_left_alone() -> None:
+    cluster = LostMetadata()
+    cluster.copy(1, 0, 9)
+    cluster.copy(2, 10, 19)
+    cluster.before_writing = lambda: cluster.events.append(updated(1, DELETING))
+
+    outcome = cluster.recover()
+
+    assert outcome.is_complete
+    assert [metadata.segment_id for metadata in found(cluster)] == [segment_id(2)]
+
+
+def test_metadata_that_shrinks_meanwhile_stops_it() -> None:
+    cluster = LostMetadata([*copied(9, 30, 39)])
+    cluster.copy(1, 0, 9)
+    cluster.before_writing = cluster.events.clear
+
+    outcome = cluster.recover()
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.kind.code == "world-changed"
+    assert cluster.events == []

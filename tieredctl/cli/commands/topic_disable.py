@@ -1,0 +1,125 @@
+"""`tieredctl topic disable`: KIP-950's ways out of tiered storage, after what each brings with it was shown."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import duration_ms
+from tieredctl.cli.commands.topic_change import Apply, NoWait, Shown, Timeout, Topic, changed, describe_change
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.options import (
+    BootstrapServer,
+    ClusterId,
+    CommandConfig,
+    MetricsFile,
+    Output,
+    ProgressStyle,
+    Quiet,
+    Yes,
+)
+from tieredctl.cli.output import OutputFormat
+from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.cli.wiring import open_cluster, open_source
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.model.findings import Finding
+from tieredctl.ops.followed_metadata import FollowedMetadata
+from tieredctl.ops.tiering.disable import DisablePlan, Form, plan_disable
+from tieredctl.ops.tiering.remote_topic import RemoteTopic
+from tieredctl.ops.tiering.watching import Patience, Seen, await_nothing_left, not_seen
+
+
+def disable(
+    topic: Topic,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    stop_copying: Annotated[
+        bool,
+        typer.Option("--stop-copying", help="Copy no more (remote.log.copy.disable); what is remote is still read."),
+    ] = False,
+    delete: Annotated[
+        bool,
+        typer.Option("--delete", help="Tier it no more, and delete what is remote (remote.log.delete.on.disable)."),
+    ] = False,
+    apply: Apply = False,
+    no_wait: NoWait = False,
+    timeout: Timeout = "5m",
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
+    progress: ProgressStyle = ProgressMode.AUTO,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Stop copying a topic to remote storage, or take it out and delete what it has there (KIP-950, since 3.9).
+
+    Shows what would be deleted, what of it is nowhere else, and the local disk that keeping it needs. With --apply the
+    settings are changed, in one request; after --delete the last deletion is awaited. Kafka keeps no remote data of a
+    topic that is no longer tiered: stop copying, let retention empty it, and delete then.
+    """
+    if stop_copying == delete:
+        raise TieredctlError("usage", "Give one of --stop-copying and --delete.")
+    seconds = duration_ms(timeout) / 1000
+    form = Form.DELETE if delete else Form.STOP_COPYING
+    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+        metadata = FollowedMetadata(partial(open_source, None, bootstrap_server, command_config))
+        remote = RemoteTopic(cluster.topic(topic), metadata)
+        remote.refresh()
+        plan = plan_disable(cluster, remote, form)
+        shown = Shown("TopicDisable", cluster.describe(), output, quiet, metrics_file)
+        _say_plan(plan, shown)
+        if not apply or plan.change.is_empty or plan.is_refused:
+            if apply and plan.is_refused:
+                shown.say("Nothing was changed: what is an error has to be mended first.")
+            return shown.end(plan.summary(), plan.findings, applied=False)
+        demand_confirmation(_what(plan), str(shown.source["clusterId"]), yes=yes, typed_cluster_id=cluster_id)
+        afterwards: list[Finding] = []
+        with changed(cluster, plan.change, shown):
+            if delete and not no_wait:
+                with counted_progress(progress, quiet, "segments are deleted") as tell:
+                    seen = await_nothing_left(cluster, remote, Patience(seconds), tell)
+                afterwards = _said(seen, plan, shown, seconds)
+        return shown.end(plan.summary(), plan.findings, applied=True, afterwards=afterwards)
+
+
+def _say_plan(plan: DisablePlan, shown: Shown) -> None:
+    name = plan.change.topic.topic
+    if plan.change.is_empty:
+        is_off = "is not copied any more" if plan.was_tiered else "is not tiered"
+        shown.say(f"Topic {name} {is_off}: nothing to change.")
+        return
+    shown.say(f"Topic {name}: {describe_change(plan.change)}")
+    for number, step in enumerate(plan.steps, 1):
+        shown.say(f"{number}. {step}")
+    if plan.steps:
+        return
+    summary = plan.summary()
+    kept = "are deleted" if plan.form is Form.DELETE else "stay until their retention ends"
+    shown.say(f"{summary['remoteSegments']} segments, {summary['remoteBytes']} bytes, in remote storage {kept}")
+    for one in summary["brokers"]:
+        free = "" if one["freeBytes"] is None else f"; {one['freeBytes']} are free"
+        needed = f"to keep locally what is only remote takes {one['localBytesNeeded']} bytes"
+        shown.say(f"Broker {one['brokerId']}: {needed}{free}")
+
+
+def _what(plan: DisablePlan) -> str:
+    what = f"The change of topic {plan.change.topic.topic} ({describe_change(plan.change)})"
+    if plan.form is Form.STOP_COPYING:
+        return what
+    summary = plan.summary()
+    doomed = f"{summary['remoteSegments']} segments, {summary['remoteBytes']} bytes"
+    return f"{what}, which deletes {doomed}, {summary['bytesOnlyRemote']} of them nowhere else,"
+
+
+def _said(seen: Seen, plan: DisablePlan, shown: Shown, seconds: float) -> list[Finding]:
+    """Says how the wait ended; what was not seen in time is a finding."""
+    topic = plan.change.topic
+    if seen is Seen.NOT_IN_TIME:
+        finding = not_seen(topic, "not all segments were seen deleted", seconds)
+        shown.say(f"{finding.kind.severity.label}: {finding.message}")
+        return [finding]
+    shown.say(f"Topic {topic.topic} has nothing in remote storage any more.")
+    return []

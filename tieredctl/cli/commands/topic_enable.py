@@ -1,0 +1,142 @@
+"""`tieredctl topic enable`: tiers a topic, after all that speaks against it was looked at."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import GREATEST_INT64, clock_ms, duration_ms, given_path
+from tieredctl.cli.commands.topic_change import Apply, NoWait, Shown, Timeout, Topic, changed, describe_change
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.options import (
+    BootstrapServer,
+    ClusterId,
+    CommandConfig,
+    MetricsFile,
+    Output,
+    ProgressStyle,
+    Quiet,
+    Yes,
+)
+from tieredctl.cli.output import OutputFormat
+from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.cli.wiring import local_replicas, open_cluster
+from tieredctl.config.file import storage_price
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.model.findings import Finding
+from tieredctl.ops.documents import Document
+from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention, plan_enable
+from tieredctl.ops.tiering.watching import Patience, Seen, await_first_segment, not_seen
+
+_ENDS = {
+    Seen.YES: "Topic {name} has its first segment in remote storage.",
+    Seen.NOTHING_TO_SEE: (
+        "Topic {name} has no closed segment yet: the first is copied once segment.bytes or segment.ms closes it."
+    ),
+    Seen.CANNOT_TELL: "These brokers do not tell what is tiered: `tieredctl topic status {name}` reads it elsewhere.",
+}
+"""What is said of each end of the wait that is none too late."""
+
+
+def enable(
+    topic: Topic,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    local_retention_ms: Annotated[
+        int | None,
+        typer.Option(metavar="MS", help="local.retention.ms; as it is, if not given.", min=-2, max=GREATEST_INT64),
+    ] = None,
+    local_retention_bytes: Annotated[
+        int | None,
+        typer.Option(metavar="BYTES", help="local.retention.bytes; likewise.", min=-2, max=GREATEST_INT64),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where it is copied to, for its prices in the configuration; not opened."),
+    ] = None,
+    log_dir: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--log-dir",
+            metavar="DIR",
+            parser=given_path,
+            help="A broker's log directory, whose segments are looked at; repeat it for several.",
+        ),
+    ] = None,
+    apply: Apply = False,
+    no_wait: NoWait = False,
+    timeout: Timeout = "5m",
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
+    progress: ProgressStyle = ProgressMode.AUTO,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Tier a topic, or copy it again where copying was stopped: checks, estimates, settings before and after.
+
+    With --apply the settings are changed, in one request, and the first segment in remote storage is awaited. An error
+    among the checks refuses that; exit 3 where they find something, 5 where the first segment was not seen in time.
+    """
+    seconds = duration_ms(timeout) / 1000
+    local = LocalRetention(local_retention_ms, local_retention_bytes)
+    price, replicas = None if store is None else storage_price(store), local_replicas(log_dir)
+    if store is not None and price is None:
+        hint = "Add it to `prices` in the configuration file."
+        raise TieredctlError("usage", f"The configuration has no price for {store}.", hint=hint)
+    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+        plan = plan_enable(cluster, topic, local, replicas, clock_ms())
+        summary = plan.summary(price)
+        shown = Shown("TopicEnable", cluster.describe(), output, quiet, metrics_file)
+        _say_plan(plan, shown, summary)
+        if not apply or plan.change.is_empty or plan.is_refused:
+            if apply and plan.is_refused:
+                shown.say("Nothing was changed: what is an error has to be mended first.")
+            return shown.end(summary, plan.findings, applied=False)
+        what = f"The change of topic {topic} ({describe_change(plan.change)})"
+        demand_confirmation(what, str(shown.source["clusterId"]), yes=yes, typed_cluster_id=cluster_id)
+        afterwards: list[Finding] = []
+        with changed(cluster, plan.change, shown):
+            if plan.begins_copying and not no_wait:
+                with counted_progress(progress, quiet, "partitions have a segment") as tell:
+                    waited_for = (plan.change.topic, plan.partitions, plan.closed)
+                    seen = await_first_segment(cluster, *waited_for, Patience(seconds), tell)
+                afterwards = _said(seen, plan, shown, seconds)
+        return shown.end(summary, plan.findings, applied=True, afterwards=afterwards)
+
+
+def _say_plan(plan: EnablePlan, shown: Shown, summary: Document) -> None:
+    name, estimate = plan.change.topic.topic, summary["estimate"]
+    if estimate is None:
+        shown.say(f"Topic {name} is tiered and has these settings: nothing to change.")
+        return
+    shown.say(f"Topic {name}: {describe_change(plan.change)}")
+    for one in estimate["brokers"]:
+        quota, seconds = one["copyMaxBytesPerSecond"], one["seconds"]
+        pace = "without a quota" if quota is None else f"in {seconds} s at {quota} bytes a second"
+        copied = f"up to {one['bytesToCopy']} bytes to copy {pace}"
+        shown.say(f"Broker {one['brokerId']}: {copied}, about {one['freedBytes']} bytes of disk to be freed")
+    amount = f"{estimate['bytesToCopy']} bytes, {estimate['segments']} segments, {estimate['requestsAtLeast']} requests"
+    shown.say(f"In all: {amount} or more{_cost(estimate)}")
+
+
+def _cost(estimate: Document) -> str:
+    if "currency" not in estimate:
+        return ""
+    requests, currency = estimate["requestsCost"], estimate["currency"]
+    once = "" if requests is None else f"{requests} {currency} once and "
+    return f": {once}{estimate['storageCostPerMonth']} {currency} a month"
+
+
+def _said(seen: Seen, plan: EnablePlan, shown: Shown, seconds: float) -> list[Finding]:
+    """Says how the wait ended; what was not seen in time is a finding."""
+    name = plan.change.topic.topic
+    if seen is Seen.NOT_IN_TIME:
+        finding = not_seen(plan.change.topic, "no segment was seen in remote storage", seconds)
+        shown.say(f"{finding.kind.severity.label}: {finding.message}")
+        return [finding]
+    shown.say(_ENDS[seen].format(name=name))
+    return []

@@ -1,0 +1,52 @@
+"""What log directories show: segments that a broker cannot copy to remote storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from tieredctl.model.findings import Finding
+from tieredctl.model.local_replica import LocalReplica
+from tieredctl.ops.doctor import topic_settings as names
+from tieredctl.ops.doctor.snapshot import ClusterSnapshot, PartitionFacts
+
+
+def disk_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
+    """Of every replica of a tiered partition."""
+    facts = {one.partition: one for one in cluster.partitions}
+    for replica in cluster.replicas or ():
+        known = facts.get(replica.partition)
+        if known is not None and not cluster.topics[replica.partition.topic].is_true(names.COPY_DISABLE):
+            yield from _without_snapshot(replica, known)
+
+
+def _without_snapshot(replica: LocalReplica, facts: PartitionFacts) -> Iterator[Finding]:
+    """Segments that are still to be copied, and have no producer snapshot at their end: the leader takes one for
+    granted (RemoteLogManager.copyLogSegment), says that the copy began, and fails, every time anew."""
+    tiered_end = -1 if facts.tiered_end is None else facts.tiered_end
+    from_offset = max(tiered_end + 1, facts.earliest or 0)
+    waiting = [(one, later.base_offset) for one, later in pairwise(replica.segments) if later.base_offset > from_offset]
+    missing = [(one, end) for one, end in waiting if end not in replica.snapshot_offsets]
+    if missing:
+        partition = replica.partition
+        (first, _), (_, behind) = missing[0], missing[-1]
+        evidence = {
+            "topic": partition.topic,
+            "topicId": partition.topic_id,
+            "partition": partition.partition,
+            "logDir": replica.folder,
+            "offsets": [first.base_offset, behind - 1],
+            "segments": len(missing),
+            "bytes": sum(one.size for one, _ in missing),
+            "deleteRecordsOffset": behind,
+        }
+        message = (
+            f"{len(missing)} segments, of offsets {first.base_offset} to {behind - 1}, have no producer snapshot: "
+            "while this broker leads, neither they nor what is behind them is tiered"
+        )
+        yield Finding(
+            "producer-snapshot-missing",
+            f"{partition.topic}-{partition.partition} in {replica.folder}",
+            message,
+            evidence,
+        )

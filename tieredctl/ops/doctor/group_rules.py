@@ -1,0 +1,55 @@
+"""Which consumer groups depend on remote storage, and which come too late: to know before a broker is moved."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from tieredctl.kafka.group_offsets import CommittedOffset
+from tieredctl.model.findings import Finding
+from tieredctl.ops.doctor.snapshot import ClusterSnapshot, PartitionFacts
+
+_Behind = tuple[CommittedOffset, PartitionFacts]
+
+
+def group_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
+    """A finding for each group and tiered topic: what of its committed offsets is in remote storage only, and what is
+    gone."""
+    facts = {(one.partition.topic, one.partition.partition): one for one in cluster.partitions}
+    expired: dict[tuple[str, str], list[_Behind]] = defaultdict(list)
+    tiered: dict[tuple[str, str], list[_Behind]] = defaultdict(list)
+    for committed in cluster.group_offsets:
+        known = facts.get((committed.topic, committed.partition))
+        if known is None or known.earliest is None:
+            continue
+        if committed.offset < known.earliest:
+            expired[committed.group, committed.topic].append((committed, known))
+        elif known.earliest_local is not None and committed.offset < known.earliest_local:
+            tiered[committed.group, committed.topic].append((committed, known))
+    for (group, topic), behind in expired.items():
+        lost = sum((known.earliest or 0) - committed.offset for committed, known in behind)
+        message = f"its offsets in {_partitions(behind)} are below the log start: {lost} offsets are gone for it"
+        yield _finding("group-offset-below-log-start", group, topic, message, behind)
+    for (group, topic), behind in tiered.items():
+        remote = sum((known.earliest_local or 0) - committed.offset for committed, known in behind)
+        message = f"it reads {_partitions(behind)} from remote storage, {remote} offsets up to the local logs"
+        yield _finding("group-reads-remote", group, topic, message, behind)
+
+
+def _partitions(behind: Sequence[_Behind]) -> str:
+    return "1 partition" if len(behind) == 1 else f"{len(behind)} partitions"
+
+
+def _finding(code: str, group: str, topic: str, message: str, behind: Sequence[_Behind]) -> Finding:
+    partitions = [
+        {
+            "partition": committed.partition,
+            "committedOffset": committed.offset,
+            "earliest": known.earliest,
+            "earliestLocal": known.earliest_local,
+        }
+        for committed, known in behind
+    ]
+    return Finding(
+        code, f"group {group}, topic {topic}", message, {"group": group, "topic": topic, "partitions": partitions}
+    )

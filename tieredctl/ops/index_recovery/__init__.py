@@ -1,0 +1,1 @@
+"""`recover indexes`: what lies beside a segment's log in the remote store, rebuilt from the log."""

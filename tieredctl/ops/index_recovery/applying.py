@@ -1,0 +1,111 @@
+"""Puts rebuilt indexes into the store: each as a whole, and never in place of what nobody has a copy of.
+
+Interrupted anywhere, another run goes on: what is mended is found sound, and a damaged object goes to the same place
+in quarantine as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Part
+from tieredctl.ops.documents import Document
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.index_recovery.planning import IndexRecoveryPlan, PlannedPart, finished_segment
+from tieredctl.ops.removal.lease import Hold
+from tieredctl.ops.removal.own_objects import quarantine_key
+from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
+
+
+@dataclass(slots=True)
+class IndexRecoveryOutcome:
+    """How far a plan was carried out."""
+
+    plan: IndexRecoveryPlan
+    written: list[Part] = field(default_factory=list)
+    quarantined: dict[Part, str] = field(default_factory=dict)
+    """The keys of the copies of what was replaced."""
+    stopped: TieredctlError | None = None
+    """Why not all was written."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all parts are sound now."""
+        return len(self.written) == len(self.plan.to_write()) and not self.plan.impossible()
+
+    def rows(self) -> list[Document]:
+        """The plan's rows, with what became of each."""
+        return [
+            {
+                **part.document(),
+                "written": part.found.part in self.written,
+                "quarantinedAs": self.quarantined.get(part.found.part),
+            }
+            for part in self.plan.parts
+        ]
+
+
+def demand_conditional_writes(store: WritableObjectStore) -> None:
+    """Raises TieredctlError `store-incapable` where what somebody wrote meanwhile would be overwritten."""
+    if Capability.CONDITIONAL_WRITE not in store.capabilities:
+        raise TieredctlError("store-incapable", f"{store.url} does not honour conditions on writes.")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRecovery:
+    """One run over a plan."""
+
+    plan: IndexRecoveryPlan
+    store: WritableObjectStore
+    read_metadata: Callable[[], EventStream]
+    """Reads the metadata once more, up to its end offsets of the moment."""
+
+    def run(self, lease: Hold) -> IndexRecoveryOutcome:
+        """Writes what is to be written. Whatever stops it is in the outcome."""
+        outcome = IndexRecoveryOutcome(self.plan)
+        try:
+            self._demand_unchanged()
+            for part in self.plan.to_write():
+                lease.renew()
+                self._write(part, outcome)
+                outcome.written.append(part.found.part)
+        except TieredctlError as error:
+            outcome.stopped = error
+        return outcome
+
+    def _demand_unchanged(self) -> None:
+        """Raises TieredctlError where the segment is no longer what was read: what is written for a segment that is
+        being deleted would be left behind."""
+        finished_segment(self.read_metadata(), self.plan.metadata.segment_id)
+        log = self.plan.log
+        if log is None or self.store.head(log.key) != log:
+            raise TieredctlError("world-changed", "The segment's log was written anew since it was read.")
+
+    def _write(self, part: PlannedPart, outcome: IndexRecoveryOutcome) -> None:
+        if part.key is None or part.rebuilt is None:
+            raise TypeError(f"{part.found.part} is not to be written")
+        if part.stored is None:
+            done = self.store.put_if_absent(part.key, part.rebuilt)
+        else:
+            outcome.quarantined[part.found.part] = self._quarantine(part.stored)
+            done = self.store.replace(part.stored, part.rebuilt)
+        # A store that lost its own answer refuses the same again.
+        if done is None and not self._is_there(part.key, part.rebuilt):
+            raise TieredctlError("world-changed", f"{part.key} was written by somebody else since it was looked at.")
+
+    def _quarantine(self, stored: StoredObject) -> str:
+        """Copies an object out of the way; where to."""
+        version = sha256(stored.version.encode()).hexdigest()[:12]
+        key = quarantine_key(f"{self.plan.metadata.segment_id}-{version}", stored.key)
+        copy = self.store.copy(stored, key)
+        if copy is None or copy.size != stored.size:
+            message = f"{stored.key} could not be copied into quarantine, and stays as it is."
+            raise TieredctlError("world-changed", message)
+        return key
+
+    def _is_there(self, key: str, data: bytes) -> bool:
+        found = self.store.head(key)
+        return found is not None and found.size == len(data) and self.store.read(key) == data

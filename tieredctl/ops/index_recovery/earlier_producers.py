@@ -1,0 +1,78 @@
+"""The state of a partition's producers where a segment begins, which only the segment before it can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
+from tieredctl.layouts.protocol import Layout, Part
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.ops.verification.small_parts import leader_epoch_contradiction, leader_epoch_entries
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.storage.protocol import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierProducers:
+    """The producers as of a segment's first offset; None where it is not known, and then why."""
+
+    entries: Sequence[ProducerEntry] | None
+    unknown_because: str | None = None
+
+
+def earlier_producers(
+    metadata: RemoteLogSegmentMetadata, cache: RemoteLogMetadataCache, store: ObjectStore, layout: Layout
+) -> EarlierProducers:
+    """A broker copies with each segment the snapshot that it took behind the segment's last offset. So it is the
+    snapshot of the segment before, if that ends where this one begins and the same leaders wrote it."""
+    if metadata.start_offset == 0:
+        return EarlierProducers([])
+    candidates = [
+        known.metadata
+        for known in cache.list_remote_log_segments()
+        if known.metadata.end_offset == metadata.start_offset - 1
+        and known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    ]
+    if not candidates:
+        return EarlierProducers(None, f"no segment in remote storage ends at offset {metadata.start_offset - 1}")
+    epoch = _epoch_before(metadata, store, layout)
+    if epoch is None:
+        return EarlierProducers(None, "its leader-epoch checkpoint does not tell which leader wrote what is before it")
+    before = next((one for one in candidates if one.segment_leader_epochs[-1][0] == epoch), None)
+    if before is None:
+        why = f"the segment in remote storage before it was not written in its leader epoch there, {epoch}"
+        return EarlierProducers(None, why)
+    return _snapshot_of(before, store, layout)
+
+
+def _snapshot_of(segment: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout) -> EarlierProducers:
+    snapshot = f"the producer snapshot of segment {segment.segment_id}, which is to be rebuilt first,"
+    try:
+        entries = read_producer_snapshot(layout.open_segment(store, segment).read(Part.PRODUCER_SNAPSHOT))
+    except DecodeError as error:
+        return EarlierProducers(None, f"{snapshot} is damaged: {error.reason}")
+    except TieredctlError as error:
+        if error.kind.code != "object-missing":
+            raise
+        return EarlierProducers(None, f"{snapshot} is not in the store")
+    if any(entry.last_offset > segment.end_offset for entry in entries):
+        return EarlierProducers(None, f"{snapshot} is of a later offset")
+    return EarlierProducers(entries)
+
+
+def _epoch_before(metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout) -> int | None:
+    """The leader epoch of the offset before the segment's first, by the checkpoint that was copied with it; None where
+    that is missing, damaged, or does not reach so far back."""
+    try:
+        entries = leader_epoch_entries(layout.open_segment(store, metadata).read(Part.LEADER_EPOCH))
+    except DecodeError:
+        return None
+    except TieredctlError as error:
+        if error.kind.code != "object-missing":
+            raise
+        return None
+    if leader_epoch_contradiction(entries, metadata):
+        return None
+    return max((entry.epoch for entry in entries if entry.start_offset < metadata.start_offset), default=None)

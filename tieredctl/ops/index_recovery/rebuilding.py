@@ -1,0 +1,56 @@
+"""A segment's indexes and producer snapshot, built anew from its log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.batch_columns import AsColumns
+from tieredctl.formats.index_building import IndexBuilder
+from tieredctl.formats.indexes import encode_offset_index, encode_time_index, encode_transaction_index
+from tieredctl.formats.log_scan import Damage, scan_log
+from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_snapshot
+from tieredctl.formats.producer_state import ProducerState
+from tieredctl.layouts.protocol import Layout, Part
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.storage.protocol import ObjectStore
+
+_PIECE_BYTES = 1 << 22
+
+
+def rebuilt_parts(
+    metadata: RemoteLogSegmentMetadata,
+    store: ObjectStore,
+    layout: Layout,
+    index_interval_bytes: int,
+    producers_before: Sequence[ProducerEntry] | None,
+) -> dict[Part, bytes]:
+    """What a broker would have written beside the log: all parts, but for those that need the producers as of the
+    segment's first offset where these are not known.
+
+    Reads the log once, in pieces. Raises TieredctlError `world-changed` where it is not sound, as it was before.
+    """
+    builder = IndexBuilder(metadata.start_offset, index_interval_bytes)
+    state = None if producers_before is None else ProducerState(producers_before)
+    chunks = layout.open_segment(store, metadata).stream(Part.LOG, _PIECE_BYTES)
+    try:
+        for block in scan_log(chunks, metadata.segment_size_in_bytes, AsColumns(), metadata.start_offset):
+            if isinstance(block, Damage):
+                raise DecodeError(block.reason, block.position)
+            builder.feed(np.asarray(block.positions, np.int64) + block.file_position, block.headers)
+            if state:
+                state.feed(block)
+            del block  # before the next is read: its memory can serve again
+    except DecodeError as error:
+        message = f"The log of segment {metadata.segment_id} is no longer what it was: {error.message}."
+        raise TieredctlError("world-changed", message) from error
+    parts = {
+        Part.OFFSET_INDEX: encode_offset_index(builder.offset_index()),
+        Part.TIME_INDEX: encode_time_index(builder.time_index()),
+    }
+    if state:
+        parts[Part.TRANSACTION_INDEX] = encode_transaction_index(state.aborted)
+        parts[Part.PRODUCER_SNAPSHOT] = encode_producer_snapshot(state.entries())
+    return parts

@@ -1,0 +1,121 @@
+"""A segment's metadata, rebuilt from its objects as the broker had it that copied it (RemoteLogManager)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.batch_columns import AsColumns
+from tieredctl.formats.checkpoints import EpochEntry, read_leader_epoch_checkpoint
+from tieredctl.formats.log_scan import Damage, scan_log
+from tieredctl.layouts.protocol import Layout, Part, RecordedMetadata, SegmentReader
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.ops.event_publisher import NO_BROKER
+from tieredctl.ops.recovery.broker_traits import BrokerTraits
+from tieredctl.ops.recovery.stored_segments import StoredSegment
+from tieredctl.storage.protocol import ObjectStore
+
+_NO_TIMESTAMP = -1
+_CONCERN_THE_SEGMENT = ("object-missing", "undecodable")
+
+
+class Unfit(Exception):
+    """A segment whose objects contradict each other, or are not what they should be. The text says in what."""
+
+
+def rebuild(
+    stored: StoredSegment, store: ObjectStore, layout: Layout, traits: BrokerTraits
+) -> RemoteLogSegmentMetadata:
+    """The metadata of a segment in COPY_SEGMENT_FINISHED whose promised objects are all there.
+
+    Broker id and event time are not known any more. Raises Unfit, and TieredctlError where the store does not answer.
+    """
+    try:
+        recorded = layout.recorded_metadata(store, stored.identity)
+        if recorded is None:
+            recorded = _read_parts(stored, layout.open_segment(store, stored.identity), traits.tells_txn)
+        _demand_agreement(recorded, stored)
+    except TieredctlError as error:
+        if error.kind.code in _CONCERN_THE_SEGMENT:
+            raise Unfit(error.message) from None
+        raise
+    return RemoteLogSegmentMetadata(
+        topic_id_partition=stored.identity.topic_id_partition,
+        segment_id=stored.identity.segment_id,
+        start_offset=stored.identity.start_offset,
+        end_offset=recorded.end_offset,
+        author=NO_BROKER,
+        max_timestamp_ms=recorded.max_timestamp_ms,
+        event_timestamp_ms=stored.stored_ms,
+        segment_leader_epochs=recorded.segment_leader_epochs,
+        segment_size_in_bytes=recorded.segment_size_in_bytes,
+        custom_metadata=layout.custom_metadata(stored.identity, stored.stored_bytes, traits.custom_metadata),
+        state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
+        txn_idx_empty=bool(recorded.txn_idx_empty),
+        form=traits.form,
+    )
+
+
+def as_started(metadata: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata:
+    """The event with which a broker says that it begins a copy: nothing of the storage manager's is known then."""
+    return replace(metadata, state=RemoteLogSegmentState.COPY_SEGMENT_STARTED, custom_metadata=None)
+
+
+def read_lineage(stored: StoredSegment, store: ObjectStore, layout: Layout) -> list[EpochEntry]:
+    """The leader epochs up to a segment's end, from the beginning of the log of its time."""
+    return read_leader_epoch_checkpoint(layout.open_segment(store, stored.identity).read(Part.LEADER_EPOCH))
+
+
+def _read_parts(stored: StoredSegment, reader: SegmentReader, tells_txn: bool) -> RecordedMetadata:
+    size = stored.objects[Part.LOG].size
+    last_offset, max_timestamp = _read_log(reader, size, stored.identity.start_offset)
+    if max_timestamp == _NO_TIMESTAMP:
+        max_timestamp = stored.objects[Part.LOG].last_modified_ms  # as LogSegment.largestTimestamp takes the file's
+    entries = read_leader_epoch_checkpoint(reader.read(Part.LEADER_EPOCH))
+    return RecordedMetadata(
+        end_offset=last_offset,
+        max_timestamp_ms=max_timestamp,
+        segment_leader_epochs=epochs_within(entries, stored.identity.start_offset, last_offset),
+        segment_size_in_bytes=size,
+        txn_idx_empty=tells_txn and not _has_aborted_transactions(stored),
+        stored_sizes={},
+    )
+
+
+def _read_log(reader: SegmentReader, size: int, start_offset: int) -> tuple[int, int]:
+    """The last offset (inclusive) and the greatest timestamp (ms) of a log that is sound to its end."""
+    last_offset, max_timestamp = -1, _NO_TIMESTAMP
+    for block in scan_log(reader.stream(Part.LOG), size, AsColumns(), start_offset):
+        if isinstance(block, Damage):
+            raise Unfit(f"its log cannot be read at byte {block.position}: {block.reason}")
+        headers = block.headers
+        last_offset = max(last_offset, int((headers["baseOffset"] + headers["lastOffsetDelta"]).max()))
+        max_timestamp = max(max_timestamp, int(headers["maxTimestamp"].max()))
+    if last_offset < start_offset:
+        raise Unfit("its log holds no batch")
+    return last_offset, max_timestamp
+
+
+def epochs_within(entries: Sequence[EpochEntry], start_offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
+    """The leader epochs of the offsets from `start_offset` to `end_offset` (inclusive), the first of them cut to where
+    these begin (LeaderEpochFileCache.epochEntriesInRange). Raises Unfit where they have none."""
+    before = [entry for entry in entries if entry.start_offset <= start_offset]
+    within = [entry for entry in entries if start_offset < entry.start_offset <= end_offset]
+    cut = [EpochEntry(before[-1].epoch, start_offset)] if before else []
+    if not cut and not within:
+        raise Unfit("its leader epoch checkpoint has no epoch of its offsets")
+    return tuple((entry.epoch, entry.start_offset) for entry in (*cut, *within))
+
+
+def _has_aborted_transactions(stored: StoredSegment) -> bool:
+    index = stored.objects.get(Part.TRANSACTION_INDEX)
+    return index is not None and index.size > 0
+
+
+def _demand_agreement(recorded: RecordedMetadata, stored: StoredSegment) -> None:
+    """Raises Unfit where a size shows that an object was cut, or is another's."""
+    for part, size in recorded.stored_sizes.items():
+        found = stored.objects[part]
+        if found.size != size:
+            raise Unfit(f"{found.key} has {found.size} of {size} bytes")

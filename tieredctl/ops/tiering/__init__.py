@@ -1,0 +1,1 @@
+"""Turning tiered storage on and off for a topic: what to check, what it takes, the change itself, and its effect."""

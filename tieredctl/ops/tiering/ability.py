@@ -1,0 +1,43 @@
+"""Whether the nodes of a cluster can tier: brokers copy, and controllers decide whether a topic may be tiered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import Cluster
+from tieredctl.ops.doctor.broker_settings import SYSTEM_ENABLE
+
+
+@dataclass(frozen=True, slots=True)
+class TieringAbility:
+    """The nodes that are not told `remote.log.storage.system.enable`, by id; None where nobody tells."""
+
+    unable_brokers: Sequence[int] | None
+    unable_controllers: Sequence[int] | None
+    """None also where controllers are nodes of their own: no broker tells their settings."""
+
+
+def tiering_ability(cluster: Cluster) -> TieringAbility:
+    """Raises TieredctlError where no broker answers; what the user may not ask stays unknown."""
+    try:
+        configs = cluster.broker_configs()
+    except TieredctlError as error:
+        if error.kind.code != "broker-refused":
+            raise
+        return TieringAbility(None, None)
+    unable = sorted(node for node, settings in configs.items() if settings[SYSTEM_ENABLE].value != "true")
+    voters = _voters(cluster)
+    if voters is None or not configs.keys() >= set(voters):
+        return TieringAbility(unable, None)
+    return TieringAbility(unable, [voter for voter in voters if voter in unable])
+
+
+def _voters(cluster: Cluster) -> Sequence[int] | None:
+    try:
+        return cluster.quorum_voters()
+    except TieredctlError as error:
+        if error.kind.code != "broker-refused":
+            raise
+        return None

@@ -1,0 +1,123 @@
+"""A change of a topic's settings: what they are, what they become, and the one request that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
+from tieredctl.model.findings import Finding
+from tieredctl.ops.doctor.release import Release
+from tieredctl.ops.doctor.topic_settings import (
+    COPY_DISABLE,
+    DELETE_ON_DISABLE,
+    REMOTE_STORAGE_ENABLE,
+    TopicSettings,
+)
+from tieredctl.ops.documents import Document
+from tieredctl.ops.topic_status import SETTINGS
+
+_OWN = "DYNAMIC_TOPIC_CONFIG"
+_SYSTEM_OFF = "Tiered Storage functionality is disabled in the broker"
+_BY_THE_CONTROLLER = (
+    "It is the active controller that judges: remote.log.storage.system.enable has to be true on controllers, too."
+)
+_UNSET = ConfigValue(None, "UNKNOWN")
+_DEFAULTS = {COPY_DISABLE: "false", DELETE_ON_DISABLE: "false"}
+"""Of the settings that a change may take away: no broker has a default of its own for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """What becomes of a topic's settings. `changes` name what is set; None takes the topic's own value away."""
+
+    topic: TopicDescription
+    before: Mapping[str, ConfigValue]
+    changes: Mapping[str, str | None]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.changes
+
+    def after(self) -> dict[str, str | None]:
+        """All settings, once the change is made."""
+        values = {name: one.value for name, one in self.before.items()}
+        return values | {name: _DEFAULTS.get(name) if to is None else to for name, to in self.changes.items()}
+
+    def settings_after(self, release: Release | None) -> TopicSettings:
+        """The same, to be judged."""
+        return TopicSettings(self.topic.topic, self.after(), release)
+
+    def document(self) -> Document:
+        """Before and after, of what decides what is tiered and for how long it is kept; and what is changed."""
+        after = self.after()
+        shown = [name for name in SETTINGS if name in self.before or name in self.changes]
+        return {
+            "changes": dict(self.changes),
+            "configsBefore": {name: _stated(self.before.get(name)) for name in shown},
+            "configsAfter": {name: after[name] for name in shown},
+        }
+
+
+def _stated(value: ConfigValue | None) -> Document | None:
+    return None if value is None else {"value": value.value, "source": value.source}
+
+
+def config_change(
+    topic: TopicDescription, before: Mapping[str, ConfigValue], wanted: Mapping[str, str | None]
+) -> ConfigChange:
+    """The change that is left to make; None stands for what shall be no setting of the topic's own."""
+    left = {
+        name: to
+        for name, to in wanted.items()
+        if (_is_own(before, name) if to is None else name not in before or before[name].value != to)
+    }
+    return ConfigChange(topic, before, left)
+
+
+def is_tiered(settings: Mapping[str, ConfigValue]) -> bool:
+    """Whether these settings have remote.storage.enable."""
+    return settings.get(REMOTE_STORAGE_ENABLE, _UNSET).value == "true"
+
+
+def _is_own(before: Mapping[str, ConfigValue], name: str) -> bool:
+    return name in before and before[name].source == _OWN
+
+
+def refusals(cluster: Cluster, change: ConfigChange) -> list[Finding]:
+    """What the cluster says of a change that it is asked to validate only. Raises TieredctlError as the cluster does,
+    but for what becomes a finding."""
+    name = change.topic.topic
+    try:
+        cluster.alter_topic_configs(name, change.changes, validate_only=True)
+    except TieredctlError as error:
+        if error.kind.code == "config-refused":
+            message = f"{error.message} {_BY_THE_CONTROLLER}" if _SYSTEM_OFF in error.message else error.message
+            return [Finding("topic-change-refused", f"topic {name}", message, {"topic": name})]
+        if error.kind.code == "broker-refused":
+            return [Finding("check-not-made", f"validation by topic {name}'s cluster", f"{error.message} {error.hint}")]
+        raise
+    return []
+
+
+def make_change(cluster: Cluster, change: ConfigChange) -> None:
+    """Makes a change that was planned, in one request, so that all of it is made or nothing.
+
+    Raises TieredctlError: `world-changed` where the topic is another one by now, or has other settings; else as the
+    cluster does, and nothing is changed then. Only where it falls silent, it may have made the change all the same.
+    """
+    name = change.topic.topic
+    if cluster.topic(name).topic_id != change.topic.topic_id:
+        raise TieredctlError("world-changed", f"Topic {name} was deleted and made anew meanwhile; nothing was changed.")
+    now = settings_of(cluster, name)
+    if any(now.get(setting) != change.before.get(setting) for setting in (*SETTINGS, *change.changes)):
+        raise TieredctlError("world-changed", f"The settings of topic {name} changed meanwhile; nothing was changed.")
+    cluster.alter_topic_configs(name, change.changes, validate_only=True)
+    try:
+        cluster.alter_topic_configs(name, change.changes, validate_only=False)
+    except TieredctlError as error:
+        if error.kind.code != "broker-unreachable":
+            raise
+        hint = "The change may have been made all the same: run it again, and it makes what is left to make."
+        raise TieredctlError("broker-unreachable", error.message, hint=hint) from None

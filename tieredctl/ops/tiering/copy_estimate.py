@@ -1,0 +1,137 @@
+"""What tiering a topic takes and brings: bytes to copy by broker, time at the quota, requests, disk that gets free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
+from tieredctl.model.prices import StoragePrice
+from tieredctl.ops.doctor.broker_settings import COPY_QUOTA, UNLIMITED, BrokerSettings
+from tieredctl.ops.doctor.topic_settings import SEGMENT_BYTES, TopicSettings
+from tieredctl.ops.documents import Document
+from tieredctl.ops.tiering.partition_bytes import PartitionBytes
+
+REQUESTS_A_SEGMENT = 3
+"""At least: the log, the indexes in one object, a manifest. Large logs are sent in parts, and there may be more
+objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerEstimate:
+    """Of one broker. Bytes are estimates; `seconds` is None where no quota is set."""
+
+    broker: int
+    bytes_to_copy: int
+    copy_bytes_per_second: int | None
+    freed_bytes: int
+
+    @property
+    def seconds(self) -> int | None:
+        if self.copy_bytes_per_second is None:
+            return None
+        return -(-self.bytes_to_copy // self.copy_bytes_per_second)
+
+    def document(self) -> Document:
+        return {
+            "brokerId": self.broker,
+            "bytesToCopy": self.bytes_to_copy,
+            "copyMaxBytesPerSecond": self.copy_bytes_per_second,
+            "seconds": self.seconds,
+            "freedBytes": self.freed_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CopyEstimate:
+    """Of all brokers; `segments` are those to copy."""
+
+    brokers: Sequence[BrokerEstimate]
+    segments: int
+
+    @property
+    def bytes_to_copy(self) -> int:
+        return sum(one.bytes_to_copy for one in self.brokers)
+
+    @property
+    def freed_bytes(self) -> int:
+        return sum(one.freed_bytes for one in self.brokers)
+
+    @property
+    def requests(self) -> int:
+        """At least so many write requests."""
+        return self.segments * REQUESTS_A_SEGMENT
+
+    @property
+    def seconds(self) -> int | None:
+        """Until the last broker is done; None where one has no quota and something to copy."""
+        busy = [one.seconds for one in self.brokers if one.bytes_to_copy]
+        known = [seconds for seconds in busy if seconds is not None]
+        return max(known, default=0) if len(known) == len(busy) else None
+
+    def document(self, price: StoragePrice | None) -> Document:
+        """As every output format shows it; with a price, what the requests and a month of storage cost."""
+        document: Document = {
+            "bytesToCopy": self.bytes_to_copy,
+            "seconds": self.seconds,
+            "segments": self.segments,
+            "requestsAtLeast": self.requests,
+            "freedBytes": self.freed_bytes,
+            "brokers": [one.document() for one in self.brokers],
+        }
+        if price is None:
+            return document
+        return document | {
+            "requestsCost": price.puts_cost(self.requests),
+            "storageCostPerMonth": price.monthly_cost(self.bytes_to_copy),
+            "currency": price.currency,
+        }
+
+
+def copy_estimate(
+    partitions: Sequence[PartitionBytes],
+    settings: TopicSettings,
+    brokers: Mapping[int, BrokerSettings],
+    first_kept: Mapping[int, ListedOffset] | None,
+) -> CopyEstimate:
+    """`settings` are those that the topic shall have; `first_kept` what `first_kept_offsets` gave."""
+    places = sorted({*brokers, *(broker for one in partitions for broker in one.replica_bytes)})
+    segment_bytes = max(1, settings.number(SEGMENT_BYTES))
+    return CopyEstimate(
+        [
+            BrokerEstimate(
+                broker,
+                sum(one.bytes_to_copy for one in partitions if one.partition.leader == broker),
+                _copy_quota(brokers.get(broker)),
+                sum(_freed(one, one.replica_bytes.get(broker, 0), settings, first_kept) for one in partitions),
+            )
+            for broker in places
+        ],
+        sum(-(-one.bytes_to_copy // segment_bytes) for one in partitions),
+    )
+
+
+def first_kept_offsets(
+    cluster: Cluster, topic: TopicDescription, settings: TopicSettings, now_ms: int
+) -> Mapping[int, ListedOffset] | None:
+    """The first offset of each partition that local retention by time keeps; None where it keeps all."""
+    local_ms = settings.local_retention_ms
+    return None if local_ms < 0 else cluster.list_offsets(topic, max(0, now_ms - local_ms))
+
+
+def _copy_quota(broker: BrokerSettings | None) -> int | None:
+    quota = None if broker is None else broker.number(COPY_QUOTA)
+    return None if quota is None or quota == UNLIMITED or quota < 1 else quota
+
+
+def _freed(
+    one: PartitionBytes, size: int, settings: TopicSettings, first_kept: Mapping[int, ListedOffset] | None
+) -> int:
+    """What local retention takes off a replica's disk once it is tiered; the broader breach decides."""
+    kept_by_time = kept_by_size = size
+    if first_kept is not None and (answer := first_kept.get(one.partition.partition)) and answer.error is None:
+        # No offset: all records are older.
+        kept_by_time = 0 if answer.offset is None else one.share_from(answer.offset, size)
+    if settings.local_retention_bytes >= 0:
+        kept_by_size = min(size, settings.local_retention_bytes)
+    return size - min(kept_by_time, kept_by_size)

@@ -1,0 +1,241 @@
+"""`topic disable`: KIP-950's two ways out of tiered storage, what each brings with it, and where neither is.
+
+`remote.log.copy.disable` keeps remote data readable until retention removes it. `remote.storage.enable=false` with
+`remote.log.delete.on.disable=true` deletes all of it at once; without that, Kafka refuses it since 3.9. Before 3.9
+Kafka takes it (ConfigHandler logs a warning) and neither reads nor deletes what is in remote storage any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.doctor import topic_settings as names
+from tieredctl.ops.doctor.gathering import oldest_release
+from tieredctl.ops.doctor.release import Release
+from tieredctl.ops.doctor.retention import AS_TOTAL
+from tieredctl.ops.documents import Document
+from tieredctl.ops.tiering.config_change import ConfigChange, config_change, is_tiered, refusals
+from tieredctl.ops.tiering.enable import leaderless
+from tieredctl.ops.tiering.partition_bytes import PartitionBytes, read_partition_bytes
+from tieredctl.ops.tiering.remote_topic import RemoteTopic
+
+_FIRST_LINE = (3, 9)
+_LIMITS = (
+    (names.LOCAL_RETENTION_MS, names.RETENTION_MS),
+    (names.LOCAL_RETENTION_BYTES, names.RETENTION_BYTES),
+)
+
+
+class Form(Enum):
+    """What is asked for."""
+
+    STOP_COPYING = "stop-copying"
+    """Nothing more is copied; what is in remote storage stays until its retention ends."""
+    DELETE = "delete"
+    """All that is in remote storage is deleted, and the log begins where the leader's disk does."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLoss:
+    """A partition's share. `offsets` are those (first, last) that are nowhere but in remote storage, None without
+    any; `only_remote_bytes` what they take there."""
+
+    bytes: PartitionBytes
+    segments: int
+    remote_bytes: int
+    offsets: tuple[int, int] | None
+    only_remote_bytes: int
+
+    def document(self) -> Document:
+        return {
+            "partition": self.bytes.partition.partition,
+            "leader": self.bytes.partition.leader,
+            "remoteSegments": self.segments,
+            "remoteBytes": self.remote_bytes,
+            "offsetsOnlyRemote": None if self.offsets is None else list(self.offsets),
+            "bytesOnlyRemote": self.only_remote_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DisablePlan:
+    """What is to be set, what is found about it, gravest first, and what it is about.
+
+    `local_bytes_needed` and `free_bytes` are by broker: what local disks would need to keep what is only remote now.
+    """
+
+    form: Form
+    change: ConfigChange
+    findings: Sequence[Finding] = ()
+    partitions: Sequence[PartitionLoss] = ()
+    local_bytes_needed: Mapping[int, int] | None = None
+    free_bytes: Mapping[int, int] | None = None
+    steps: Sequence[str] = ()
+    """How to do without, on a release that can't."""
+
+    @property
+    def was_tiered(self) -> bool:
+        """Whether the topic is tiered as it is now."""
+        return is_tiered(self.change.before)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether something is found that has to be mended first."""
+        return any(finding.severity >= Severity.ERROR for finding in self.findings)
+
+    def summary(self) -> Document:
+        """As every output format shows it, without the findings."""
+        topic, needed, free = self.change.topic, self.local_bytes_needed or {}, self.free_bytes or {}
+        return {
+            "topic": topic.topic,
+            "topicId": topic.topic_id,
+            "form": self.form.value,
+            **self.change.document(),
+            "remoteSegments": sum(one.segments for one in self.partitions),
+            "remoteBytes": sum(one.remote_bytes for one in self.partitions),
+            "bytesOnlyRemote": sum(one.only_remote_bytes for one in self.partitions),
+            "partitions": [one.document() for one in self.partitions],
+            "brokers": [
+                {"brokerId": broker, "localBytesNeeded": needed[broker], "freeBytes": free.get(broker)}
+                for broker in sorted(needed)
+            ],
+            "steps": list(self.steps),
+        }
+
+
+def plan_disable(cluster: Cluster, remote: RemoteTopic, form: Form) -> DisablePlan:
+    """The plan to stop copying a topic, or to delete what it has in remote storage. Changes nothing.
+
+    Raises TieredctlError as the cluster does, and where the metadata cannot be read whole.
+    """
+    topic = remote.topic
+    before = settings_of(cluster, topic.topic)
+    release = oldest_release(cluster)
+    if not is_tiered(before):
+        return DisablePlan(form, ConfigChange(topic, before, {}), list(_left_over(remote, release)))
+    change = config_change(topic, before, _wanted(before, form))
+    if change.is_empty:
+        return DisablePlan(form, change)
+    if release is not None and release.line < _FIRST_LINE:
+        return DisablePlan(form, change, [_unsupported(topic, release)], steps=steps_before_3_9(topic))
+    partitions = [_loss(one, remote) for one in read_partition_bytes(cluster, topic)]
+    needed, free = _local_bytes_needed(partitions), cluster.free_bytes([topic.topic])
+    found = [*_effects(topic, form, partitions, needed, free), *refusals(cluster, change)]
+    return DisablePlan(form, change, sorted(found, key=lambda one: -one.severity), partitions, needed, free)
+
+
+def _wanted(before: Mapping[str, ConfigValue], form: Form) -> dict[str, str | None]:
+    if form is Form.DELETE:
+        return {names.REMOTE_STORAGE_ENABLE: "false", names.DELETE_ON_DISABLE: "true", names.COPY_DISABLE: None}
+    wanted: dict[str, str | None] = {names.COPY_DISABLE: "true"}
+    for local, total in _LIMITS:
+        # Kafka refuses any other. It is said, not unset: a broker may have a default of its own.
+        if local in before and before[local].value not in (str(AS_TOTAL), before[total].value):
+            wanted[local] = str(AS_TOTAL)
+    return wanted
+
+
+def _loss(one: PartitionBytes, remote: RemoteTopic) -> PartitionLoss:
+    number = one.partition.partition
+    segments = remote.segments(number)
+    size = sum(segment.segment_size_in_bytes for segment in segments)
+    # Where the leader does not tell where its disk begins, all of it may be only remote.
+    local_start = max((segment.end_offset + 1 for segment in segments), default=0)
+    local_start = local_start if one.earliest_local is None else one.earliest_local
+    only_remote = remote.bytes_below(number, local_start)
+    first = min((segment.start_offset for segment in segments), default=local_start)
+    offsets = (first, local_start - 1) if only_remote and first < local_start else None
+    return PartitionLoss(one, len(segments), size, offsets, only_remote)
+
+
+def _local_bytes_needed(partitions: Sequence[PartitionLoss]) -> dict[int, int]:
+    """By broker: every replica would need what is only remote now."""
+    needed: dict[int, int] = {}
+    for one in partitions:
+        for broker in one.bytes.partition.replicas:
+            needed[broker] = needed.get(broker, 0) + one.only_remote_bytes
+    return needed
+
+
+def _effects(
+    topic: TopicDescription,
+    form: Form,
+    partitions: Sequence[PartitionLoss],
+    needed: Mapping[int, int],
+    free: Mapping[int, int],
+) -> Iterator[Finding]:
+    if form is Form.STOP_COPYING:
+        yield from _fills_disks(topic, needed, free)
+        return
+    yield from leaderless(topic, Severity.ERROR)
+    segments = sum(one.segments for one in partitions)
+    if segments:
+        size = sum(one.remote_bytes for one in partitions)
+        lost = sum(one.only_remote_bytes for one in partitions)
+        message = f"{segments} segments, {size} bytes, are deleted from remote storage; {lost} of them are nowhere else"
+        evidence: dict[str, object] = {
+            "topic": topic.topic,
+            "segments": segments,
+            "bytes": size,
+            "bytesOnlyRemote": lost,
+            "partitions": [one.document() for one in partitions if one.segments],
+        }
+        yield Finding("topic-disable-deletes", f"topic {topic.topic}", message, evidence)
+
+
+def _fills_disks(topic: TopicDescription, needed: Mapping[int, int], free: Mapping[int, int]) -> Iterator[Finding]:
+    for broker, more in needed.items():
+        if broker in free and more > free[broker]:
+            message = f"its disk may come to need {more} bytes more of this topic, and has {free[broker]} free"
+            evidence = {"topic": topic.topic, "brokerId": broker, "bytes": more, "freeBytes": free[broker]}
+            yield Finding("topic-disable-fills-disks", f"broker {broker}", message, evidence)
+
+
+def _left_over(remote: RemoteTopic, release: Release | None) -> Iterator[Finding]:
+    """That a topic which is not tiered has remote segments: leaders are deleting them, failed to, or never try."""
+    segments = remote.all_segments()
+    if not segments:
+        return
+    topic = remote.topic
+    size = sum(segment.segment_size_in_bytes for segment in segments)
+    if release is not None and release.line < _FIRST_LINE:
+        why = f"Kafka {release} neither reads nor deletes them now; tiered again, it reads them"
+        command = f"tieredctl topic enable {topic.topic} …"
+    else:
+        why = "not deleted: a leader is at it, or failed for good"
+        command = f"tieredctl partition remove {topic.topic_id} --even-if-live --segment-events-only …"
+    evidence = {
+        "topic": topic.topic,
+        "topicId": topic.topic_id,
+        "segments": len(segments),
+        "bytes": size,
+        "command": command,
+    }
+    message = f"{len(segments)} segments, {size} bytes, are left: {why}"
+    yield Finding("remote-data-left", f"topic {topic.topic}", message, evidence)
+
+
+def _unsupported(topic: TopicDescription, release: Release) -> Finding:
+    message = f"Kafka {release} cannot turn tiering off; a copy to another topic can"
+    return Finding(
+        "topic-disable-unsupported", f"topic {topic.topic}", message, {"topic": topic.topic, "release": str(release)}
+    )
+
+
+def steps_before_3_9(topic: TopicDescription) -> list[str]:
+    """How to do without KIP-950: copy the topic, move its users, delete it."""
+    name, copy = topic.topic, f"{topic.topic}.local"
+    replicas = max((len(one.replicas) for one in topic.partitions), default=1)
+    shape = f"--partitions {len(topic.partitions)} --replication-factor {replicas}"
+    return [
+        f"kafka-topics --bootstrap-server … --create --topic {copy} {shape}",
+        f"Copy {name} to {copy} from the first offset on by a consumer and a producer, partition by partition.",
+        f"Stop the producers of {name}; once {copy} has its last records, let them write to {copy}.",
+        f"Move the consumers to {copy}. Its offsets are others: kafka-consumer-groups --reset-offsets --to-datetime …",
+        f"kafka-topics --bootstrap-server … --delete --topic {name}",
+        f"tieredctl partition remove {topic.topic_id} --bootstrap-server … --store … --apply",
+    ]

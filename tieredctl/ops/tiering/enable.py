@@ -1,0 +1,160 @@
+"""`topic enable`: what it checks, what it sets, and what that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
+from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.local_replica import LocalReplica
+from tieredctl.model.prices import StoragePrice
+from tieredctl.ops.doctor import topic_settings as names
+from tieredctl.ops.doctor.disk_rules import disk_findings
+from tieredctl.ops.doctor.gathering import gather_settings
+from tieredctl.ops.doctor.known_bugs import KNOWN_BUGS
+from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
+from tieredctl.ops.doctor.node_rules import node_findings
+from tieredctl.ops.doctor.release_rules import release_findings
+from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot, PartitionFacts
+from tieredctl.ops.doctor.topic_rules import topic_findings
+from tieredctl.ops.documents import Document
+from tieredctl.ops.tiering.closed_segments import with_closed_segments
+from tieredctl.ops.tiering.config_change import ConfigChange, config_change, is_tiered, refusals
+from tieredctl.ops.tiering.copy_estimate import CopyEstimate, copy_estimate, first_kept_offsets
+from tieredctl.ops.tiering.partition_bytes import PartitionBytes, read_partition_bytes
+
+NEVER_TIERED = frozenset(
+    {METADATA_TOPIC, "__cluster_metadata", "__consumer_offsets", "__transaction_state", "__share_group_state"}
+)
+"""UnifiedLog.isRemoteLogEnabled passes over these whatever their settings say, and no validation refuses them."""
+_DELETES_BY_SIZE = frozenset(bug.issue for bug in KNOWN_BUGS if bug.deletes_by_size)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRetention:
+    """What local retention is to be, in ms and bytes; None leaves it as it is, -2 is total retention."""
+
+    ms: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EnablePlan:
+    """What is to be set, what speaks against it, gravest first, and what it takes; no estimate where nothing is to be
+    changed."""
+
+    change: ConfigChange
+    findings: Sequence[Finding] = ()
+    estimate: CopyEstimate | None = None
+    partitions: Sequence[PartitionBytes] = ()
+    closed: Sequence[int] = ()
+    """The partitions that may have a closed segment to copy."""
+
+    @property
+    def begins_copying(self) -> bool:
+        """Whether the topic is copied once the change is made, and is not before."""
+        return not {names.REMOTE_STORAGE_ENABLE, names.COPY_DISABLE}.isdisjoint(self.change.changes)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether something is found that has to be mended first."""
+        return any(finding.severity >= Severity.ERROR for finding in self.findings)
+
+    def summary(self, price: StoragePrice | None) -> Document:
+        """As every output format shows it, without the findings; what it costs by a price, if there is one."""
+        topic = self.change.topic
+        estimate = None if self.estimate is None else self.estimate.document(price)
+        return {"topic": topic.topic, "topicId": topic.topic_id, **self.change.document(), "estimate": estimate}
+
+
+def plan_enable(
+    cluster: Cluster, name: str, wanted: LocalRetention, replicas: Sequence[LocalReplica] | None, now_ms: int
+) -> EnablePlan:
+    """The plan to tier a topic, or to copy it again where copying was stopped. Changes nothing.
+
+    `replicas` are what log directories hold, None where none was named. Raises TieredctlError as the cluster does.
+    """
+    topic = cluster.topic(name)
+    before = settings_of(cluster, name)
+    change = config_change(topic, before, _wanted(before, wanted))
+    if change.is_empty:
+        return EnablePlan(change)
+    snapshot = gather_settings(cluster, Clock(now_ms, 0), None)
+    partitions = read_partition_bytes(cluster, topic)
+    after = change.settings_after(snapshot.release)
+    planned = replace(snapshot, topics={**snapshot.topics, name: after})
+    checks = _checks(snapshot, planned, topic)
+    found = [*checks, *_disks(planned, topic, partitions, replicas), *refusals(cluster, change)]
+    kept = first_kept_offsets(cluster, topic, after, now_ms)
+    estimate = copy_estimate(partitions, after, snapshot.brokers, kept)
+    closed = with_closed_segments(cluster, topic, after, partitions, now_ms)
+    return EnablePlan(change, sorted(found, key=lambda finding: -finding.severity), estimate, partitions, closed)
+
+
+def _wanted(before: Mapping[str, ConfigValue], local: LocalRetention) -> dict[str, str | None]:
+    wanted: dict[str, str | None] = {names.REMOTE_STORAGE_ENABLE: "true", names.COPY_DISABLE: None}
+    if not is_tiered(before):
+        # What let an earlier disable delete would let the next one delete without being asked.
+        wanted[names.DELETE_ON_DISABLE] = None
+    for name, value in ((names.LOCAL_RETENTION_MS, local.ms), (names.LOCAL_RETENTION_BYTES, local.bytes)):
+        if value is not None:
+            wanted[name] = str(value)
+    return wanted
+
+
+def _checks(snapshot: ClusterSnapshot, planned: ClusterSnapshot, topic: TopicDescription) -> Iterator[Finding]:
+    """Of the cluster as it is, and as it would be with this topic tiered."""
+    after = planned.topics[topic.topic]
+    yield from snapshot.not_looked_at
+    if topic.topic in NEVER_TIERED:
+        message = "Kafka never tiers this topic of its own, and takes the setting all the same"
+        yield Finding("topic-never-tiered", f"topic {topic.topic}", message, {"topic": topic.topic})
+    yield from _release(planned, after)
+    for finding in node_findings(planned):
+        # That a topic is tiered already proves that the controllers let it; this one is not yet.
+        unproven = finding.code == "check-not-made" and not snapshot.topics
+        yield replace(finding, severity_override=None) if unproven else finding
+    yield from metadata_topic_findings(planned)
+    yield from topic_findings(after)
+    yield from leaderless(topic, Severity.WARNING)
+
+
+def _release(planned: ClusterSnapshot, after: names.TopicSettings) -> Iterator[Finding]:
+    """Of known faults only those that delete what this topic's retention.bytes should keep; `doctor` has all."""
+    for finding in release_findings(replace(planned, topics={after.topic: after})):
+        concerns_it = finding.subject in _DELETES_BY_SIZE and finding.severity > Severity.INFO
+        if finding.code != "release-bug" or concerns_it:
+            yield finding
+
+
+def leaderless(topic: TopicDescription, severity: Severity) -> Iterator[Finding]:
+    """That partitions have no leader to copy or delete for them."""
+    without = [one.partition for one in topic.partitions if one.leader is None]
+    if without:
+        message = f"partitions {', '.join(map(str, without))} have no leader"
+        evidence = {"topic": topic.topic, "partitions": without}
+        yield Finding("topic-without-leader", f"topic {topic.topic}", message, evidence, severity)
+
+
+def _disks(
+    planned: ClusterSnapshot,
+    topic: TopicDescription,
+    partitions: Sequence[PartitionBytes],
+    replicas: Sequence[LocalReplica] | None,
+) -> Iterator[Finding]:
+    own = [one for one in replicas or () if one.partition.topic_id == topic.topic_id]
+    if replicas is not None and not own:
+        message = "none of the log directories that were named has a partition of it"
+        yield Finding("check-not-made", f"segments of topic {topic.topic}", message)
+    facts = [
+        PartitionFacts(
+            TopicIdPartition(topic.topic_id, topic.topic, one.partition.partition),
+            earliest=one.earliest_local,
+            latest_tiered=one.latest_tiered,
+        )
+        for one in partitions
+    ]
+    yield from disk_findings(replace(planned, partitions=facts, replicas=own))

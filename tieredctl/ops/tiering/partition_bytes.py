@@ -1,0 +1,65 @@
+"""Where a topic's partitions are, locally, in offsets and in bytes: what estimates are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tieredctl.kafka.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBytes:
+    """A partition of a topic. Offsets are the leader's, None where it told none; bytes are by broker."""
+
+    partition: PartitionDescription
+    earliest_local: int | None
+    latest_tiered: int | None
+    latest: int | None
+    replica_bytes: Mapping[int, int]
+
+    @property
+    def leader_bytes(self) -> int:
+        """On the leader's disk."""
+        leader = self.partition.leader
+        return 0 if leader is None else self.replica_bytes.get(leader, 0)
+
+    def share_from(self, offset: int, size: int) -> int:
+        """The bytes of a local log of some size that lie at an offset or behind it, by the share of offsets: an
+        estimate, as records differ in size. All of them where the offsets are not known."""
+        if self.earliest_local is None or self.latest is None or self.latest <= self.earliest_local:
+            return size
+        behind = self.latest - min(max(offset, self.earliest_local), self.latest)
+        return size * behind // (self.latest - self.earliest_local)
+
+    @property
+    def first_pending(self) -> int:
+        """The first offset on the leader's disk that is not in remote storage, as far as it is known."""
+        return max(self.earliest_local or 0, 0 if self.latest_tiered is None else self.latest_tiered + 1)
+
+    @property
+    def bytes_to_copy(self) -> int:
+        """What the leader has and remote storage has not, the active segment among it, which is not copied yet."""
+        return self.share_from(self.first_pending, self.leader_bytes)
+
+
+def read_partition_bytes(cluster: Cluster, topic: TopicDescription) -> Sequence[PartitionBytes]:
+    """Asks the leaders. Raises TieredctlError as the cluster does."""
+    earliest_local = cluster.list_offsets(topic, OffsetSpec.EARLIEST_LOCAL)
+    latest_tiered = cluster.list_offsets(topic, OffsetSpec.LATEST_TIERED)
+    latest = cluster.list_offsets(topic, OffsetSpec.LATEST)
+    sizes = cluster.replica_bytes([topic.topic])
+
+    def offset(answers: Mapping[int, ListedOffset], partition: int) -> int | None:
+        return answers[partition].offset if partition in answers else None
+
+    return [
+        PartitionBytes(
+            one,
+            offset(earliest_local, one.partition),
+            offset(latest_tiered, one.partition),
+            offset(latest, one.partition),
+            sizes.get((topic.topic, one.partition), {}),
+        )
+        for one in topic.partitions
+    ]

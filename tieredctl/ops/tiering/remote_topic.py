@@ -1,0 +1,59 @@
+"""What one topic has in remote storage by the metadata: read once, and followed from there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tieredctl.kafka.cluster import TopicDescription
+from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemoteLogSegmentMetadataSnapshot
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.followed_metadata import FollowedMetadata
+from tieredctl.ops.selection import Selection
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+
+
+@dataclass(slots=True)
+class RemoteTopic:
+    """The segments of a topic whose deletion is not recorded as finished, as of the last `refresh`."""
+
+    topic: TopicDescription
+    metadata: FollowedMetadata
+    """Of a live cluster."""
+    _store: RemotePartitionMetadataStore = field(default_factory=RemotePartitionMetadataStore)
+
+    def refresh(self) -> None:
+        """Reads what is new, up to now. Raises TieredctlError as FollowedMetadata does."""
+        self.metadata.read(self._take)
+
+    def segments(self, partition: int) -> list[RemoteLogSegmentMetadata]:
+        """Of one partition, those that are being copied or deleted too."""
+        return [known.metadata for known in self._cache(partition).list_remote_log_segments()]
+
+    def all_segments(self) -> list[RemoteLogSegmentMetadata]:
+        """Of all partitions."""
+        return [segment for one in self.topic.partitions for segment in self.segments(one.partition)]
+
+    def bytes_below(self, partition: int, offset: int) -> int:
+        """What consumers can read of a partition in remote storage below an offset; a segment that it divides counts by
+        the share of offsets."""
+        segments = segments_in_use(self._cache(partition))
+        return sum(segment.segment_size_in_bytes for segment in segments) - bytes_from(segments, offset)
+
+    def _cache(self, partition: int) -> RemoteLogMetadataCache:
+        key = TopicIdPartition(self.topic.topic_id, self.topic.topic, partition)
+        return self._store.caches.get(key, RemoteLogMetadataCache())
+
+    def _take(self, stream: EventStream) -> Sequence[Finding]:
+        selection = Selection(topic_id=self.topic.topic_id)
+        self._store.replay(record for record in stream.records() if _concerns(record, selection))
+        return self._store.findings
+
+
+def _concerns(record: EventRecord, selection: Selection) -> bool:
+    event = record.event
+    return isinstance(event, RemoteLogSegmentMetadataSnapshot) or selection.has(event.topic_id_partition)

@@ -1,0 +1,110 @@
+"""Waits for the effect of a change: the first segment in remote storage, or the last one gone from there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import Cluster, OffsetSpec, TopicDescription
+from tieredctl.model.findings import Finding
+from tieredctl.ops.tiering.partition_bytes import PartitionBytes
+from tieredctl.ops.tiering.remote_topic import RemoteTopic
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+_UNSUPPORTED = "UNSUPPORTED_VERSION"
+
+Told = Callable[[int, int], None]
+"""How much of how much there is to see so far."""
+
+
+class Seen(Enum):
+    """How a wait ended."""
+
+    YES = "yes"
+    NOTHING_TO_SEE = "nothing-to-see"
+    """No partition has a closed segment yet, so that nothing can be copied."""
+    CANNOT_TELL = "cannot-tell"
+    """The brokers' release does not say what is tiered (ListOffsets before 3.9)."""
+    NOT_IN_TIME = "not-in-time"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """For how long to wait, and how to spend the time between two looks."""
+
+    seconds: float
+    pause: Callable[[], None] = lambda: time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+    def deadline(self) -> float:
+        """By the monotonic clock."""
+        return time.monotonic() + self.seconds
+
+
+def await_first_segment(
+    cluster: Cluster,
+    topic: TopicDescription,
+    before: Sequence[PartitionBytes],
+    eligible: Sequence[int],
+    patience: Patience,
+    tell: Told,
+) -> Seen:
+    """Returns once a partition has more in remote storage than `before`, or why there is nothing to wait for. `tell` is
+    given the partitions that have, and those that might, which are `eligible`.
+
+    Raises TieredctlError as the cluster does, `unknown-topic` where the topic goes meanwhile.
+    """
+    deadline = patience.deadline()
+    tiered = {one.partition.partition: one.latest_tiered for one in before}
+    while True:
+        answers = cluster.list_offsets(_same(cluster, topic), OffsetSpec.LATEST_TIERED)
+        if any(answer.error == _UNSUPPORTED for answer in answers.values()):
+            return Seen.CANNOT_TELL
+        more = [number for number, answer in answers.items() if _is_more(answer.offset, tiered.get(number))]
+        tell(len(more), max(len(eligible), len(more)))
+        if more:
+            return Seen.YES
+        if not eligible:
+            return Seen.NOTHING_TO_SEE
+        if time.monotonic() > deadline:
+            return Seen.NOT_IN_TIME
+        patience.pause()
+
+
+def await_nothing_left(cluster: Cluster, remote: RemoteTopic, patience: Patience, tell: Told) -> Seen:
+    """Returns once the metadata says of every segment that it is deleted. `tell` is given the segments that are, and
+    all that there were. Raises TieredctlError as the cluster and the metadata do."""
+    deadline = patience.deadline()
+    there_were = len(remote.all_segments())
+    while True:
+        _same(cluster, remote.topic)
+        remote.refresh()
+        left = len(remote.all_segments())
+        there_were = max(there_were, left)
+        tell(there_were - left, there_were)
+        if not left:
+            return Seen.YES
+        if time.monotonic() > deadline:
+            return Seen.NOT_IN_TIME
+        patience.pause()
+
+
+def not_seen(topic: TopicDescription, what: str, seconds: float) -> Finding:
+    """That the effect of a change was not seen in time."""
+    message = f"the change is made, but {what} within {seconds:g} s"
+    return Finding("tiering-not-seen", f"topic {topic.topic}", message, {"topic": topic.topic, "seconds": seconds})
+
+
+def _same(cluster: Cluster, topic: TopicDescription) -> TopicDescription:
+    """The topic as it is now, with its leaders of now."""
+    now = cluster.topic(topic.topic)
+    if now.topic_id != topic.topic_id:
+        message = f"Topic {topic.topic} was deleted and made anew after the change: the new one is not changed."
+        raise TieredctlError("world-changed", message)
+    return now
+
+
+def _is_more(offset: int | None, before: int | None) -> bool:
+    return offset is not None and (before is None or offset > before)
