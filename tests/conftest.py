@@ -23,8 +23,10 @@ settings.load_profile("without deadlines")
 
 TESTS = Path(__file__).parent
 CAPTURES = TESTS / "captures"
-SHARED_SERVERS = {"integration": "kafka", "storage": "object servers", "conformance": "object servers"}
-"""Folders whose tests share servers, which one process starts: that of the group."""
+KAFKA, OLDER_KAFKA = "kafka", "3.9.1"
+SHARED_SERVERS = {"integration": KAFKA, "storage": "object servers", "conformance": "object servers"}
+"""Folders whose tests share servers, which one process starts: that of the group. Those of the older Kafka are a group
+of their own."""
 ON_OBJECT_SERVERS = ("test_removal_on_buckets.py", "test_removal_stopped.py")
 """Files elsewhere that use them too."""
 LONGEST_FIRST = ("integration", "chaos", "spark", "storage", "conformance", "verification", "property", "cli")
@@ -47,11 +49,17 @@ class FoldersTogether(LoadScopeScheduling):  # type: ignore[misc]
         if any(name in nodeid for name in ON_OBJECT_SERVERS):
             return "object servers"
         folder = _folder(nodeid)
-        return SHARED_SERVERS.get(folder, folder)
+        servers = SHARED_SERVERS.get(folder, folder)
+        return f"{servers} {OLDER_KAFKA}" if servers == KAFKA and _is_of_older_kafka(nodeid) else servers
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FoldersTogether:
     return FoldersTogether(config, log)
+
+
+def _is_of_older_kafka(nodeid: str) -> bool:
+    parameters = nodeid.partition("[")[2]
+    return OLDER_KAFKA in parameters or "kafka_3" in parameters
 
 
 def _folder(nodeid: str) -> str:

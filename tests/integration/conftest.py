@@ -34,6 +34,12 @@ def kafka_3() -> Iterator[DrivenBroker]:
     yield from _driven_broker("3.9.1")
 
 
+@pytest.fixture(params=["kafka_4", "kafka_3"])
+def driven(request: pytest.FixtureRequest) -> DrivenBroker:
+    """Each of the two, one after the other."""
+    return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
+
+
 def jars_of(version: str) -> KafkaJars:
     """A release's jars; the test ends where they cannot be had."""
     try:

@@ -44,11 +44,6 @@ DAY_MS = "86400000"
 Findings = set[tuple[str, str]]
 
 
-@pytest.fixture(params=["kafka_4", "kafka_3"])
-def driven(request: pytest.FixtureRequest) -> DrivenBroker:
-    return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
-
-
 def doctor(broker: KafkaBroker, *words: str | Path) -> Outcome:
     verb = [str(word) for word in words if word == "config"]
     rest = [word for word in words if word != "config"]
@@ -248,11 +243,14 @@ def test_a_topic_whose_size_is_limited_makes_the_fault_that_deletes_by_size_a_wa
     assert (before, limited) == ("info", "warning")
 
 
-def test_nobody_listening_is_a_sentence() -> None:
-    outcome = own_process("doctor", "--bootstrap-server", "localhost:1")
+def test_nobody_listening_is_a_sentence(tmp_path: Path) -> None:
+    config = tmp_path / "impatient.properties"
+    config.write_text("request.timeout.ms=1500\n")
+
+    outcome = own_process("doctor", "--bootstrap-server", "localhost:1", "--command-config", config)
 
     assert outcome.exit_code == 1
-    assert "Traceback" not in outcome.err
+    assert "localhost:1 did not answer within the request timeout of 1.5 s" in outcome.err
 
 
 @pytest.fixture(scope="module")

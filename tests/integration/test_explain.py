@@ -18,8 +18,6 @@ from tests.rigs.tools import tool_output
 
 pytestmark = pytest.mark.integration
 
-RELEASES = ("kafka_4", "kafka_3")
-
 
 @dataclass(frozen=True)
 class Case:
@@ -41,12 +39,6 @@ CASES = (
     Case("clicks.eu-west_1", 5, "below-log-start", "OFFSET_OUT_OF_RANGE", 3),
     Case("ledger", 100_000, "above-end", "OFFSET_OUT_OF_RANGE", 3),
 )
-
-
-@pytest.fixture(params=RELEASES)
-def driven(request: pytest.FixtureRequest) -> DrivenBroker:
-    found: DrivenBroker = request.getfixturevalue(request.param)
-    return found
 
 
 def explain(driven: DrivenBroker, where: str, *words: str | Path) -> Outcome:
@@ -146,8 +138,9 @@ def test_where_all_is_uploaded_a_follower_cannot_begin_at_the_last_tiered_offset
     assert item["emptyFollower"]["fetchOffset"] == item["log"]["localLogStartOffset"]
 
 
-def test_a_release_without_the_earliest_pending_upload_offset_has_no_last_tiered_start(kafka_3: DrivenBroker) -> None:
-    item = explained(kafka_3, "orders:0@100")
+@pytest.mark.parametrize("driven", ["kafka_3"], indirect=True)
+def test_a_release_without_the_earliest_pending_upload_offset_has_no_last_tiered_start(driven: DrivenBroker) -> None:
+    item = explained(driven, "orders:0@100")
 
     assert item["emptyFollowerFromLastTieredOffset"] is None
     assert item["emptyFollower"]["error"] == "OFFSET_MOVED_TO_TIERED_STORAGE"

@@ -32,11 +32,6 @@ SECONDS = 30
 FAILED, USAGE, FOUND_SOMETHING, INCOMPLETE = 1, 2, 3, 5
 
 
-@pytest.fixture(params=["kafka_4", "kafka_3"])
-def driven(request: pytest.FixtureRequest) -> DrivenBroker:
-    return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
-
-
 class Requests:
     """Counts what is asked of a cluster over kafka-python, and lets something happen before one of the requests."""
 

@@ -22,11 +22,6 @@ RECORDS = 4
 SEGMENTS = RECORDS - 1
 
 
-@pytest.fixture(params=["kafka_4", "kafka_3"])
-def driven(request: pytest.FixtureRequest) -> DrivenBroker:
-    return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
-
-
 @pytest.fixture
 def tieredctl(driven: DrivenBroker, capfd: pytest.CaptureFixture[str]) -> TopicCommands:
     return TopicCommands(driven.broker, capfd)

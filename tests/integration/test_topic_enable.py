@@ -24,11 +24,6 @@ ON_ONE_BROKER = {"topic-config-metadata-replication", "broker-config-copy-quota"
 SMALL = {"topic-config-small-segments"}
 
 
-@pytest.fixture(params=["kafka_4", "kafka_3"])
-def driven(request: pytest.FixtureRequest) -> DrivenBroker:
-    return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
-
-
 @pytest.fixture
 def tieredctl(driven: DrivenBroker, capfd: pytest.CaptureFixture[str]) -> TopicCommands:
     return TopicCommands(driven.broker, capfd)

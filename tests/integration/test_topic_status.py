@@ -15,11 +15,6 @@ pytestmark = pytest.mark.integration
 TIERED = ["clicks.eu-west_1", "ledger", "orders", "payments"]
 
 
-@pytest.fixture(params=["kafka_4", "kafka_3"])
-def driven(request: pytest.FixtureRequest) -> DrivenBroker:
-    return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
-
-
 def topic(driven: DrivenBroker, *words: str) -> Outcome:
     return own_process("topic", *words, "--bootstrap-server", driven.broker.bootstrap_server, "-o", "json")
 

@@ -10,12 +10,6 @@ from tests.integration.conftest import DrivenBroker
 from tieredctl.cli.main import run
 
 
-@pytest.fixture(params=["kafka_4", "kafka_3"])
-def driven(request: pytest.FixtureRequest) -> DrivenBroker:
-    cluster: DrivenBroker = request.getfixturevalue(request.param)
-    return cluster
-
-
 @pytest.mark.parametrize("level", ["listing", "headers", "full"])
 @pytest.mark.parametrize("source", ["--bootstrap-server", "--log-dir"])
 def test_every_finished_segment_of_a_running_broker_is_sound(
