@@ -8,6 +8,9 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.crashed_cluster import AGED, CAPTURE, ENOUGH, CrashedClusterOnDisk, crashed_cluster_on_disk
+from tests.cli.metadata_command import Metadata
+from tests.cli.metadata_command import Outcome as MetadataOutcome
+from tests.metadata_logs import DELETED, DELETING, copied, started, updated, write_events
 from tieredctl.cli.main import run
 
 
@@ -34,3 +37,29 @@ def planned(cluster: CrashedClusterOnDisk) -> CrashedClusterOnDisk:
     """The same, with a plan that has not been used."""
     assert cluster.plan(*AGED, *ENOUGH).exit_code == 0
     return cluster
+
+
+@pytest.fixture
+def metadata(capfdbinary: pytest.CaptureFixture[bytes]) -> Metadata:
+    """Runs `tieredctl metadata` with these words."""
+
+    def metadata(*words: str | Path) -> MetadataOutcome:
+        code = run(["metadata", *map(str, words)])
+        out, err = capfdbinary.readouterr()
+        return MetadataOutcome(code, out.decode(), err.decode())
+
+    return metadata
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """A log directory with three segments, one of them deleted."""
+    write_events(
+        tmp_path,
+        *copied(1, 0, 9),
+        *copied(2, 10, 19, {0: 10, 1: 15}),
+        updated(1, DELETING),
+        updated(1, DELETED),
+        started(3, 20, 29, {1: 20}),
+    )
+    return tmp_path
