@@ -23,47 +23,45 @@ settings.load_profile("without deadlines")
 
 TESTS = Path(__file__).parent
 CAPTURES = TESTS / "captures"
-KAFKA, OLDER_KAFKA = "kafka", "3.9.1"
-SHARED_SERVERS = {"integration": KAFKA, "storage": "object servers", "conformance": "object servers"}
+KAFKA, OLDER_KAFKA, OBJECT_SERVERS = "kafka", "kafka 3.9.1", "object servers"
+SHARED_SERVERS = {"integration": KAFKA, "storage": OBJECT_SERVERS, "conformance": OBJECT_SERVERS}
 """Folders whose tests share servers, which one process starts: that of the group. Those of the older Kafka are a group
 of their own."""
 ON_OBJECT_SERVERS = ("test_removal_on_buckets.py", "test_removal_stopped.py")
 """Files elsewhere that use them too."""
-LONGEST_FIRST = ("integration", "chaos", "spark", "storage", "conformance", "verification", "property", "cli")
+LONGEST_FIRST = (KAFKA, "chaos", "spark", OLDER_KAFKA, OBJECT_SERVERS, "verification", "property", "cli")
+"""Groups; those that wait for brokers are beside those that compute."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where two processes share the tests, each takes a folder at a time, and the longest ones come first."""
+    """Where two processes share the tests, each takes a group at a time, and the longest ones come first."""
 
     def rank(item: pytest.Item) -> int:
-        folder = _folder(item.nodeid)
-        return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+        group = _group(item.nodeid)
+        return LONGEST_FIRST.index(group) if group in LONGEST_FIRST else len(LONGEST_FIRST)
 
     items.sort(key=rank)
 
 
-class FoldersTogether(LoadScopeScheduling):  # type: ignore[misc]
-    """Gives all tests of a folder to one process, so that what they share is started once."""
+class GroupsTogether(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives all tests of a group to one process, so that what they share is started once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if any(name in nodeid for name in ON_OBJECT_SERVERS):
-            return "object servers"
-        folder = _folder(nodeid)
-        servers = SHARED_SERVERS.get(folder, folder)
-        return f"{servers} {OLDER_KAFKA}" if servers == KAFKA and _is_of_older_kafka(nodeid) else servers
+        return _group(nodeid)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FoldersTogether:
-    return FoldersTogether(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupsTogether:
+    return GroupsTogether(config, log)
 
 
-def _is_of_older_kafka(nodeid: str) -> bool:
-    parameters = nodeid.partition("[")[2]
-    return OLDER_KAFKA in parameters or "kafka_3" in parameters
-
-
-def _folder(nodeid: str) -> str:
-    return nodeid.removeprefix("tests/").partition("/")[0]
+def _group(nodeid: str) -> str:
+    """A folder, or those folders and files that share servers."""
+    if any(name in nodeid for name in ON_OBJECT_SERVERS):
+        return OBJECT_SERVERS
+    folder, _, rest = nodeid.removeprefix("tests/").partition("/")
+    group = SHARED_SERVERS.get(folder, folder)
+    parameters = rest.partition("[")[2]
+    return OLDER_KAFKA if group == KAFKA and ("3.9.1" in parameters or "kafka_3" in parameters) else group
 
 
 @pytest.fixture(scope="session")

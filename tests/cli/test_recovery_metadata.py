@@ -151,3 +151,11 @@ def test_metadata_that_brokers_cannot_read_to_its_end_is_refused(
     outcome = tieredctl("recover", "metadata", "--log-dir", tmp_path / "data", *store_of(capture))
 
     assert (outcome.exit_code, "event-undecodable" in outcome.err) == (5, True)
+
+
+def test_a_topic_that_the_store_does_not_have_is_a_mistake_of_usage(
+    tieredctl: Tieredctl, capture: Path, forgotten: Path
+) -> None:
+    outcome = tieredctl("recover", "metadata", "--log-dir", forgotten, *store_of(capture), "--topic", "ordres")
+
+    assert (outcome.exit_code, "has no segment of topic ordres" in outcome.err) == (2, True)

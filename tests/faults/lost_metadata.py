@@ -61,8 +61,12 @@ class LostMetadata:
     ) -> WrittenSegment:
         """Stores the objects of a segment with a record for each offset; `epochs` are those of the whole log."""
         segment = written(number, start, end, epochs, partition)
+        return self.put(segment, NOW_MS + number if stored_ms is None else stored_ms)
+
+    def put(self, segment: WrittenSegment, stored_ms: int = NOW_MS) -> WrittenSegment:
+        """Stores the objects of any segment."""
         for part, data in segment.parts.items():
-            self.store.put(key_of(segment.metadata, part), data, NOW_MS + number if stored_ms is None else stored_ms)
+            self.store.put(key_of(segment.metadata, part), data, stored_ms)
         return segment
 
     def lose(self, segment: WrittenSegment, part: Part) -> None:
@@ -88,7 +92,8 @@ class LostMetadata:
         self.before_writing()
         live = self.live or led(0, 0, 1_000)
         recoverer = Recoverer(
-            plan, known, self, Unguarded(), lambda: NOW_MS, lambda _partition: live, batch_segments=batch_segments
+            *(plan, known, self, Unguarded(), lambda: NOW_MS, lambda _partition: live, self.store),
+            batch_segments=batch_segments,
         )
         return recoverer.run()
 

@@ -195,6 +195,8 @@ class KafkaBroker:
         """Let the broker hang: it accepts connections, and answers nothing until `go_on`."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        # Until then a thread of it may still answer.
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
     def go_on(self) -> None:
         """End a pause; nothing happens where there was none."""

@@ -22,6 +22,7 @@ from tieredctl.kafka.cluster import (
 )
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.events import MetadataEvent
+from tieredctl.model.findings import Finding
 
 TOPIC = "t"
 CLUSTER_ID = "rTFWgbQKRvehFNx-PhMpIg"
@@ -65,6 +66,16 @@ class Died(BaseException):
     """The process is no more."""
 
 
+@dataclass(frozen=True)
+class EventsWithFindings(EventsInMemory):
+    """Metadata, and what is odd about it."""
+
+    odd: Sequence[Finding] = ()
+
+    def findings(self) -> list[Finding]:
+        return list(self.odd)
+
+
 @dataclass
 class ModelCluster:
     """Three brokers; the topic has one partition, of 1,000 offsets, led by broker 1."""
@@ -92,6 +103,8 @@ class ModelCluster:
     """Whether the leader does delete remote segments."""
     alterations: list[Mapping[str, str | None]] = field(default_factory=list)
     events: list[MetadataEvent] = field(default_factory=list)
+    source_findings: Sequence[Finding] = ()
+    """What is odd about its metadata."""
 
     def __post_init__(self) -> None:
         for number, (start, end) in self.remote_segments.items():
@@ -102,10 +115,10 @@ class ModelCluster:
 
     def close(self) -> None: ...
 
-    def source(self) -> EventsInMemory:
+    def source(self) -> EventsWithFindings:
         """Its metadata."""
         self._boundary()
-        return EventsInMemory(tuple(self.events))
+        return EventsWithFindings(tuple(self.events), self.source_findings)
 
     def topic(self, name: str) -> TopicDescription:
         self._boundary()

@@ -7,6 +7,7 @@ import pytest
 from tests.cli.command_line import Outcome
 from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import DEFAULTS, LEVEL_3_8, LEVEL_3_9, LEVEL_4_3, ModelCluster
+from tieredctl.model.findings import Finding
 
 TIERED = {"remote.storage.enable": "true", "local.retention.ms": "1000", "local.retention.bytes": "2000"}
 THREE = {1: (0, 99), 2: (100, 199), 3: (200, 299)}
@@ -139,3 +140,13 @@ def test_one_form_has_to_be_named(topic_command: TopicCommand, forms: tuple[str,
     outcome = topic_command(tiered(), "disable", *forms)
 
     assert (outcome.exit_code, "--stop-copying and --delete" in outcome.err) == (2, True)
+
+
+def test_metadata_that_cannot_be_read_whole_is_no_reason_to_believe_that_nothing_goes(applied: TopicCommand) -> None:
+    cluster = tiered()
+    cluster.source_findings = [Finding("metadata-truncated", "__remote_log_metadata-0", "it begins at offset 7")]
+
+    outcome = applied(cluster, "disable", "--delete")
+
+    assert (outcome.exit_code, "metadata-truncated" in outcome.err) == (5, True)
+    assert cluster.alterations == []

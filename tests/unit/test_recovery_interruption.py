@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import pytest
 
+from tests.faults.cluster import EventsInMemory
 from tests.faults.lost_metadata import Killed, LostMetadata, led
-from tests.metadata_logs import COPIED, PARTITION, copied, segment_id, started
+from tests.metadata_logs import COPIED, DELETED, DELETING, PARTITION, copied, segment_id, started, updated
 from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
+from tieredctl.model.findings import Finding
+from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.recovery.judgement import Fate
+from tieredctl.ops.recovery.known_metadata import KnownMetadata
+
+OTHER = replace(PARTITION, partition=7)
 
 
 def made() -> LostMetadata:
@@ -85,3 +95,73 @@ def test_a_log_start_that_moves_after_the_plan_stops_it() -> None:
     assert outcome.stopped is not None
     assert outcome.stopped.kind.code == "world-changed"
     assert cluster.boundaries == 0
+
+
+def test_a_segment_whose_object_went_after_the_plan_is_left() -> None:
+    cluster = LostMetadata()
+    cluster.copy(1, 0, 9)
+    gone = cluster.copy(2, 10, 19)
+    cluster.before_writing = lambda: cluster.lose(gone, Part.OFFSET_INDEX)
+
+    outcome = cluster.recover()
+
+    (partition,) = outcome.partitions
+    assert (outcome.is_complete, partition.segments, partition.left) == (False, 1, 1)
+    assert {segment for _, segment in told(cluster.events)} == {segment_id(1)}
+
+
+def test_a_partition_that_was_not_reached_is_left_as_a_whole() -> None:
+    cluster = LostMetadata()
+    for number in range(1, 5):
+        cluster.copy(number, number * 10, number * 10 + 9)
+        cluster.copy(number + 4, number * 10, number * 10 + 9, partition=OTHER)
+    cluster.kill_at = 3
+    cluster.killed_by = TieredctlError("broker-unreachable", "It is gone.")
+
+    outcome = cluster.recover(batch_segments=1)
+
+    assert [(one.segments, one.left) for one in outcome.partitions] == [(1, 3), (0, 4)]
+
+
+@dataclass
+class DeletedMeanwhile(LostMetadata):
+    """A cluster whose broker deletes a segment right before the first event is written."""
+
+    deletes: int = 1
+    has_deleted: bool = False
+
+    def publish(self, metadata_partition: int, events: Sequence[MetadataEvent]) -> None:
+        if not self.has_deleted:
+            self.has_deleted = True
+            self.events += [updated(self.deletes, DELETING), updated(self.deletes, DELETED)]
+        super().publish(metadata_partition, events)
+
+
+def test_a_segment_that_a_broker_deleted_meanwhile_does_not_stay_recovered() -> None:
+    cluster = DeletedMeanwhile()
+    cluster.copy(1, 0, 9)
+    cluster.copy(2, 10, 19)
+
+    outcome = cluster.recover()
+
+    (partition,) = outcome.partitions
+    (found,) = cluster.state().segments_of(PARTITION)
+    assert found.metadata.segment_id == segment_id(2)
+    assert (outcome.is_complete, partition.segments, partition.gone) == (True, 1, 1)
+
+
+def test_a_batch_that_cannot_be_read_stops_it() -> None:
+    known = KnownMetadata(FollowedMetadata(lambda: Damaged(())))
+
+    with pytest.raises(TieredctlError) as refused:
+        known.refresh()
+
+    assert refused.value.kind.code == "metadata-incomplete"
+
+
+@dataclass(frozen=True)
+class Damaged(EventsInMemory):
+    """Metadata with a batch that is damaged."""
+
+    def findings(self) -> list[Finding]:
+        return [Finding("batch-corrupt", "__remote_log_metadata-0", "its checksum is another")]

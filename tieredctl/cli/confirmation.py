@@ -13,8 +13,7 @@ def demand_confirmation(what: str, cluster_id: str, *, yes: bool, typed_cluster_
 
     Raises TieredctlError `another-cluster` for another id, `not-confirmed` where nobody can be asked, or says no.
     """
-    if typed_cluster_id is not None and typed_cluster_id != cluster_id:
-        raise TieredctlError("another-cluster", f"This is about cluster {cluster_id}, not {typed_cluster_id}.")
+    demand_same_cluster(cluster_id, typed_cluster_id)
     if yes and typed_cluster_id is not None:
         return
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -23,3 +22,9 @@ def demand_confirmation(what: str, cluster_id: str, *, yes: bool, typed_cluster_
     print(f"{question}: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != cluster_id:
         raise TieredctlError("not-confirmed", "It was not confirmed; nothing was changed.", hint="")
+
+
+def demand_same_cluster(cluster_id: str, typed_cluster_id: str | None) -> None:
+    """Raises TieredctlError `another-cluster` where --cluster-id names another one."""
+    if typed_cluster_id is not None and typed_cluster_id != cluster_id:
+        raise TieredctlError("another-cluster", f"This is about cluster {cluster_id}, not {typed_cluster_id}.")

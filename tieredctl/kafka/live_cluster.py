@@ -110,6 +110,7 @@ class LiveCluster:
             if resource.error_code == _UNKNOWN_TOPIC:
                 continue
             self._demand_access(resource.error_code, f"topic {resource.resource_name}", "DescribeConfigs")
+            _demand_answer(resource.error_code, f"the settings of topic {resource.resource_name}")
             found[resource.resource_name] = _configs(resource)
         return found
 
@@ -308,6 +309,13 @@ class LiveCluster:
 
     def _said(self, error: Exception) -> str:
         return without_secrets(str(error), self._properties)
+
+
+def _demand_answer(error_code: int, what: str) -> None:
+    from kafka.errors import for_code
+
+    if error_code:
+        raise TieredctlError("broker-unreachable", f"The cluster did not tell {what}: {for_code(error_code).__name__}.")
 
 
 def _ordered(topic: Any) -> list[Any]:

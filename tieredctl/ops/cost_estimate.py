@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tieredctl.layouts.protocol import Layout
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataSnapshot, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata_state import demand_known
 from tieredctl.ops.selection import Selection
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
@@ -81,17 +82,20 @@ def cost_estimate(
 def _topics(stream: EventStream, selection: Selection, layout: Layout, now_ms: int) -> list[tuple[str, _Topic]]:
     store, topics = RemotePartitionMetadataStore(), dict[str, _Topic]()
     for record in stream.records():
-        store.apply(record)
         event = record.event
-        if isinstance(event, RemoteLogSegmentMetadata) and selection.has(event.topic_id_partition):
+        if not isinstance(event, RemoteLogSegmentMetadataSnapshot) and not selection.has(event.topic_id_partition):
+            continue
+        store.apply(record)
+        if isinstance(event, RemoteLogSegmentMetadata):
             topic = _of(topics, event.topic_id_partition)
             first = topic.first_event_ms
             topic.first_event_ms = min(event.event_timestamp_ms, event.event_timestamp_ms if first is None else first)
             topic.objects = len(layout.promised_objects(event))
             topic.copies += event.event_timestamp_ms > now_ms - DAYS_A_MONTH * _DAY_MS
     stream.findings += store.findings
+    demand_known(stream, store, selection)
     for partition, known in store.segments():
-        if selection.has(partition) and known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+        if known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
             topic = _of(topics, partition)
             topic.segments += 1
             topic.bytes += known.metadata.segment_size_in_bytes

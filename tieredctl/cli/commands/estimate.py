@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import byte_count, given_path, now_ms, topic_partition
+from tieredctl.cli.arguments import GREATEST_INT64, byte_count, given_path, now_ms, topic_partition
 from tieredctl.cli.options import (
     BootstrapServer,
     CommandConfig,
@@ -195,7 +195,10 @@ def retention(
 @_commands.command("metadata")
 def metadata(
     segments: Annotated[
-        int | None, typer.Option(metavar="NUMBER", help="State how many segments, instead of reading them.", min=0)
+        int | None,
+        typer.Option(
+            metavar="NUMBER", help="State how many segments, instead of reading them.", min=0, max=GREATEST_INT64
+        ),
     ] = None,
     log_dir: LogDirs = None,
     bootstrap_server: BootstrapServer = None,
@@ -238,7 +241,8 @@ def cost(
     topic: Topic = None,
     topic_id: TopicId = None,
     reads_per_day: Annotated[
-        int | None, typer.Option(metavar="NUMBER", help="Requests to read: no metadata tells them.", min=0)
+        int | None,
+        typer.Option(metavar="NUMBER", help="Requests to read: no metadata tells them.", min=0, max=GREATEST_INT64),
     ] = None,
     log_dir: LogDirs = None,
     bootstrap_server: BootstrapServer = None,

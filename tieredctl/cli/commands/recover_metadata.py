@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT32, clock_ms, kafka_id, pairs
-from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.confirmation import demand_confirmation, demand_same_cluster
 from tieredctl.cli.options import (
     BootstrapServer,
     ClusterId,
@@ -128,7 +128,10 @@ def metadata(
     ids = {kafka_id(old): kafka_id(new) for old, new in pairs("--map-topic-id", map_topic_id).items()}
     opened, chosen = (open_writable_remote if apply else open_remote)(store, store_option, layout, layout_option)
     read = partial(_source, partial(open_source, log_dir, bootstrap_server, command_config, export))
-    read()  # what cannot be read is refused now, not after the store was listed
+    # What cannot be read, or is another cluster's, is refused now, not after the store was read.
+    first = read()
+    if apply:
+        demand_same_cluster(str(first.describe().get("clusterId")), cluster_id)
     followed = FollowedMetadata(read)
     known = KnownMetadata(followed)
     source: Document = {"bootstrapServer": bootstrap_server, "store": opened.url}
@@ -136,10 +139,10 @@ def metadata(
         _cluster(bootstrap_server, command_config) as cluster,
         counted_progress(progress, quiet, "segments") as told,
     ):
+        if cluster is not None and (apply or metadata_partitions is not None):
+            demand_configured_partitions(cluster, len(first.metadata_partitions()), metadata_partitions)
         listing = StoreListing(opened, chosen, Selection(topic, topic_id, partition))
         recovery = _plan(listing, known, cluster, metadata_partitions, told)
-        if cluster is not None and (apply or metadata_partitions is not None):
-            demand_configured_partitions(cluster, known.metadata_partitions, metadata_partitions)
     demand_mapped(recovery, ids, chosen)
     source["clusterId"] = followed.cluster_id
     is_applied = apply and recovery.to_recover > 0
@@ -161,7 +164,7 @@ def metadata(
         closing(open_metadata_producer(bootstrap_server, command_config)) as producer,
     ):
         look = LivePartitions(now).look
-        outcome = Recoverer(recovery, known, producer, lease, clock_ms, look, tell=_told(quiet)).run()
+        outcome = Recoverer(recovery, known, producer, lease, clock_ms, look, opened, tell=_told(quiet)).run()
     return _end(recovery, outcome, source, summary, output, quiet=quiet, metrics_file=metrics_file)
 
 

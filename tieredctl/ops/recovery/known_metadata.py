@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tieredctl.errors import TieredctlError
 from tieredctl.model.events import (
     EventRecord,
     RemoteLogSegmentMetadata,
@@ -21,7 +22,8 @@ from tieredctl.ops.recovery.broker_traits import BrokerTraits
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
 _DELETED = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
-_STOPS_BROKERS, _BEGINNING_GONE = "event-undecodable", "metadata-truncated"
+_BEGINNING_GONE = "metadata-truncated"
+_WAY_OUT = "Give up what lies before the next sound event (kafka-delete-records.sh), and run it again."
 
 
 @dataclass(slots=True)
@@ -41,8 +43,8 @@ class KnownMetadata:
     def refresh(self) -> None:
         """Reads what is new, up to now.
 
-        Raises TieredctlError as FollowedMetadata does: `metadata-incomplete` only where an event cannot be read. A
-        broker's reader stops there, and never comes to what would be written behind it.
+        Raises TieredctlError as FollowedMetadata does: `metadata-incomplete` where an event or a batch cannot be read.
+        A broker's reader stops there, and never comes to what would be written behind it.
         """
         self.metadata.read(self._take)
 
@@ -61,11 +63,16 @@ class KnownMetadata:
         """Whether somebody began to remove all of a partition."""
         return partition in self._store.partition_deletes
 
-    def _take(self, stream: EventStream) -> list[Finding]:
+    def _take(self, stream: EventStream) -> tuple[Finding, ...]:
         self.metadata_partitions = len(stream.source.metadata_partitions())
         self._store.replay(self._noted(stream))
-        self.findings = [_expected(finding) for finding in stream.findings] or self.findings
-        return [finding for finding in stream.findings if finding.code == _STOPS_BROKERS]
+        found = [_expected(finding) for finding in stream.findings]
+        self.findings = found or self.findings
+        for finding in found:
+            if finding.severity >= Severity.ERROR:
+                message = f"{finding.code}: {finding.subject}: {finding.message}."
+                raise TieredctlError("metadata-incomplete", message, hint=_WAY_OUT)
+        return ()
 
     def _noted(self, stream: EventStream) -> Iterator[EventRecord]:
         for record in stream.records():

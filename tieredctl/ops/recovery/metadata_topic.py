@@ -19,6 +19,9 @@ def demand_configured_partitions(cluster: Cluster, found: int, stated: int | Non
     """
     for who, told in _told_by_brokers(cluster, stated):
         configured = stated if told is None else told
+        if None not in (stated, told) and stated != told:
+            message = f"{METADATA_PARTITIONS} of {who} is {told}, not {stated}."
+            raise TieredctlError("metadata-partitions", message)
         if configured is None:
             hint = "Say with --metadata-partitions how many it is configured with."
             raise TieredctlError("metadata-partitions", f"{who} does not tell its {METADATA_PARTITIONS}.", hint=hint)

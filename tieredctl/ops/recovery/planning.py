@@ -18,6 +18,7 @@ from tieredctl.ops.recovery.live_partitions import LivePartition
 from tieredctl.ops.recovery.moved_log_start import MovedLogStart, moved_log_start
 from tieredctl.ops.recovery.segment_findings import segment_findings
 from tieredctl.ops.recovery.stored_segments import StoredSegment, StoreListing
+from tieredctl.ops.selection import Selection
 from tieredctl.rlmm.partitioner import DEFAULT_METADATA_PARTITIONS, metadata_partition
 
 StoredPartitions = Sequence[tuple[TopicIdPartition, Sequence[StoredSegment]]]
@@ -124,6 +125,10 @@ class Planner:
         if listing.objects and not stored and listing.unexplained == listing.objects:
             message = f"The layout {self.judge.layout.name} explains none of the {listing.objects} objects."
             raise TieredctlError("no-overlap", f"{message[:-1]} of {self.judge.store.url}.")
+        if not stored:
+            # A typing error must not look like a clean result.
+            which = "" if listing.selection == Selection() else f" of {listing.selection}"
+            raise TieredctlError("no-overlap", f"{self.judge.store.url} has no segment{which}.")
         return Recovery(
             list(self._partitions(stored)), listing.objects, listing.unexplained, tuple(self.known.findings)
         )

@@ -5,8 +5,9 @@ What was done is in the metadata itself: another run finds it there, finishes wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
@@ -18,7 +19,9 @@ from tieredctl.ops.recovery.known_metadata import KnownMetadata
 from tieredctl.ops.recovery.live_partitions import LivePartition
 from tieredctl.ops.recovery.planning import PartitionRecovery, Recovery
 from tieredctl.ops.recovery.rebuilding import as_started
+from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.ops.removal.lease import Hold
+from tieredctl.storage.protocol import ObjectStore
 
 BATCH_SEGMENTS = 100
 """How many segments are said at once."""
@@ -53,7 +56,7 @@ class PartitionOutcome:
 
 @dataclass(slots=True)
 class RecoveryOutcome:
-    """How far all came. Partitions that were not reached are not in it."""
+    """How far all came, those that were not reached too."""
 
     partitions: list[PartitionOutcome] = field(default_factory=list)
     stopped: TieredctlError | None = None
@@ -75,6 +78,7 @@ class Recoverer:
     clock_ms: Callable[[], int]
     look: Callable[[TopicIdPartition], LivePartition]
     """Asks the cluster for a partition."""
+    store: ObjectStore
     batch_segments: int = BATCH_SEGMENTS
     tell: Callable[[PartitionOutcome], None] = lambda _outcome: None
     """Called with what was done so far."""
@@ -82,13 +86,11 @@ class Recoverer:
 
     def run(self) -> RecoveryOutcome:
         """Recovers every partition, then reads the metadata back. Whatever stops it is in the outcome."""
-        outcome = RecoveryOutcome()
+        planned = [plan for plan in self.recovery.partitions if plan.to_recover()]
+        outcome = RecoveryOutcome([PartitionOutcome(plan, left=len(plan.to_recover())) for plan in planned])
         try:
-            for plan in self.recovery.partitions:
-                if plan.to_recover():
-                    one = PartitionOutcome(plan, left=len(plan.to_recover()))
-                    outcome.partitions.append(one)
-                    self._recover(one)
+            for one in outcome.partitions:
+                self._recover(one)
             self._read_back(outcome)
         except TieredctlError as error:
             outcome.stopped = error
@@ -104,12 +106,24 @@ class Recoverer:
             partition = outcome.plan.partition
             open_segments = [one for one in batch if self.known.is_open(partition, one.stored.identity.segment_id)]
             outcome.gone += len(batch) - len(open_segments)
-            events = [event for one in open_segments for event in self._events(one)]
-            if events:
-                self.publisher.publish(outcome.plan.metadata_partition, events)
-            outcome.events += len(events)
-            outcome.segments += len(open_segments)
+            there = self._still_there(open_segments)
+            self._publish(outcome, [event for one in there for event in self._events(one)])
+            outcome.segments += len(there)
+            outcome.left -= len(there) + len(batch) - len(open_segments)
             self.tell(outcome)
+
+    def _still_there(self, segments: list[JudgedSegment]) -> list[JudgedSegment]:
+        """Those whose objects are what was planned with: somebody may have removed some since."""
+
+        def is_there(one: JudgedSegment) -> bool:
+            return all(self.store.head(stored.key) == stored for stored in one.stored.objects.values())
+
+        return list(compress(segments, in_parallel(self.store, is_there, segments)))
+
+    def _publish(self, outcome: PartitionOutcome, events: Sequence[MetadataEvent]) -> None:
+        if events:
+            self.publisher.publish(outcome.plan.metadata_partition, events)
+            outcome.events += len(events)
 
     def _look_again(self) -> None:
         if self.clock_ms() - self._looked_ms >= LOOK_AGAIN_MS:
@@ -134,14 +148,32 @@ class Recoverer:
     def _read_back(self, outcome: RecoveryOutcome) -> None:
         self.known.refresh()
         for one in outcome.partitions:
+            self._take_back(one)
+        self.known.refresh()
+        for one in outcome.partitions:
             there = self.known.segments(one.plan.partition)
             one.left = sum(not self._is_settled(metadata, there) for metadata in one.plan.recovered())
 
+    def _take_back(self, outcome: PartitionOutcome) -> None:
+        """Says once more that segments are deleted which brokers deleted right before they were said to be there."""
+        there = self.known.segments(outcome.plan.partition)
+        undone = [one for one in outcome.plan.recovered() if self._was_undone(one, there.get(one.segment_id))]
+        self.lease.renew()
+        for state in (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED):
+            self._publish(outcome, [replace(finished_event(one, self.clock_ms()), state=state) for one in undone])
+        outcome.segments -= len(undone)
+        outcome.gone += len(undone)
+
+    def _was_undone(self, wanted: RemoteLogSegmentMetadata, found: RemoteLogSegmentMetadata | None) -> bool:
+        """Whether a segment that is deleted looks finished by events of this recovery."""
+        is_deleted = wanted.segment_id in self.known.deleted
+        return is_deleted and found is not None and found.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+
     def _is_settled(self, wanted: RemoteLogSegmentMetadata, there: dict[str, RemoteLogSegmentMetadata]) -> bool:
         """Whether it is in the metadata as it was rebuilt, or is somebody else's affair by now."""
-        if wanted.segment_id in self.known.deleted or self.known.is_removed(wanted.topic_id_partition):
-            return True
         found = there.get(wanted.segment_id)
+        if wanted.segment_id in self.known.deleted or self.known.is_removed(wanted.topic_id_partition):
+            return found is None or found.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED
         if found is None or found.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
             return False
         same = replace(found, author=wanted.author, event_timestamp_ms=wanted.event_timestamp_ms)

@@ -51,7 +51,7 @@ class RemoteTopic:
     def _take(self, stream: EventStream) -> Sequence[Finding]:
         selection = Selection(topic_id=self.topic.topic_id)
         self._store.replay(record for record in stream.records() if _concerns(record, selection))
-        return self._store.findings
+        return [*stream.findings, *self._store.findings]
 
 
 def _concerns(record: EventRecord, selection: Selection) -> bool:
