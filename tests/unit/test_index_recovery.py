@@ -225,7 +225,7 @@ def marker_alone() -> tuple[WrittenSegment, WrittenSegment]:
     last = SegmentWriter(start_offset=writer.next_offset, leader_epoch=1, epochs_before=((0, 0),))
     last.append(writer.marker(PRODUCER, ControlType.ABORT))
     last.next_offset += 1
-    return first, last.close()
+    return first, last.close(txn_idx_empty=False)
 
 
 def test_an_aborted_transaction_is_missed_that_has_only_its_marker_in_the_segment() -> None:
@@ -248,6 +248,18 @@ def test_a_transaction_index_without_an_earlier_transaction_is_damaged() -> None
     planned = plan(made, segment_id=last.metadata.segment_id)
 
     assert actions(planned) == {Part.TRANSACTION_INDEX: Action.REPLACE}
+
+
+@pytest.mark.parametrize("data", [None, GARBAGE])
+def test_a_transaction_index_that_brokers_would_never_fetch_is_not_made(cluster: Cluster, data: bytes | None) -> None:
+    metadata, part = metadata_in(cluster), Part.TRANSACTION_INDEX
+    told = cluster.with_start_changed(metadata, txn_idx_empty=True)
+    broken = told.without_part(metadata, part) if data is None else told.with_part(metadata, part, data)
+
+    planned = plan(broken)
+
+    assert actions(planned) == {part: Action.IMPOSSIBLE}
+    assert "brokers would never fetch the index" in str(planned.impossible()[0].obstacle)
 
 
 def test_a_checkpoint_of_leader_epochs_is_not_rebuilt(cluster: Cluster) -> None:

@@ -16,9 +16,13 @@ from tieredctl_aiven import AivenLayout
 from tieredctl_aiven.custom_metadata import CustomMetadata, encode_custom_metadata, read_custom_metadata
 
 from tieredctl.errors import TieredctlError
-from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.layouts.protocol import ExplainedKey, Part, SegmentIdentity
 from tieredctl.layouts.registry import layout_in, layout_named
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.recovery.broker_traits import BrokerTraits
+from tieredctl.ops.recovery.judgement import Fate, JudgedSegment
+from tieredctl.ops.recovery.moved_log_start import MovedLogStart, moved_log_start
 from tieredctl.ops.recovery.rebuilding import Unfit, rebuild
 from tieredctl.ops.recovery.stored_segments import StoreListing
 from tieredctl.ops.selection import Selection
@@ -40,7 +44,7 @@ def bucket(captures: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def rebuilt(bucket: Path) -> object:
+def rebuilt(bucket: Path) -> RemoteLogSegmentMetadata:
     store = FileStore(str(bucket))
     layout = layout_in(store, "aiven", {})
     ((_, (segment,)),) = StoreListing(store, layout, Selection()).partitions()
@@ -57,6 +61,12 @@ def rebuilt(bucket: Path) -> object:
         (lambda recorded: recorded.update(maxTimestampMs="now"), "maxTimestampMs is not a whole number"),
         (lambda recorded: recorded.update(segmentLeaderEpochs={}), "has no epoch"),
         (lambda recorded: recorded.update(segmentLeaderEpochs={"-1": 150}), "is no leader epoch"),
+        (lambda recorded: recorded.update(segmentLeaderEpochs={"0": 10**17}), "0 cannot be 100000000000000000"),
+        (lambda recorded: recorded.update(segmentLeaderEpochs={"0": 151}), "0 cannot be 151"),
+        (lambda recorded: recorded.update(segmentLeaderEpochs={"0": 149}), "0 cannot be 149"),
+        (lambda recorded: recorded.update(segmentLeaderEpochs={"0": 150, "1": 10**17}), "1 cannot be"),
+        (lambda recorded: recorded.update(segmentLeaderEpochs={"0": 150, "2": 152, "11": 152}), "11 cannot be 152"),
+        (lambda recorded: recorded.update(segmentLeaderEpochs={"1": 150, "0": 152}), "0 cannot be 152"),
         (lambda recorded: recorded.pop("endOffset"), "has no endOffset"),
     ],
 )
@@ -68,6 +78,15 @@ def test_a_manifest_that_records_what_cannot_be_is_damage(bucket: Path, change: 
 
     with pytest.raises(Unfit, match=said):
         rebuilt(bucket)
+
+
+def test_the_epochs_of_several_leaders_come_in_their_order(bucket: Path) -> None:
+    file = bucket / f"{STEM}.rsm-manifest"
+    manifest = json.loads(file.read_text())
+    manifest["remoteLogSegmentMetadata"]["segmentLeaderEpochs"] = {"11": 153, "2": 152, "0": 150}
+    file.write_text(json.dumps(manifest))
+
+    assert rebuilt(bucket).segment_leader_epochs == ((0, 150), (2, 152), (11, 153))
 
 
 @pytest.mark.parametrize("suffix", [".log", ".indexes"])
@@ -115,3 +134,82 @@ def test_an_object_prefix_is_the_plugins_whole_key_prefix(root: str, key_prefix:
     encoded = layout.custom_metadata(segment, 1_000, None)
 
     assert read_custom_metadata(encoded or b"") == CustomMetadata(object_prefix=named)
+
+
+@pytest.mark.parametrize(
+    ("root", "key_prefix", "of_another", "named"),
+    [
+        ("s3://bucket/", "old/", "new/", "old/"),
+        ("s3://bucket/old/", "", "new/", "old/"),
+        ("s3://bucket/", "", "new/", ""),
+        ("s3://bucket/", "old/", "", "old/"),
+        ("s3://bucket/a/", "b/", "a/b/", "a/b/"),
+        ("file:/srv/bucket/a/", "b/", "a/b/", "a/b/"),
+    ],
+)
+def test_an_object_prefix_is_that_of_the_segments_own_keys_whatever_another_segment_has(
+    root: str, key_prefix: str, of_another: str, named: str
+) -> None:
+    layout = replace(cast("AivenLayout", layout_named("aiven", {"key-prefix": key_prefix})), root=root)
+    segment = ExplainedKey("t", "ABEiM0RVZneImaq7zN3u_w", 0, 0, "AQIDBAUGBwgJCgsMDQ4PEA", Part.LOG)
+
+    encoded = layout.custom_metadata(segment, 1_000, encode_custom_metadata(CustomMetadata(object_prefix=of_another)))
+
+    assert read_custom_metadata(encoded or b"") == CustomMetadata(object_prefix=named)
+
+
+class NamingElsewhere(AivenLayout):
+    """A layout whose custom metadata sends brokers to where the objects are not."""
+
+    def custom_metadata(self, segment: SegmentIdentity, stored_bytes: int, like: bytes | None) -> bytes | None:
+        del segment, stored_bytes, like
+        return encode_custom_metadata(CustomMetadata(object_prefix="new/"))
+
+
+def test_a_segment_whose_metadata_would_name_other_objects_is_not_rebuilt(bucket: Path) -> None:
+    store = FileStore(str(bucket))
+    layout = NamingElsewhere().settled_in(store)
+    ((_, (segment,)),) = StoreListing(store, layout, Selection()).partitions()
+
+    with pytest.raises(Unfit, match="its metadata would name new/"):
+        rebuild(segment, store, layout, BrokerTraits())
+
+
+def moved_above_all(bucket: Path, **options: str) -> MovedLogStart:
+    """What is said of the first partition whose leader's log starts above all that the store has."""
+    store = FileStore(str(bucket))
+    layout = layout_in(store, "aiven", options)
+    partition, segments = next(StoreListing(store, layout, Selection()).partitions())
+    judged = [
+        JudgedSegment(one, Fate.BELOW_LOG_START, metadata=rebuild(one, store, layout, BrokerTraits()))
+        for one in segments
+    ]
+    moved = moved_log_start(partition, judged, LeaderLog(10_000, 10_000, 10_001, ((2, 10_000),)), store, layout)
+    assert moved is not None
+    return moved
+
+
+def test_a_log_start_is_put_back_with_the_leader_epochs_that_were_stored(captures: Path) -> None:
+    capture = captures / "aiven-zstd-encrypted-4.3.1"
+
+    moved = moved_above_all(capture / "bucket", **{"private-key": str(capture / "keys" / "private.pem")})
+
+    assert moved.document() == {"logStartOffset": 0, "leaderEpochCheckpoint": "0\n2\n0 0\n2 145\n"}
+
+
+def test_without_the_private_key_no_leader_epochs_are_named_and_the_plan_says_why(captures: Path) -> None:
+    moved = moved_above_all(captures / "aiven-zstd-encrypted-4.3.1" / "bucket")
+
+    assert moved.document() is None
+    assert "how to put it back is not known" in moved.finding().message
+    assert "there is no private key" in moved.finding().message
+
+
+def test_without_a_sound_checkpoint_no_leader_epochs_are_named(bucket: Path) -> None:
+    file = bucket / f"{STEM}.indexes"
+    file.write_bytes(b"?" * file.stat().st_size)
+
+    moved = moved_above_all(bucket)
+
+    assert moved.document() is None
+    assert "how to put it back is not known" in moved.finding().message

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from tests.faults.lost_metadata import LostMetadata, as_copied, led, written
+from tests.faults.segment_writer import SegmentWriter, WrittenSegment
+from tests.faults.segments_made import transactions
 from tests.metadata_logs import COPIED as DONE
 from tests.metadata_logs import DELETED, DELETING, PARTITION, copied, partition_delete, segment_id, started, updated
 from tieredctl.errors import TieredctlError
+from tieredctl.formats.record_batches import ControlType
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.model.findings import Severity
@@ -19,6 +23,7 @@ from tieredctl.ops.recovery.live_partitions import LivePartition
 from tieredctl.ops.recovery.steps import steps
 
 OTHER_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
+PROMISED = [part for part in ORIGINAL_PARTS if part is not Part.TRANSACTION_INDEX]
 
 
 def found(cluster: LostMetadata) -> list[RemoteLogSegmentMetadata]:
@@ -52,7 +57,7 @@ def test_a_second_run_has_nothing_to_write() -> None:
     assert (outcome.is_complete, outcome.partitions, cluster.events) == (True, [], before)
 
 
-@pytest.mark.parametrize("part", [part for part in ORIGINAL_PARTS if part is not Part.TRANSACTION_INDEX])
+@pytest.mark.parametrize("part", PROMISED)
 def test_a_segment_without_one_of_its_objects_is_partial(part: Part) -> None:
     cluster = LostMetadata()
     cluster.lose(cluster.copy(1, 0, 9), part)
@@ -74,6 +79,64 @@ def test_a_checkpoint_without_the_segments_epochs_is_damaged() -> None:
     cluster.change(cluster.copy(1, 0, 9), Part.LEADER_EPOCH, b"0\n1\n4 10\n")
 
     assert cluster.fates() == {1: Fate.DAMAGED}
+
+
+def aborted_here() -> WrittenSegment:
+    return transactions(start_offset=0)
+
+
+def aborted_of_before() -> WrittenSegment:
+    """All that the segment has of an aborted transaction is its marker."""
+    earlier = SegmentWriter()
+    earlier.append(earlier.data(3, producer=71))
+    writer = SegmentWriter(start_offset=earlier.next_offset)
+    writer.append(earlier.marker(71, ControlType.ABORT))
+    writer.next_offset += 1
+    return writer.close(txn_idx_empty=False)
+
+
+def ended_by(*markers: ControlType) -> WrittenSegment:
+    """A transaction with data, and behind its end as many more without."""
+    writer = SegmentWriter()
+    writer.append(writer.data(3, producer=71))
+    for marker in markers:
+        writer.append(writer.marker(71, marker))
+    return writer.close()
+
+
+@pytest.mark.parametrize("make", [aborted_here, aborted_of_before])
+def test_where_a_transaction_index_is_lost_brokers_are_not_told_that_it_is_empty(
+    make: Callable[[], WrittenSegment],
+) -> None:
+    cluster = LostMetadata()
+    segment = make()
+    cluster.put(replace(segment, parts={part: segment.parts[part] for part in PROMISED}))
+
+    (plan,) = cluster.plan().partitions
+
+    assert [metadata.txn_idx_empty for metadata in plan.recovered()] == [False]
+
+
+@pytest.mark.parametrize("markers", [[ControlType.COMMIT], [ControlType.COMMIT, ControlType.ABORT]])
+def test_where_no_transaction_with_data_was_aborted_brokers_are_told_so(markers: list[ControlType]) -> None:
+    cluster = LostMetadata()
+    cluster.put(ended_by(*markers))
+
+    (plan,) = cluster.plan().partitions
+
+    assert [metadata.txn_idx_empty for metadata in plan.recovered()] == [True]
+
+
+@pytest.mark.parametrize("txn_idx_empty", [True, False])
+def test_what_a_broker_said_of_the_transaction_index_when_it_began_a_copy_counts(txn_idx_empty: bool) -> None:
+    cluster = LostMetadata(live=led(0, 10, 25))
+    segment = cluster.put(aborted_of_before())
+    said = replace(segment.metadata, txn_idx_empty=txn_idx_empty)
+    cluster.events.append(replace(said, state=RemoteLogSegmentState.COPY_SEGMENT_STARTED))
+
+    (plan,) = cluster.plan().partitions
+
+    assert [metadata.txn_idx_empty for metadata in plan.recovered()] == [txn_idx_empty]
 
 
 @pytest.mark.parametrize("state", [DELETING, DELETED])
@@ -173,6 +236,41 @@ def test_the_way_back_goes_no_further_than_the_log_start_of_the_last_copy() -> N
     (plan,) = cluster.plan().partitions
 
     assert plan.document()["restore"]["logStartOffset"] == 10
+
+
+def test_the_way_back_follows_the_later_leader_though_an_earlier_ones_copy_reaches_further() -> None:
+    cluster = LostMetadata(live=led(30, 30, 35, ((4, 30),)))
+    cluster.copy(1, 0, 9)
+    cluster.copy(2, 10, 20, epochs=((0, 0), (3, 12)), stored_ms=1_000)
+    cluster.copy(3, 10, 19, epochs=((0, 0), (4, 11)), stored_ms=2_000)
+
+    (plan,) = cluster.plan().partitions
+
+    assert plan.document()["restore"] == {"logStartOffset": 0, "leaderEpochCheckpoint": "0\n2\n0 0\n4 11\n"}
+
+
+@pytest.mark.parametrize("leader_epochs", [((2, 30),), ((2, 30), (4, 33)), ((2, 15), (5, 25))])
+def test_the_way_back_does_not_follow_copies_that_the_leaders_epochs_contradict(
+    leader_epochs: tuple[tuple[int, int], ...],
+) -> None:
+    cluster = LostMetadata(live=led(30, 30, 35, leader_epochs))
+    cluster.copy(1, 0, 9)
+    cluster.copy(2, 10, 19, epochs=((0, 0), (3, 12)))
+
+    (plan,) = cluster.plan().partitions
+
+    restored = "".join(f"{epoch} {offset}\n" for epoch, offset in ((0, 0), *leader_epochs))
+    assert plan.document()["restore"]["leaderEpochCheckpoint"] == f"0\n{len(leader_epochs) + 1}\n{restored}"
+
+
+def test_where_the_leaders_epochs_contradict_all_copies_no_way_back_is_named() -> None:
+    cluster = LostMetadata(live=led(30, 30, 35, ((2, 30),)))
+    cluster.copy(1, 10, 19, epochs=((0, 0), (3, 12)))
+
+    (plan,) = cluster.plan().partitions
+
+    assert plan.document()["restore"] is None
+    assert "how to put it back is not known: the leader's epochs contradict all of them" in plan.findings[0].message
 
 
 def test_what_other_leaders_wrote_at_the_offsets_is_not_recovered() -> None:

@@ -98,16 +98,14 @@ class AivenLayout:
         return encode_custom_metadata(
             CustomMetadata(
                 remote_size=None if pattern.remote_size is None else stored_bytes,
-                object_prefix=pattern.object_prefix,
+                object_prefix=None if pattern.object_prefix is None else self._own_prefix(pattern),
                 object_key=None if pattern.object_key is None else _main_path(segment),
             )
         )
 
     def _chosen_fields(self) -> CustomMetadata:
         size, prefix, key = (name in self.custom_metadata_fields for name in _FIELDS)
-        # What of key.prefix the store's URL names is no part of the keys here, but it is of the plugin's.
-        whole_prefix = _folder_in_bucket(self.root) + (self.prefix or "")
-        return CustomMetadata(0 if size else None, whole_prefix if prefix else None, "" if key else None)
+        return CustomMetadata(0 if size else None, self._whole_prefix() if prefix else None, "" if key else None)
 
     def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
         # Here, so that who looks at keys alone need not load numpy.
@@ -120,10 +118,21 @@ class AivenLayout:
 
     def _prefix_of(self, fields: CustomMetadata) -> str:
         """A segment keeps the prefix that it was copied under. What of it the store's URL names, no key has."""
-        prefix, named = self.prefix or "", fields.object_prefix
-        if named is None or (named.endswith(prefix) and self.root.endswith("/" + named.removesuffix(prefix))):
-            return prefix
-        return named
+        named = fields.object_prefix
+        return self.prefix or "" if named is None or self._is_own(named) else named
+
+    def _own_prefix(self, pattern: CustomMetadata) -> str:
+        """What the plugin called the prefix of the keys here. Another segment's prefix tells, if it is the same one."""
+        named = pattern.object_prefix
+        return named if named is not None and self._is_own(named) else self._whole_prefix()
+
+    def _is_own(self, named: str) -> bool:
+        prefix = self.prefix or ""
+        return named.endswith(prefix) and self.root.endswith("/" + named.removesuffix(prefix))
+
+    def _whole_prefix(self) -> str:
+        """What of key.prefix the store's URL names is no part of the keys here, but it is of the plugin's."""
+        return _folder_in_bucket(self.root) + (self.prefix or "")
 
 
 def _folder_in_bucket(url: str) -> str:

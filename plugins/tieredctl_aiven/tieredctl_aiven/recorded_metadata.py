@@ -28,22 +28,27 @@ def read_recorded_metadata(store: ObjectStore, key: str, segment: SegmentIdentit
     start = fields.number("startOffset", greatest=_GREATEST_LONG)
     if start != segment.start_offset:
         raise fields.error("startOffset", f"is {start} under a key of {segment.start_offset}")
+    end = fields.number("endOffset", least=start, greatest=_GREATEST_LONG)
     return RecordedMetadata(
-        end_offset=fields.number("endOffset", least=start, greatest=_GREATEST_LONG),
+        end_offset=end,
         max_timestamp_ms=fields.number("maxTimestampMs", least=_NO_TIMESTAMP, greatest=_GREATEST_LONG),
-        segment_leader_epochs=_leader_epochs(fields.fields("segmentLeaderEpochs")),
+        segment_leader_epochs=_leader_epochs(fields.fields("segmentLeaderEpochs"), start, end),
         segment_size_in_bytes=manifest.chunks.file_size,
         txn_idx_empty=fields.flag(_TXN_IDX_EMPTY) if fields.has(_TXN_IDX_EMPTY) else None,
         stored_sizes={Part.LOG: manifest.chunks.stored_size, Part.INDEXES: manifest.indexes_size},
     )
 
 
-def _leader_epochs(fields: JsonFields) -> tuple[tuple[int, int], ...]:
-    found = []
-    for epoch in fields.values:
-        if _EPOCH.fullmatch(epoch) is None or int(epoch) > GREATEST_INT:
-            raise fields.error(epoch, "is no leader epoch")
-        found.append((int(epoch), fields.number(epoch, greatest=_GREATEST_LONG)))
+def _leader_epochs(fields: JsonFields, start: int, end: int) -> tuple[tuple[int, int], ...]:
+    """The epochs of the offsets `start` to `end` (inclusive): the first is cut to where these begin, and each later one
+    begins behind the one before (LeaderEpochFileCache.epochEntriesInRange)."""
+    for name in fields.values:
+        if _EPOCH.fullmatch(name) is None or int(name) > GREATEST_INT:
+            raise fields.error(name, "is no leader epoch")
+    found: list[tuple[int, int]] = []
+    for epoch in sorted(map(int, fields.values)):
+        least, greatest = (found[-1][1] + 1, end) if found else (start, start)
+        found.append((epoch, fields.number(str(epoch), least, greatest)))
     if not found:
         raise DecodeError(f"{fields.where} has no epoch", 0)
-    return tuple(sorted(found))
+    return tuple(found)

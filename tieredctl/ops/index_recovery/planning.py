@@ -22,6 +22,9 @@ from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 _NOT_IN_THE_LOG = "a segment's log does not tell the leader epochs before it"
+_NEVER_LOOKED_AT = (
+    "the metadata says that the segment has no aborted transaction (txnIdxEmpty): brokers would never fetch the index"
+)
 
 
 class Action(StrEnum):
@@ -157,5 +160,7 @@ def _planned(
             obstacle = _NOT_IN_THE_LOG if found.part is Part.LEADER_EPOCH else why_not_rebuilt
         elif found.part not in layout.verbatim_parts:
             action, obstacle = Action.IMPOSSIBLE, f"recover indexes cannot write the layout {layout.name} yet"
+        elif found.part is Part.TRANSACTION_INDEX and metadata.txn_idx_empty and data:
+            action, obstacle = Action.IMPOSSIBLE, _NEVER_LOOKED_AT
         planned.append(PlannedPart(found, action, key, stored, data, obstacle))
     return planned

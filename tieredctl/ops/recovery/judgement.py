@@ -114,8 +114,11 @@ class Judge:
             metadata = rebuild(stored, self.store, self.layout, self.traits)
         except Unfit as unfit:
             return JudgedSegment(stored, Fate.DAMAGED, str(unfit))
-        if known is not None and known.author != NO_BROKER and not _is_same_copy(known, metadata):
-            return JudgedSegment(stored, Fate.DAMAGED, "it is not what the broker said that it began to copy")
+        if known is not None and known.author != NO_BROKER:
+            # A log with only the marker of an aborted transaction does not tell whether that had data; a broker knew.
+            metadata = replace(metadata, txn_idx_empty=known.txn_idx_empty)
+            if not _is_same_copy(known, metadata):
+                return JudgedSegment(stored, Fate.DAMAGED, "it is not what the broker said that it began to copy")
         fate, reason = (Fate.RECOVER, "") if live is None or live.log is None else _placed(metadata, live.log)
         return JudgedSegment(stored, fate, reason, metadata, known)
 

@@ -12,16 +12,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tieredctl.errors import DecodeError
+from tieredctl.errors import TieredctlError
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.documents import Document
 from tieredctl.ops.recovery.judgement import Fate, JudgedSegment
 from tieredctl.ops.recovery.rebuilding import read_lineage
+from tieredctl.rlmm.remote_retention import is_within_leader_epochs
 from tieredctl.storage.protocol import ObjectStore
+
+_LINEAGE_NOT_READ = ("private-key", "object-missing", "undecodable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +39,20 @@ class MovedLogStart:
     """The lowest offset of these."""
     log: LeaderLog
     leader_epochs: Sequence[EpochEntry]
-    """From the first stored offset to the leader's last epoch."""
+    """From the first stored offset to the leader's last epoch; empty where they are not known."""
+    unknown_because: str | None = None
+    """Why not."""
 
     @property
     def is_at_local_start(self) -> bool:
         """Whether the log starts where the leader's disk does, as an empty metadata topic leaves it."""
         return self.log.log_start_offset == self.log.local_log_start_offset
 
-    def document(self) -> Document:
-        """What to put into a stopped broker's files."""
+    def document(self) -> Document | None:
+        """What to put into a stopped broker's files. None without the leader epochs: with a log start alone, or with
+        epochs that are not the log's, brokers would delete segments that belong to it."""
+        if self.unknown_because is not None:
+            return None
         return {
             "logStartOffset": self.first_stored_offset,
             "leaderEpochCheckpoint": encode_leader_epoch_checkpoint(self.leader_epochs).decode("ascii"),
@@ -60,6 +69,8 @@ class MovedLogStart:
             f"the log starts at {self.log.log_start_offset}, {looks}; {self.segments} segments from offset "
             f"{self.first_stored_offset} on lie below, and brokers would delete them"
         )
+        if self.unknown_because is not None:
+            message = f"{message}; how to put it back is not known: {self.unknown_because}"
         evidence: dict[str, object] = {
             "topic": self.partition.topic,
             "topicId": self.partition.topic_id,
@@ -76,17 +87,54 @@ def moved_log_start(
     partition: TopicIdPartition, judged: Sequence[JudgedSegment], log: LeaderLog, store: ObjectStore, layout: Layout
 ) -> MovedLogStart | None:
     """None where the log starts at or below all that could be recovered. Raises TieredctlError as the store does."""
-    below = [one for one in judged if one.fate is Fate.BELOW_LOG_START and one.metadata is not None]
+    below = [(one, one.metadata) for one in judged if one.fate is Fate.BELOW_LOG_START and one.metadata is not None]
     if not below:
         return None
-    last = max(below, key=lambda one: (one.metadata.end_offset if one.metadata else -1, one.stored.stored_ms))
+    first = min(metadata.start_offset for _, metadata in below)
     try:
-        before = read_lineage(last.stored, store, layout)
-    except DecodeError:
-        before = [EpochEntry(*pair) for pair in (last.metadata.segment_leader_epochs if last.metadata else ())]
+        before = _lineage([pair for pair in below if _may_be_of(pair[1], log)], store, layout)
+    except _Unknown as unknown:
+        return MovedLogStart(partition, len(below), first, log, (), str(unknown))
     # Epochs are cut where the log starts: what lies before the first was deleted when this segment was copied.
-    first = max(min(one.stored.identity.start_offset for one in below), before[0].start_offset if before else 0)
-    return MovedLogStart(partition, len(below), first, log, _joined(before, log))
+    return MovedLogStart(partition, len(below), max(first, before[0].start_offset), log, _joined(before, log))
+
+
+class _Unknown(Exception):
+    """The leader epochs of what is stored are not known. The text says why."""
+
+
+def _lineage(
+    segments: Sequence[tuple[JudgedSegment, RemoteLogSegmentMetadata]], store: ObjectStore, layout: Layout
+) -> list[EpochEntry]:
+    """The leader epochs up to the last of these segments. A later leader's counts, though an earlier one's reaches
+    further: what it had not replicated was given up."""
+    if not segments:
+        raise _Unknown("the leader's epochs contradict all of them")
+    last, _ = max(segments, key=_rank)
+    try:
+        lineage = read_lineage(last.stored, store, layout)
+    except TieredctlError as error:
+        if error.kind.code in _LINEAGE_NOT_READ:
+            raise _Unknown(error.message) from None
+        raise
+    if not lineage:
+        raise _Unknown(f"the leader epoch checkpoint of segment {last.stored.identity.segment_id} is empty")
+    return lineage
+
+
+def _rank(segment: tuple[JudgedSegment, RemoteLogSegmentMetadata]) -> tuple[int, int, int]:
+    judged, metadata = segment
+    return metadata.segment_leader_epochs[-1][0], metadata.end_offset, judged.stored.stored_ms
+
+
+def _may_be_of(metadata: RemoteLogSegmentMetadata, log: LeaderLog) -> bool:
+    """Whether a segment that lies below the log start may be of its log, by the leader's epochs from there on."""
+    if not log.leader_epochs:
+        return True
+    first_epoch, first_offset = log.leader_epochs[0]
+    if metadata.segment_leader_epochs[-1][0] < first_epoch:
+        return metadata.end_offset < first_offset
+    return is_within_leader_epochs(metadata, log.end_offset, dict(log.leader_epochs))
 
 
 def _joined(before: Sequence[EpochEntry], log: LeaderLog) -> list[EpochEntry]:

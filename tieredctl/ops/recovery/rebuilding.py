@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.batch_columns import AsColumns
@@ -14,6 +15,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.ops.event_publisher import NO_BROKER
 from tieredctl.ops.recovery.broker_traits import BrokerTraits
 from tieredctl.ops.recovery.stored_segments import StoredSegment
+from tieredctl.ops.verification.transactions import AbortedTransactions
 from tieredctl.storage.protocol import ObjectStore
 
 _NO_TIMESTAMP = -1
@@ -40,7 +42,7 @@ def rebuild(
         if error.kind.code in _CONCERN_THE_SEGMENT:
             raise Unfit(error.message) from None
         raise
-    return RemoteLogSegmentMetadata(
+    metadata = RemoteLogSegmentMetadata(
         topic_id_partition=stored.identity.topic_id_partition,
         segment_id=stored.identity.segment_id,
         start_offset=stored.identity.start_offset,
@@ -55,6 +57,8 @@ def rebuild(
         txn_idx_empty=bool(recorded.txn_idx_empty),
         form=traits.form,
     )
+    _demand_own_objects(layout.promised_objects(metadata), stored)
+    return metadata
 
 
 def as_started(metadata: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata:
@@ -69,32 +73,45 @@ def read_lineage(stored: StoredSegment, store: ObjectStore, layout: Layout) -> l
 
 def _read_parts(stored: StoredSegment, reader: SegmentReader, tells_txn: bool) -> RecordedMetadata:
     size = stored.objects[Part.LOG].size
-    last_offset, max_timestamp = _read_log(reader, size, stored.identity.start_offset)
+    log = _read_log(reader, size, stored.identity.start_offset)
+    max_timestamp = log.max_timestamp_ms
     if max_timestamp == _NO_TIMESTAMP:
         max_timestamp = stored.objects[Part.LOG].last_modified_ms  # as LogSegment.largestTimestamp takes the file's
     entries = read_leader_epoch_checkpoint(reader.read(Part.LEADER_EPOCH))
     return RecordedMetadata(
-        end_offset=last_offset,
+        end_offset=log.last_offset,
         max_timestamp_ms=max_timestamp,
-        segment_leader_epochs=epochs_within(entries, stored.identity.start_offset, last_offset),
+        segment_leader_epochs=epochs_within(entries, stored.identity.start_offset, log.last_offset),
         segment_size_in_bytes=size,
-        txn_idx_empty=tells_txn and not _has_aborted_transactions(stored),
+        # Where the index is lost, brokers that are told that it is empty would never look for what is put in its place.
+        txn_idx_empty=tells_txn and not log.may_abort and not _indexes_transactions(stored),
         stored_sizes={},
     )
 
 
-def _read_log(reader: SegmentReader, size: int, start_offset: int) -> tuple[int, int]:
-    """The last offset (inclusive) and the greatest timestamp (ms) of a log that is sound to its end."""
-    last_offset, max_timestamp = -1, _NO_TIMESTAMP
+class _ReadLog(NamedTuple):
+    """What a log that is sound to its end tells of its segment."""
+
+    last_offset: int
+    """Inclusive."""
+    max_timestamp_ms: int
+    may_abort: bool
+    """Whether there is an ABORT marker of a transaction that has data, or may have had some before the segment."""
+
+
+def _read_log(reader: SegmentReader, size: int, start_offset: int) -> _ReadLog:
+    last_offset, max_timestamp, aborted = -1, _NO_TIMESTAMP, AbortedTransactions()
     for block in scan_log(reader.stream(Part.LOG), size, AsColumns(), start_offset):
         if isinstance(block, Damage):
             raise Unfit(f"its log cannot be read at byte {block.position}: {block.reason}")
         headers = block.headers
         last_offset = max(last_offset, int((headers["baseOffset"] + headers["lastOffsetDelta"]).max()))
         max_timestamp = max(max_timestamp, int(headers["maxTimestamp"].max()))
+        aborted.feed(block)
     if last_offset < start_offset:
         raise Unfit("its log holds no batch")
-    return last_offset, max_timestamp
+    with_data = any(one.first_offset is not None or one.may_begin_before for one in aborted.markers)
+    return _ReadLog(last_offset, max_timestamp, with_data or bool(aborted.unreadable))
 
 
 def epochs_within(entries: Sequence[EpochEntry], start_offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
@@ -108,9 +125,17 @@ def epochs_within(entries: Sequence[EpochEntry], start_offset: int, end_offset: 
     return tuple((entry.epoch, entry.start_offset) for entry in (*cut, *within))
 
 
-def _has_aborted_transactions(stored: StoredSegment) -> bool:
+def _indexes_transactions(stored: StoredSegment) -> bool:
     index = stored.objects.get(Part.TRANSACTION_INDEX)
     return index is not None and index.size > 0
+
+
+def _demand_own_objects(promised: Mapping[Part, str], stored: StoredSegment) -> None:
+    """Raises Unfit where brokers that are told of the segment would look for its objects elsewhere."""
+    for part, key in promised.items():
+        found = stored.objects[part].key
+        if found != key:
+            raise Unfit(f"its metadata would name {key}, and the object is {found}")
 
 
 def _demand_agreement(recorded: RecordedMetadata, stored: StoredSegment) -> None:

@@ -15,6 +15,7 @@ HOLD_BACK = (
 for its log start, copies or deletes meanwhile. `rlmm.config.` is remote.log.metadata.manager.impl.prefix."""
 
 AFTERWARDS = "Take the lines out of brokers that were held back, and restart them one after the other."
+_GIVEN_UP = "Did DeleteRecords or retention move the log start? Then nothing is to be done: these segments are deleted."
 _FILES = (
     "For each partition that has `restore` in -o json, in each log directory with the partition, write its "
     "`logStartOffset` into the line of log-start-offset-checkpoint, and its `leaderEpochCheckpoint` into the file "
@@ -25,7 +26,8 @@ _FILES = (
 def steps(recovery: Recovery, *, is_live: bool) -> list[str]:
     """Each a sentence; none where nothing is to be done."""
     if recovery.moved:
-        return _put_back()
+        known = any(one.moved is not None and one.moved.unknown_because is None for one in recovery.moved)
+        return _put_back() if known else [_GIVEN_UP, "Else see what log-start-above-store says of each partition."]
     if not recovery.to_recover:
         return []
     before = (
@@ -42,7 +44,7 @@ def steps(recovery: Recovery, *, is_live: bool) -> list[str]:
 
 def _put_back() -> list[str]:
     return [
-        "Did DeleteRecords or retention move the log start? Then nothing is to be done: these segments are deleted.",
+        _GIVEN_UP,
         f"Else stop all brokers, and give them these properties: {'; '.join(HOLD_BACK)}",
         _FILES,
         "Start the brokers, and run this command again with --apply: the segments are no longer below the log start.",

@@ -36,8 +36,8 @@ class PlanUser:
     def run(self) -> RemovalResult:
         """Removes what the plan says, or what of it earlier runs left. Raises TieredctlError where nothing may be.
 
-        Of a plan that expired while it was carried out nothing more is removed; what got an owner is put back, where the
-        store remembers that it was begun.
+        Of a plan that expired while it was carried out nothing more is removed. What got an owner is put back, where
+        the store remembers that it was begun.
         """
         ledger = Ledger(self.store, receipts_header(self.plan))
         expired = self._expired()
