@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ from tests.rigs.prerequisites import RigMissing
 # How long a case takes says something of the machine, not of the code.
 settings.register_profile("without deadlines", deadline=None)
 settings.load_profile("without deadlines")
+
+# What runs the tests in the background may ignore these signals, and every process that a test starts would, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 TESTS = Path(__file__).parent
 CAPTURES = TESTS / "captures"

@@ -48,9 +48,7 @@ class TopicCommands:
         """Runs it with --apply in a process of its own, which is sent a signal once it has said something."""
         server = ("--bootstrap-server", self.broker.bootstrap_server)
         command = [sys.executable, "-m", "tieredctl", "topic", verb, topic, *server, *self._sure, *words]
-        # Whatever runs the tests in the background may ignore Ctrl-C, and its children would, too.
-        heeding = ("env", "--default-signal=INT")
-        with subprocess.Popen([*heeding, *command], stderr=subprocess.PIPE, text=True, env=environment()) as process:
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) as process:
             assert process.stderr is not None
             heard = ""
             while said not in heard:
