@@ -36,7 +36,10 @@ GONE, CHANGED = DeletionOutcome.GONE, DeletionOutcome.CHANGED
 
 
 def where(capability: Capability, present: bool = True, but: str | None = None) -> pytest.MarkDecorator:
-    """On the stores that have the capability, or on those that lack it; not on the one that `but` names."""
+    """On the stores that have the capability, or on those that lack it; not on the one that `but` names.
+
+    moto looks and writes in two steps, and lets a second writer in between on a busy machine.
+    """
     kinds = [kind for kind in STORES if (capability in CAPABILITIES[kind]) == present and kind != but]
     return pytest.mark.parametrize("store_kind", kinds)
 
@@ -104,7 +107,6 @@ def test_an_empty_object_can_be_put(writable_with: WritableWith) -> None:
     assert store.read("marker") == b""
 
 
-# moto looks and writes in two steps, and lets a second writer in between on a busy machine.
 @where(Capability.CONDITIONAL_WRITE, but="moto")
 def test_of_writers_at_once_one_makes_the_object(writable_with: WritableWith) -> None:
     store = writable_with({})
@@ -147,7 +149,7 @@ def test_what_is_gone_is_not_replaced(writable_with: WritableWith) -> None:
     assert keys_of(store) == []
 
 
-@where(Capability.CONDITIONAL_WRITE)
+@where(Capability.CONDITIONAL_WRITE, but="moto")
 def test_of_writers_at_once_one_replaces_the_version(writable_with: WritableWith) -> None:
     store = writable_with({"lock": b"free"})
     free = head(store, "lock")
