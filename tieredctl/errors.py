@@ -97,6 +97,11 @@ _TABLE = (
     ErrorKind("bucket-missing", ExitCode.USAGE, "Check the bucket's name, and the endpoint and region it is in."),
     ErrorKind("object-missing", ExitCode.FAILURE, "List what is there with `tieredctl remote ls`."),
     ErrorKind(
+        "object-archived",
+        ExitCode.FAILURE,
+        "Restore it from the archive with the cloud's own command line first; brokers cannot read it either.",
+    ),
+    ErrorKind(
         "inventory-unusable",
         ExitCode.FAILURE,
         "Give an inventory that is complete, or none: the store is listed then.",

@@ -31,7 +31,9 @@ PLAN = ReceiptsHeader(PLAN_ID, "0" * 64, "cluster", "memory:", "local", RemovalM
 def removed(store: MemoryStore, key: str, data: bytes) -> Receipt:
     """What is on record of an object whose copy is in quarantine."""
     copy = store.put(quarantine_key(PLAN_ID, key), data)
-    return Receipt(ReceiptStep.COPIED, key, 0, len(data), QuarantinedCopy(*copy))
+    return Receipt(
+        ReceiptStep.COPIED, key, 0, len(data), QuarantinedCopy(copy.key, copy.size, copy.last_modified_ms, copy.version)
+    )
 
 
 def test_an_object_is_put_back_from_a_copy_that_was_made_once_more() -> None:

@@ -228,6 +228,34 @@ def test_an_upload_in_parts_is_given_up(server: str, request: pytest.FixtureRequ
     assert list(place.store.multipart_uploads()) == []
 
 
+@pytest.mark.parametrize("storage_class", ["GLACIER", "DEEP_ARCHIVE"])
+def test_what_is_archived_is_there_but_not_read_or_copied(place: S3Place, storage_class: str) -> None:
+    name = place.root + "a"
+    place.bucket.client.put_object(Bucket=BUCKET, Key=name, Body=b"bytes", StorageClass=storage_class)
+    archived = place.head("a")
+
+    for look in (
+        lambda: place.store.read("a"),
+        lambda: next(place.store.stream("a")),
+        lambda: place.store.copy(archived, "b"),
+    ):
+        with pytest.raises(TieredctlError, match=r"a in s3://.* is archived") as raised:
+            look()
+        assert code_of(raised) == "object-archived"
+    assert archived.storage_class == storage_class
+    assert list(place.store.list()) == [archived]
+
+
+@pytest.mark.parametrize("storage_class", ["STANDARD", "STANDARD_IA", "GLACIER_IR"])
+def test_a_listing_and_a_look_at_one_object_tell_its_storage_class(place: S3Place, storage_class: str) -> None:
+    place.bucket.client.put_object(Bucket=BUCKET, Key=place.root + "a", Body=b"1", StorageClass=storage_class)
+
+    (listed,) = place.store.list()
+
+    assert listed.storage_class == place.head("a").storage_class == storage_class
+    assert place.store.read("a") == b"1"
+
+
 def test_a_bucket_that_is_not_there_does_not_look_empty(place: S3Place) -> None:
     store = replace(place.store, address=BucketAddress("s3", "gone", ""))
     looks: list[Callable[[], object]] = [

@@ -26,7 +26,7 @@ GCS_CAPABILITIES = frozenset(Capability) - {Capability.MULTIPART_UPLOADS}
 """Resumable uploads cannot be listed."""
 
 _PAGE_OBJECTS = 1_000
-_LISTED_FIELDS = "items(name,size,generation,timeCreated),nextPageToken"
+_LISTED_FIELDS = "items(name,size,generation,timeCreated,storageClass),nextPageToken"
 # tieredctl.storage.retrying knows what may be tried again, and how long to wait.
 _ONCE: dict[str, Any] = {"retry": None, "timeout": (10, 120)}
 # A path of these would lead the request to the bucket's own address.
@@ -225,7 +225,9 @@ class GcsStore:
     def _stored(self, blob: Any) -> StoredObject:
         created: datetime = blob.time_created
         modified_ms = int(created.timestamp() * 1_000)
-        return StoredObject(self.address.key(blob.name), blob.size, modified_ms, str(blob.generation))
+        return StoredObject(
+            self.address.key(blob.name), blob.size, modified_ms, str(blob.generation), blob.storage_class
+        )
 
     def _bucket_missing(self) -> TieredctlError:
         return TieredctlError("bucket-missing", f"There is no bucket for {self.url}.")

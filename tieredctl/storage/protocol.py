@@ -26,13 +26,15 @@ class StoredObject(NamedTuple):
     """An object as its store lists it. Size in bytes, as stored; time in milliseconds since the epoch, UTC.
 
     `version` names these bytes under this key, in the store's own words (an ETag, a generation): another version means
-    that the object was written anew. Compare for equality only.
+    that the object was written anew. Compare for equality only. `storage_class` is the store's own word (`STANDARD`,
+    `GLACIER`, `NEARLINE`); None where the store has no classes or did not tell.
     """
 
     key: str
     size: int
     last_modified_ms: int
     version: str
+    storage_class: str | None = None
 
 
 class MultipartUpload(NamedTuple):
@@ -108,14 +110,14 @@ class ObjectStore(Protocol):
         """The bytes `start` (inclusive) to `end` (exclusive; None: to the last), neither of them negative.
 
         Cut as a Python slice is: a range that reaches beyond the object gives what there is of it, or nothing.
-        Raises TieredctlError `object-missing`.
+        Raises TieredctlError `object-missing`, and `object-archived` where its storage class has to be left first.
         """
         ...
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         """The bytes from `start` to the end, in pieces of at most `chunk_size` bytes, none of them empty.
 
-        Raises TieredctlError `object-missing`, when the first piece is asked for.
+        Raises TieredctlError as `read` does, when the first piece is asked for.
         """
         ...
 
@@ -194,7 +196,7 @@ class WritableObjectStore(ObjectStore, Protocol):
         """Copies an object inside the store, without its bytes passing through here, and replaces what is under `key`.
 
         The copy keeps content type, metadata and storage class; its time is that of the copying. None, and nothing is
-        changed, where the source is no longer the version `source`.
+        changed, where the source is no longer the version `source`. Raises TieredctlError `object-archived`.
         """
         ...
 

@@ -13,6 +13,11 @@ def object_missing(url: str, key: str) -> TieredctlError:
     return TieredctlError("object-missing", f"There is no object {key} in {url}.")
 
 
+def object_archived(url: str, key: str) -> TieredctlError:
+    """The object is there, but its storage class does not let it be read or copied."""
+    return TieredctlError("object-archived", f"{key} in {url} is archived: it has to be restored before it is read.")
+
+
 def written_anew(url: str, key: str) -> TieredctlError:
     """The rest of what is being read is gone."""
     return TieredctlError("unreadable", f"{key} in {url} was written anew while it was read.", hint="Read it again.")

@@ -18,7 +18,14 @@ from tieredctl.storage.protocol import (
     StoredObject,
 )
 from tieredctl.storage.ranged_reads import pieces, read_range
-from tieredctl.storage.refusals import demand, demand_batch, key_impossible, object_missing, written_anew
+from tieredctl.storage.refusals import (
+    demand,
+    demand_batch,
+    key_impossible,
+    object_archived,
+    object_missing,
+    written_anew,
+)
 from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, refusal
 from tieredctl.storage.s3_copy import copy_at_once, copy_in_parts
 from tieredctl.storage.s3_listing_page import LISTED, whole_seconds_ms
@@ -26,6 +33,9 @@ from tieredctl.storage.s3_listing_page import LISTED, whole_seconds_ms
 _MISSING = {"NoSuchKey", "404", "KeyTooLongError"}
 _CHANGED = {"PreconditionFailed", "412"}
 _NO_REASON = {"400", "403", "404"}
+_ARCHIVED = {"InvalidObjectState", "ObjectNotInActiveTierError"}
+_USUAL_CLASS = "STANDARD"
+"""HeadObject names every storage class but this one."""
 _BEYOND_ITS_END = "InvalidRange"
 _LARGEST_COPY_AT_ONCE = 1 << 30
 """S3 allows 5 GiB, but says nothing until it is done."""
@@ -149,6 +159,8 @@ class S3Store:
         except S3Failure as failure:
             if failure.reason in _CHANGED | _MISSING:
                 return None
+            if failure.reason in _ARCHIVED:
+                raise object_archived(self.url, source.key) from None
             raise
         return self.head(key)
 
@@ -253,6 +265,8 @@ class S3Store:
                 return b""
             if failure.reason in _MISSING:
                 raise object_missing(self.url, key) from None
+            if failure.reason in _ARCHIVED:
+                raise object_archived(self.url, key) from None
             raise
 
     def _request(self, operation: Operation, **parameters: Any) -> Answer:
@@ -267,4 +281,5 @@ class S3Store:
 
 def _described(key: str, description: Mapping[str, Any]) -> StoredObject:
     modified_ms = whole_seconds_ms(description["LastModified"])
-    return StoredObject(key, description["ContentLength"], modified_ms, description["ETag"])
+    storage_class = description.get("StorageClass", _USUAL_CLASS)
+    return StoredObject(key, description["ContentLength"], modified_ms, description["ETag"], storage_class)

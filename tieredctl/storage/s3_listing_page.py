@@ -11,7 +11,7 @@ from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
 LISTED = "Listed"
-"""Where in an answer the objects are: (name, size in bytes, time in ms, ETag), with names as they are."""
+"""Where in an answer the objects are: (name, bytes, time in ms, ETag, storage class), with names as they are."""
 
 _ROOT = "ListBucketResult"
 
@@ -48,13 +48,14 @@ def _page(page: ElementTree.Element) -> dict[str, Any]:
     return answer
 
 
-def _object(fields: dict[str, str], is_encoded: bool) -> tuple[str, int, int, str]:
+def _object(fields: dict[str, str], is_encoded: bool) -> tuple[str, int, int, str, str]:
     name = fields["Key"]
     if is_encoded and ("%" in name or "+" in name):
         name = unquote_plus(name)
     modified = datetime.fromisoformat(fields["LastModified"])
     modified = modified if modified.tzinfo else modified.replace(tzinfo=UTC)
-    return name, int(fields["Size"]), whole_seconds_ms(modified), fields["ETag"]
+    storage_class = fields.get("StorageClass") or "STANDARD"
+    return name, int(fields["Size"]), whole_seconds_ms(modified), fields["ETag"], storage_class
 
 
 def whole_seconds_ms(time: datetime) -> int:

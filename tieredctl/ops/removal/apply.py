@@ -278,4 +278,4 @@ def _hopeless(errors: Iterable[TieredctlError | None]) -> TieredctlError | None:
 
 
 def _quarantined(copy: StoredObject | None) -> QuarantinedCopy | None:
-    return None if copy is None else QuarantinedCopy(*copy)
+    return None if copy is None else QuarantinedCopy(copy.key, copy.size, copy.last_modified_ms, copy.version)
