@@ -170,16 +170,18 @@ def test_a_log_is_not_held_in_memory(tmp_path: Path) -> None:
 def test_indexes_count_from_the_base_offset_in_the_name(tmp_path: Path) -> None:
     data = bytes.fromhex("0000000500001000")
 
-    in_cache = inspect(write(tmp_path / f"42_{SEGMENT_ID}.index", data + bytes(24)))
+    in_cache = inspect(write(tmp_path / f"42_{SEGMENT_ID}.index", data))
+    active = inspect(write(tmp_path / f"{42:020}.index", data + bytes(24)))
     renamed = inspect(write(tmp_path / "copy.index", data))
 
     assert in_cache.fields == {
         "baseOffset": 42,
         "segmentId": SEGMENT_ID,
         "entryCount": 1,
-        "preallocatedBytes": 24,
-        "sizeInBytes": 32,
+        "preallocatedBytes": 0,
+        "sizeInBytes": 8,
     }
+    assert (active.fields["entryCount"], active.fields["preallocatedBytes"]) == (1, 24)
     assert list(in_cache.entries) == [{"relativeOffset": 5, "position": 4096, "offset": 47}]
     assert list(renamed.entries) == [{"relativeOffset": 5, "position": 4096, "offset": None}]
 

@@ -21,9 +21,9 @@ from tests.faults.cluster import checked
 from tests.faults.segment_writer import WrittenSegment
 from tests.faults.segments_made import several_epochs, transactions
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
+from tieredctl.formats.segment_parts import offset_index_entries, time_index_entries
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.verification.index_entries import offset_index_entries, time_index_entries
 
 
 def each_flip(segment: WrittenSegment, part: Part) -> Iterator[tuple[int, bytes, tuple[Finding, ...]]]:

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tieredctl.errors import DecodeError
 from tieredctl.formats.checkpoints import CHECKPOINT_VERSION, LEADER_EPOCH_ENTRY, OFFSET_ENTRY, read_checkpoint
 from tieredctl.formats.committed_offsets import read_committed_offsets
 from tieredctl.formats.file_names import (
@@ -30,6 +31,7 @@ from tieredctl.formats.partition_metadata import read_partition_metadata
 from tieredctl.formats.producer_snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT_HEADER, read_producer_snapshot
 from tieredctl.formats.remote_log_snapshot import REMOTE_LOG_SNAPSHOT_VERSION, read_remote_log_snapshot
 from tieredctl.formats.schema import Struct
+from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.formats.wire import reader
 from tieredctl.model.events import RecordForm, RemoteLogSegmentMetadataSnapshot
 from tieredctl.ops.documents import Document, epochs_document
@@ -59,11 +61,15 @@ def _relative_index(
 ) -> FileDocuments:
     """An index whose offsets count from the base offset in the file's name."""
     base_offset = segment.offset if segment else None
+    entries_end = len(entries) * struct.calcsize(schema.fixed_format)
+    if _is_remote(segment) and len(data) > entries_end:
+        message = f"its last {len(data) - entries_end} bytes are zeros, which only an active segment's index has"
+        raise DecodeError(message, entries_end)
     fields = {
         "baseOffset": base_offset,
         "segmentId": segment.segment_id if segment else None,
         "entryCount": len(entries),
-        "preallocatedBytes": len(data) - len(entries) * struct.calcsize(schema.fixed_format),
+        "preallocatedBytes": len(data) - entries_end,
     }
     documents = (_document(schema, entry) for entry in entries)
     return fields, (
@@ -90,7 +96,9 @@ def _producer_snapshot(segment: SegmentFileName | None, data: bytes) -> FileDocu
     return {"offset": offset, **header}, (_document(PRODUCER_ENTRY, entry) for entry in entries)
 
 
-def _leader_epoch_checkpoint(data: bytes) -> FileDocuments:
+def _leader_epoch_checkpoint(segment: SegmentFileName | None, data: bytes) -> FileDocuments:
+    if _is_remote(segment):
+        leader_epoch_entries(data)
     return _checkpoint_lines(LEADER_EPOCH_ENTRY, data)
 
 
@@ -151,18 +159,23 @@ def _partition_metadata(data: bytes) -> FileDocuments:
     return {"version": metadata.version, "topicId": metadata.topic_id}, iter(())
 
 
-# These count offsets from what the file's name says.
+def _is_remote(segment: SegmentFileName | None) -> bool:
+    """Whether a file was copied with a segment: only there has its name the segment's id."""
+    return segment is not None and segment.segment_id is not None
+
+
+# What these hold depends on what the file's name says.
 _SEGMENT_FILES: Mapping[FileKind, Callable[[SegmentFileName | None, bytes], FileDocuments]] = {
     FileKind.OFFSET_INDEX: _offset_index,
     FileKind.TIME_INDEX: _time_index,
     FileKind.TRANSACTION_INDEX: _transaction_index,
     FileKind.PRODUCER_SNAPSHOT: _producer_snapshot,
+    FileKind.LEADER_EPOCH_CHECKPOINT: _leader_epoch_checkpoint,
 }
 _FILES: Mapping[FileKind, Callable[[bytes], FileDocuments]] = {
     FileKind.COMMITTED_OFFSETS: _committed_offsets,
     FileKind.REMOTE_LOG_SNAPSHOT: _remote_log_snapshot,
     FileKind.FLAT_FILE: _flat_file,
-    FileKind.LEADER_EPOCH_CHECKPOINT: _leader_epoch_checkpoint,
     FileKind.CHECKPOINT: _offset_checkpoint,
     FileKind.META_PROPERTIES: _meta_properties,
     FileKind.PARTITION_METADATA: _partition_metadata,

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
+from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.ops.verification.small_parts import leader_epoch_contradiction, leader_epoch_entries
+from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tieredctl.formats.segment_parts import transaction_index_entries
 from tieredctl.layouts.protocol import Part, SegmentReader
 from tieredctl.ops.index_recovery.diagnosis import Condition, Diagnosis, FoundPart
-from tieredctl.ops.verification.index_entries import transaction_index_entries
 
 
 def with_earlier_transactions(diagnosis: Diagnosis, rebuilt: Mapping[Part, bytes], segment: SegmentReader) -> Diagnosis:

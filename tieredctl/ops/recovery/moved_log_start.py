@@ -117,9 +117,22 @@ def _lineage(
         if error.kind.code in _LINEAGE_NOT_READ:
             raise _Unknown(error.message) from None
         raise
-    if not lineage:
-        raise _Unknown(f"the leader epoch checkpoint of segment {last.stored.identity.segment_id} is empty")
+    for _, metadata in segments:
+        if _contradicts(metadata, lineage):
+            raise _Unknown(
+                f"the leader-epoch checkpoint of segment {last.stored.identity.segment_id} contradicts "
+                f"segment {metadata.segment_id}"
+            )
     return lineage
+
+
+def _contradicts(metadata: RemoteLogSegmentMetadata, lineage: Sequence[EpochEntry]) -> bool:
+    """Whether an epoch that both have began elsewhere. The first epoch of either may have begun before."""
+    starts = {entry.epoch: entry.start_offset for entry in lineage}
+    first, *others = metadata.segment_leader_epochs
+    if lineage[0].start_offset <= metadata.start_offset < starts.get(first[0], 0):
+        return True
+    return any(starts.get(epoch, offset) != offset for epoch, offset in others if epoch != lineage[0].epoch)
 
 
 def _rank(segment: tuple[JudgedSegment, RemoteLogSegmentMetadata]) -> tuple[int, int, int]:

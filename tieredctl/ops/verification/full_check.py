@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from tieredctl.formats.indexes import AbortedTransaction
 from tieredctl.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
+from tieredctl.formats.segment_parts import (
+    leader_epoch_entries,
+    offset_index_entries,
+    time_index_entries,
+    transaction_index_entries,
+)
 from tieredctl.layouts.protocol import Part
 from tieredctl.ops.verification.index_check import OffsetIndexCheck, TimeIndexCheck
-from tieredctl.ops.verification.index_entries import offset_index_entries, time_index_entries, transaction_index_entries
 from tieredctl.ops.verification.index_findings import (
     report_missing_end,
     report_missing_latest,
@@ -16,7 +21,7 @@ from tieredctl.ops.verification.index_findings import (
 from tieredctl.ops.verification.log_check import LogCheck, LogFacts
 from tieredctl.ops.verification.log_findings import report_hole, report_log, report_size
 from tieredctl.ops.verification.opened_segment import OpenedSegment
-from tieredctl.ops.verification.small_parts import leader_epoch_entries, report_leader_epochs, report_producers
+from tieredctl.ops.verification.small_parts import report_leader_epochs, report_producers
 from tieredctl.ops.verification.transactions import AbortedTransactions, TransactionIndexCheck
 from tieredctl.ops.verification.unindexed_tail import UnindexedTail
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tieredctl.formats.index_columns import OffsetIndexColumns, TimeIndexColumns
+from tieredctl.formats.segment_parts import offset_index_entries, time_index_entries
 from tieredctl.layouts.protocol import Part
 from tieredctl.ops.verification.index_check import OffsetIndexCheck, TimeIndexCheck
-from tieredctl.ops.verification.index_entries import offset_index_entries, time_index_entries
 from tieredctl.ops.verification.index_findings import (
     report_last_time,
     report_missing_end,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tieredctl.errors import TieredctlError
+from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
@@ -14,7 +15,7 @@ from tieredctl.model.local_log import LeaderEpochs, LocalLog
 from tieredctl.ops.metadata_state import stuck_finding
 from tieredctl.ops.verification.lineage_check import check_lineage
 from tieredctl.ops.verification.report import SegmentFindings
-from tieredctl.ops.verification.small_parts import leader_epoch_contradiction, leader_epoch_entries
+from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from struct import calcsize
 
-from tieredctl.errors import DecodeError
-from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint, read_leader_epoch_checkpoint
+from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
 from tieredctl.formats.producer_snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT_HEADER, ProducerEntry
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
@@ -19,17 +18,6 @@ _SNAPSHOT_HEADER_BYTES, _ENTRY_BYTES = map(
     calcsize, (PRODUCER_SNAPSHOT_HEADER.fixed_format, PRODUCER_ENTRY.fixed_format)
 )
 _SHORTEST_CHECKPOINT = len(encode_leader_epoch_checkpoint([EpochEntry(0, 0)]))
-
-
-def leader_epoch_entries(data: bytes) -> list[EpochEntry]:
-    """The entries of a checkpoint that was copied with a segment, which has to be as a broker writes it, to the end of
-    its last line: a reader would not notice that the last offset lost its last digits. Raises DecodeError."""
-    entries = read_leader_epoch_checkpoint(data)
-    written = encode_leader_epoch_checkpoint(entries)
-    if entries and data != written:
-        same = next((at for at, (one, other) in enumerate(zip(data, written, strict=False)) if one != other), None)
-        raise DecodeError("checkpoint is not as a broker writes it", len(data) if same is None else same)
-    return entries
 
 
 def sizes_are_possible(size: Callable[[Part], int | None]) -> bool:
@@ -63,10 +51,8 @@ def report_leader_epochs(entries: Sequence[EpochEntry], findings: SegmentFinding
 def leader_epoch_contradiction(entries: Sequence[EpochEntry], metadata: RemoteLogSegmentMetadata) -> str | None:
     """How a checkpoint that was copied with a segment contradicts the segment's leader epochs; None where it does not.
 
-    It holds the lineage up to the segment's end. What it says of epochs before the segment must rise, no more.
+    It holds the lineage up to the segment's end. What it says of epochs before the segment is not looked at.
     """
-    if any(later.epoch <= one.epoch or later.start_offset <= one.start_offset for one, later in pairwise(entries)):
-        return "its leader epochs and start offsets do not rise"
     said = [
         (entry.epoch, max(entry.start_offset, metadata.start_offset))
         for entry, following in pairwise([*entries, EpochEntry(-1, _NO_NEXT)])

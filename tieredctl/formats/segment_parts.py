@@ -1,7 +1,12 @@
-"""The entries of a segment's indexes as they are, in order or not: each is held against the log by itself."""
+"""The parts of a segment in remote storage, read strictly: each has to be, to its last byte, as a broker writes it.
+
+A broker reads its own files more leniently, because it mends them; a part that was copied is never written again, so
+whatever is unusual about it is damage. Index entries are given in order or not: each is held against the log by itself.
+"""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,6 +14,7 @@ from numpy.typing import NDArray
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.batch_columns import fixed_dtype
+from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint, read_leader_epoch_checkpoint
 from tieredctl.formats.index_columns import OffsetIndexColumns, TimeIndexColumns
 from tieredctl.formats.indexes import (
     ABORTED_TRANSACTION,
@@ -18,6 +24,23 @@ from tieredctl.formats.indexes import (
     AbortedTransaction,
 )
 from tieredctl.formats.schema import Struct
+
+
+def leader_epoch_entries(data: bytes) -> list[EpochEntry]:
+    """The lineage up to a segment's end, from the beginning of the log of its time; at least one epoch, and rising.
+
+    A lenient reader would not notice that the last offset lost its last digits. Raises DecodeError.
+    """
+    entries = read_leader_epoch_checkpoint(data)
+    written = encode_leader_epoch_checkpoint(entries)
+    if not entries:
+        raise DecodeError("checkpoint has no leader epoch", 0)
+    if data != written:
+        same = next((at for at, (one, other) in enumerate(zip(data, written, strict=False)) if one != other), None)
+        raise DecodeError("checkpoint is not as a broker writes it", len(data) if same is None else same)
+    if min(entries[0]) < 0 or any(later <= one for pair in pairwise(entries) for one, later in zip(*pair, strict=True)):
+        raise DecodeError("its leader epochs and start offsets do not rise", 0)
+    return entries
 
 
 def offset_index_entries(data: bytes) -> OffsetIndexColumns:
