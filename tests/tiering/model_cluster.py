@@ -93,6 +93,7 @@ class ModelCluster:
     free: Mapping[int, int] = field(default_factory=lambda: dict.fromkeys(_REPLICAS, 1 << 50))
     broker: dict[str, str] = field(default_factory=lambda: dict(BROKER))
     metadata_replicas: int = 3
+    metadata_leader: int | None = 1
     voters: Sequence[int] = _REPLICAS
     first_young_offset: int | None = 500
     """What a look-up by time gives."""
@@ -124,7 +125,7 @@ class ModelCluster:
         self._boundary()
         if name == METADATA_TOPIC:
             replicas = _REPLICAS[: self.metadata_replicas]
-            return TopicDescription(name, "id", [PartitionDescription(0, 1, 0, replicas, replicas)])
+            return TopicDescription(name, "id", [PartitionDescription(0, self.metadata_leader, 0, replicas, replicas)])
         if name != TOPIC:
             raise TieredctlError("unknown-topic", f"model:9092 has no topic {name}.", hint="")
         return TopicDescription(name, self.topic_id, [PartitionDescription(0, self.leader, 0, _REPLICAS, _REPLICAS)])

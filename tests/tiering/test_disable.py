@@ -8,9 +8,12 @@ from tests.cli.command_line import Outcome
 from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import DEFAULTS, LEVEL_3_8, LEVEL_3_9, LEVEL_4_3, ModelCluster
 from tieredctl.model.findings import Finding
+from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
 
 TIERED = {"remote.storage.enable": "true", "local.retention.ms": "1000", "local.retention.bytes": "2000"}
 THREE = {1: (0, 99), 2: (100, 199), 3: (200, 299)}
+MANY = {number: (number, number) for number in range(1, MOST_SEGMENTS + 2)}
+"""One segment more than may be deleted at once."""
 
 
 def tiered(**changes: object) -> ModelCluster:
@@ -150,3 +153,50 @@ def test_metadata_that_cannot_be_read_whole_is_no_reason_to_believe_that_nothing
 
     assert (outcome.exit_code, "metadata-truncated" in outcome.err) == (5, True)
     assert cluster.alterations == []
+
+
+def test_so_much_that_brokers_hear_of_nothing_meanwhile_is_not_deleted_at_once(applied: TopicCommand) -> None:
+    cluster = tiered(remote_segments=MANY)
+
+    outcome = applied(cluster, "disable", "--delete")
+
+    steps = outcome.document()["summary"]["steps"]
+    assert (outcome.exit_code, found(outcome)["topic-disable-at-once"]) == (3, "error")
+    assert f"leaders delete {len(MANY)} segments" in outcome.out
+    assert ("--stop-copying" in steps[0], "retention.ms=1000" in steps[2]) == (True, True)
+    assert all(step in outcome.err for step in steps)
+    assert cluster.alterations == []
+
+
+@pytest.mark.parametrize(("segments", "words"), [(MANY, ("--at-once",)), (dict(list(MANY.items())[1:]), ())])
+def test_it_is_where_that_is_asked_for_or_there_is_little(
+    applied: TopicCommand, segments: dict[int, tuple[int, int]], words: tuple[str, ...]
+) -> None:
+    cluster = tiered(remote_segments=segments)
+
+    outcome = applied(cluster, "disable", "--delete", *words)
+
+    assert (outcome.exit_code, len(cluster.alterations), outcome.document()["summary"]["steps"]) == (0, 1, [])
+    assert found(outcome).get("topic-disable-at-once") == ("warning" if words else None)
+
+
+def test_what_is_to_be_confirmed_names_the_number_of_segments(topic_command: TopicCommand) -> None:
+    outcome = topic_command(tiered(remote_segments=MANY), "disable", "--delete", "--at-once", "--apply")
+
+    assert (outcome.exit_code, f"which deletes {len(MANY)} segments" in outcome.err) == (2, True), outcome.err
+
+
+def test_nothing_is_deleted_while_the_metadata_topic_cannot_record_it(applied: TopicCommand) -> None:
+    cluster = tiered(metadata_leader=None)
+
+    outcome = applied(cluster, "disable", "--delete")
+
+    (without,) = (item for item in outcome.document()["items"] if item["code"] == "topic-without-leader")
+    assert (outcome.exit_code, without["subject"]) == (3, "topic __remote_log_metadata")
+    assert cluster.alterations == []
+
+
+def test_at_once_says_nothing_about_stopping(topic_command: TopicCommand) -> None:
+    outcome = topic_command(tiered(), "disable", "--stop-copying", "--at-once")
+
+    assert (outcome.exit_code, "--at-once is for --delete" in outcome.err) == (2, True)

@@ -39,6 +39,12 @@ TIERING_FINDING_KINDS = (
         "tieredctl doctor upgrade {release} 3.9.1",
     ),
     FindingKind(
+        "topic-disable-at-once",
+        Severity.ERROR,
+        "so many remote segments would be deleted at once that brokers hear of no change of the cluster for long",
+        "tieredctl topic disable {topic} --stop-copying …",
+    ),
+    FindingKind(
         "topic-disable-deletes",
         Severity.WARNING,
         "turning tiering off deletes what is in remote storage, of which some may be nowhere else",

@@ -27,6 +27,7 @@ from tieredctl.cli.wiring import open_cluster, open_source
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.ops.followed_metadata import FollowedMetadata
+from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
 from tieredctl.ops.tiering.disable import DisablePlan, Form, plan_disable
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
 from tieredctl.ops.tiering.watching import Patience, Seen, await_nothing_left, not_seen
@@ -44,6 +45,12 @@ def disable(
         bool,
         typer.Option("--delete", help="Tier it no more, and delete what is remote (remote.log.delete.on.disable)."),
     ] = False,
+    at_once: Annotated[
+        bool,
+        typer.Option(
+            "--at-once", help=f"With --delete: let brokers delete more than {MOST_SEGMENTS} segments at once."
+        ),
+    ] = False,
     apply: Apply = False,
     no_wait: NoWait = False,
     timeout: Timeout = "5m",
@@ -58,17 +65,20 @@ def disable(
 
     Shows what would be deleted, what of it is nowhere else, and the local disk that keeping it needs. With --apply the
     settings are changed, in one request; after --delete the last deletion is awaited. Kafka keeps no remote data of a
-    topic that is no longer tiered: stop copying, let retention empty it, and delete then.
+    topic that is no longer tiered: stop copying, let retention empty it, and delete then. That is the way, too, where
+    much is in remote storage: brokers apply no cluster metadata while they delete.
     """
     if stop_copying == delete:
         raise TieredctlError("usage", "Give one of --stop-copying and --delete.")
+    if at_once and not delete:
+        raise TieredctlError("usage", "--at-once is for --delete.")
     seconds = duration_ms(timeout) / 1000
     form = Form.DELETE if delete else Form.STOP_COPYING
     with closing(open_cluster(bootstrap_server, command_config)) as cluster:
         metadata = FollowedMetadata(partial(open_source, None, bootstrap_server, command_config))
         remote = RemoteTopic(cluster.topic(topic), metadata)
         remote.refresh()
-        plan = plan_disable(cluster, remote, form)
+        plan = plan_disable(cluster, remote, form, at_once=at_once)
         shown = Shown("TopicDisable", cluster.describe(), output, quiet, metrics_file)
         _say_plan(plan, shown)
         if not apply or plan.change.is_empty or plan.is_refused:
@@ -92,10 +102,13 @@ def _say_plan(plan: DisablePlan, shown: Shown) -> None:
         shown.say(f"Topic {name} {is_off}: nothing to change.")
         return
     shown.say(f"Topic {name}: {describe_change(plan.change)}")
+    if plan.partitions:
+        _say_effects(plan, shown)
     for number, step in enumerate(plan.steps, 1):
         shown.say(f"{number}. {step}")
-    if plan.steps:
-        return
+
+
+def _say_effects(plan: DisablePlan, shown: Shown) -> None:
     summary = plan.summary()
     kept = "are deleted" if plan.form is Form.DELETE else "stay until their retention ends"
     shown.say(f"{summary['remoteSegments']} segments, {summary['remoteBytes']} bytes, in remote storage {kept}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
+from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.doctor import topic_settings as names
 from tieredctl.ops.doctor.gathering import oldest_release
@@ -19,6 +20,7 @@ from tieredctl.ops.doctor.release import Release
 from tieredctl.ops.doctor.retention import AS_TOTAL
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.config_change import ConfigChange, config_change, is_tiered, refusals
+from tieredctl.ops.tiering.deletion_at_once import deletes_too_much, steps_of_emptying
 from tieredctl.ops.tiering.enable import leaderless
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes, read_partition_bytes
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
@@ -75,7 +77,7 @@ class DisablePlan:
     local_bytes_needed: Mapping[int, int] | None = None
     free_bytes: Mapping[int, int] | None = None
     steps: Sequence[str] = ()
-    """How to do without, on a release that can't."""
+    """How to do without: on a release that can't, or where too much would be deleted at once."""
 
     @property
     def was_tiered(self) -> bool:
@@ -107,8 +109,10 @@ class DisablePlan:
         }
 
 
-def plan_disable(cluster: Cluster, remote: RemoteTopic, form: Form) -> DisablePlan:
+def plan_disable(cluster: Cluster, remote: RemoteTopic, form: Form, *, at_once: bool = False) -> DisablePlan:
     """The plan to stop copying a topic, or to delete what it has in remote storage. Changes nothing.
+
+    `at_once` allows to delete more than brokers had better do at once.
 
     Raises TieredctlError as the cluster does, and where the metadata cannot be read whole.
     """
@@ -125,7 +129,15 @@ def plan_disable(cluster: Cluster, remote: RemoteTopic, form: Form) -> DisablePl
     partitions = [_loss(one, remote) for one in read_partition_bytes(cluster, topic)]
     needed, free = _local_bytes_needed(partitions), cluster.free_bytes([topic.topic])
     found = [*_effects(topic, form, partitions, needed, free), *refusals(cluster, change)]
-    return DisablePlan(form, change, sorted(found, key=lambda one: -one.severity), partitions, needed, free)
+    steps: Sequence[str] = ()
+    if form is Form.DELETE:
+        found += leaderless(cluster.topic(METADATA_TOPIC), Severity.ERROR)
+        if too_much := deletes_too_much(topic, sum(one.segments for one in partitions), at_once=at_once):
+            found.append(too_much)
+            settings = names.TopicSettings(topic.topic, {name: one.value for name, one in before.items()}, release)
+            steps = () if at_once else steps_of_emptying(settings)
+    ordered = sorted(found, key=lambda one: -one.severity)
+    return DisablePlan(form, change, ordered, partitions, needed, free, steps)
 
 
 def _wanted(before: Mapping[str, ConfigValue], form: Form) -> dict[str, str | None]:
