@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 from confluent_kafka.admin._acl import AclOperation
@@ -142,6 +143,25 @@ def test_a_user_who_may_not_write_events_changes_nothing(
     assert "FATAL" not in outcome.err
     assert len(files(cluster, STUCK)) == SEGMENTS * PARTS
     assert [state for state, _, broker in tieredctl.events(STUCK) if broker < 0] == []
+
+
+def test_what_came_while_the_plan_was_confirmed_stops_it(
+    cluster: Leftovers, tieredctl: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doomed = files(cluster, LEFT_BEHIND)
+    come = doomed[0].with_name(doomed[0].name.replace(doomed[0].name[21:43], NO_TOPIC_ID))
+
+    def confirmed(*arguments: object, **options: object) -> None:
+        copyfile(doomed[0], come)
+
+    monkeypatch.setattr("tieredctl.cli.commands.partition.demand_confirmation", confirmed)
+    outcome = tieredctl.apply(cluster.topic_ids[LEFT_BEHIND], "--segment-events-only")
+
+    assert outcome.exit_code == 5
+    assert f"{come.name} appeared" in outcome.err
+    assert outcome.document()["summary"]["stopped"] == "world-changed"
+    assert sorted(files(cluster, LEFT_BEHIND)) == sorted([*doomed, come])
+    come.unlink()
 
 
 def test_objects_go_without_events_where_brokers_recorded_deletions(cluster: Leftovers, tieredctl: CommandLine) -> None:

@@ -21,7 +21,7 @@ from tieredctl.kafka.live_topic import LiveTopic
 from tieredctl.kafka.metadata_producer import MetadataProducer
 from tieredctl.layouts.registry import layout_named
 from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.partition_removal.planning import RemovalScope
+from tieredctl.ops.partition_removal.planning import RemovalScope, plan_removal
 from tieredctl.ops.partition_removal.remover import RemotePartitionRemover
 from tieredctl.ops.partition_removal.topic_metadata import TopicMetadata
 from tieredctl.ops.removal.lease import lease_held
@@ -113,7 +113,8 @@ def test_events_follow_the_leader_of_their_metadata_partition(cluster: Cluster) 
         closing(MetadataProducer(first.bootstrap_server)) as producer,
     ):
         layout, scope = layout_named("local"), RemovalScope()
-        outcome = RemotePartitionRemover(metadata, store, layout, producer, lease, lambda: 0, scope).run()
+        plans = plan_removal(metadata, store, layout, scope)
+        outcome = RemotePartitionRemover(plans, metadata, store, layout, producer, lease, lambda: 0, scope).run()
 
     assert outcome.stopped is None
     assert outcome.is_complete

@@ -12,7 +12,7 @@ from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.partition_removal.planning import RemovalScope
+from tieredctl.ops.partition_removal.planning import RemovalScope, plan_partition
 from tieredctl.ops.partition_removal.remover import RemotePartitionRemover, RemovalOutcome
 from tieredctl.ops.partition_removal.topic_metadata import TopicMetadata
 from tieredctl.ops.removal.lease import Unguarded
@@ -56,8 +56,12 @@ class RemovedTopic:
     layout: Layout = LAYOUT
     kill_at: int | None = None
     boundaries: int = 0
-    after_deletion: Callable[[], None] = lambda: None
+    after_deletion: Callable[[], object] = lambda: None
     """What happens elsewhere once DELETE_SEGMENT_FINISHED was written."""
+    after_event: Callable[[], object] = lambda: None
+    """What happens elsewhere once DELETE_SEGMENT_STARTED was written."""
+    after_showing: Callable[[], object] = lambda: None
+    """What happens elsewhere between the plan that is shown and its removal."""
 
     def __post_init__(self) -> None:
         self.store.boundary = self._boundary
@@ -79,8 +83,12 @@ class RemovedTopic:
         self, scope: RemovalScope = GONE, *, partition: int | None = None, batch_segments: int = 100
     ) -> RemovalOutcome:
         metadata = self.metadata(partition=partition)
+        metadata.refresh()
+        states = map(metadata.state, metadata.partitions())
+        plans = [plan_partition(state, self.store, self.layout, scope) for state in states]
+        self.after_showing()
         remover = RemotePartitionRemover(
-            metadata, self.store, self.layout, self, Unguarded(), _clock_ms, scope, batch_segments=batch_segments
+            plans, metadata, self.store, self.layout, self, Unguarded(), _clock_ms, scope, batch_segments=batch_segments
         )
         return remover.run()
 
@@ -89,6 +97,8 @@ class RemovedTopic:
         for event in events:
             self._boundary()
             self.events.append(event)
+        if events[-1].state.name == "DELETE_SEGMENT_STARTED":
+            self.after_event()
         if events[-1].state.name == "DELETE_SEGMENT_FINISHED":
             self.after_deletion()
 

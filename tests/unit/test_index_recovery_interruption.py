@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,24 @@ def test_killed_again_and_again_it_still_ends(broken: Cluster) -> None:
 
     assert outcome.is_complete
     assert objects(store) == objects(whole)
+
+
+def test_indexes_of_a_segment_whose_metadata_changed_since_the_plan_are_not_written(broken: Cluster) -> None:
+    store = store_of(broken)
+    plan = plan_index_recovery(
+        finished_segment(EventStream(EventsInMemory(broken.events)), SEGMENT_ID), store, LAYOUT, INTERVAL
+    )
+    before = objects(store)
+    other = [
+        replace(one, segment_size_in_bytes=one.segment_size_in_bytes + 1)
+        if isinstance(one, RemoteLogSegmentMetadata) and one.segment_id == SEGMENT_ID
+        else one
+        for one in broken.events
+    ]
+
+    with lease_held(store, "recover indexes", lambda: 0) as lease:
+        outcome = IndexRecovery(plan, store, lambda: EventStream(EventsInMemory(other))).run(lease)
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.kind.code == "world-changed"
+    assert objects(store) == before

@@ -335,6 +335,19 @@ def test_segments_deleted_between_plan_and_writing_are_left_alone() -> None:
     assert [metadata.segment_id for metadata in found(cluster)] == [segment_id(2)]
 
 
+def test_segments_whose_objects_changed_between_plan_and_writing_are_left_alone_and_named() -> None:
+    cluster = LostMetadata()
+    segment = cluster.copy(1, 0, 9)
+    cluster.copy(2, 10, 19)
+    cluster.before_writing = lambda: cluster.change(segment, Part.LOG, segment.parts[Part.LOG][:-1])
+
+    outcome = cluster.recover()
+
+    assert not outcome.is_complete
+    assert outcome.partitions[0].document()["changedMeanwhile"] == [segment_id(1)]
+    assert [metadata.segment_id for metadata in found(cluster)] == [segment_id(2)]
+
+
 def test_metadata_that_shrinks_meanwhile_stops_it() -> None:
     cluster = LostMetadata([*copied(9, 30, 39)])
     cluster.copy(1, 0, 9)

@@ -28,7 +28,7 @@ from tieredctl.cli.options import (
     Yes,
 )
 from tieredctl.cli.outcome import finish, say, say_error
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.progress import LinesApart
 from tieredctl.cli.wiring import (
     open_metadata_producer,
@@ -146,7 +146,7 @@ def remove(
         closing(open_metadata_producer(bootstrap_server, command_config)) as producer,
     ):
         remover = RemotePartitionRemover(
-            metadata, writable, chosen, producer, lease, clock_ms, scope, tell=_told(quiet)
+            plans, metadata, writable, chosen, producer, lease, clock_ms, scope, tell=_told(quiet)
         )
         outcome = remover.run()
     return _end(outcome, source, summary, output, quiet=quiet, metrics_file=metrics_file)
@@ -208,6 +208,8 @@ def _end(
     summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.kind.code}
     if not quiet:
         say(f"Removed {done['segmentsDone']} segments and {done['done']} objects; wrote {done['events']} events.")
+        for one in (text for row in rows for text in row["appeared"]):
+            say(printable(f"Left alone: {one}."))
     listing = Listing("PartitionRemoval", source, rows, _OUTCOME_COLUMNS, summary)
     code = ExitCode.CLEAN if outcome.is_complete else ExitCode.INCOMPLETE
     if stopped is not None:

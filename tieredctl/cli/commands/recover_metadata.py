@@ -262,6 +262,8 @@ def _end(
     stopped = outcome.stopped
     if not quiet:
         say(f"Recovered {done['recovered']} segments with {done['events']} events; {done['left']} are left.")
+        for segment_id in (one for row in rows for one in row["changedMeanwhile"]):
+            say(f"Left alone: segment {segment_id}: its objects are no longer those that the plan was made of.")
         if outcome.is_complete and not recovery.moved:
             say(AFTERWARDS)
     summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.kind.code}

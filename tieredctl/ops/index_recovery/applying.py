@@ -79,10 +79,12 @@ class IndexRecovery:
     def _demand_unchanged(self) -> None:
         """Raises TieredctlError where the segment is no longer what was read: what is written for a segment that is
         being deleted would be left behind."""
-        finished_segment(self.read_metadata(), self.plan.metadata.segment_id)
+        segment_id = self.plan.metadata.segment_id
+        if finished_segment(self.read_metadata(), segment_id).metadata != self.plan.metadata:
+            raise TieredctlError("world-changed", f"The metadata of segment {segment_id} changed since it was read.")
         log = self.plan.log
         if log is None or self.store.head(log.key) != log:
-            raise TieredctlError("world-changed", "The segment's log was written anew since it was read.")
+            raise TieredctlError("world-changed", "The segment's log was written again since it was read.")
 
     def _write(self, part: PlannedPart, outcome: IndexRecoveryOutcome) -> None:
         if part.key is None or part.rebuilt is None:

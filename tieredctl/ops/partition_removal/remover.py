@@ -1,7 +1,8 @@
 """KIP-405's RemotePartitionRemover, which no release of Kafka has: takes a removed topic's partitions out of remote
 storage, and says so in the metadata (KIP-405, "Topic deletion lifecycle").
 
-What was done is in the metadata itself, each event confirmed before the next step: another run goes on from there, and
+It deletes what a plan has that was shown and confirmed, and nothing else: what became otherwise since stops it. What
+was done is in the metadata itself, each event confirmed before the next step: another run goes on from there, and
 writes no event twice.
 """
 
@@ -23,10 +24,18 @@ from tieredctl.model.events import (
 )
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_publisher import NO_BROKER, EventPublisher
+from tieredctl.ops.partition_removal.changes import appeared_since, changes_to_shown, demand_no_changes, named
 from tieredctl.ops.partition_removal.planning import PartitionPlan, RemovalScope, plan_partition
 from tieredctl.ops.partition_removal.topic_metadata import PartitionState, TopicMetadata
+from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.ops.removal.lease import Hold
-from tieredctl.storage.protocol import MOST_DELETED_AT_ONCE, DeletionOutcome, StoredObject, WritableObjectStore
+from tieredctl.storage.protocol import (
+    MOST_DELETED_AT_ONCE,
+    Capability,
+    DeletionOutcome,
+    StoredObject,
+    WritableObjectStore,
+)
 
 BATCH_SEGMENTS = 100
 """How many segments are between the same two steps at a time."""
@@ -49,6 +58,8 @@ class PartitionOutcome:
     """Objects that could not be deleted."""
     events: int = 0
     """That were written."""
+    appeared: list[str] = field(default_factory=list)
+    """What came to a topic that is live since the plan was shown, and was left alone."""
     is_complete: bool = False
     """Whether nothing is left to do."""
 
@@ -61,6 +72,7 @@ class PartitionOutcome:
             "failed": self.failed,
             "segmentsDone": self.segments,
             "events": self.events,
+            "appeared": list(self.appeared),
             "complete": self.is_complete,
         }
 
@@ -82,6 +94,8 @@ class RemovalOutcome:
 class RemotePartitionRemover:
     """One run over the partitions of a topic."""
 
+    plans: Sequence[PartitionPlan]
+    """As they were shown: of every partition that the metadata has."""
     metadata: TopicMetadata
     store: WritableObjectStore
     layout: Layout
@@ -94,19 +108,37 @@ class RemotePartitionRemover:
     """Called with what was done so far."""
 
     def run(self) -> RemovalOutcome:
-        """Removes what is left of every partition. Whatever stops it is in the outcome."""
+        """Removes what was shown of every partition. Whatever stops it is in the outcome."""
         outcome = RemovalOutcome()
         try:
-            self.metadata.refresh()
-            for partition in self.metadata.partitions():
-                state = self.metadata.state(partition)
-                plan = plan_partition(state, self.store, self.layout, self.scope)
-                one = PartitionOutcome(plan, state.delete_state)
+            self._demand_as_shown(self.plans)
+            for number, plan in enumerate(self.plans):
+                if number:  # those before it may have taken hours
+                    self._demand_as_shown([plan])
+                one = PartitionOutcome(plan, plan.state.delete_state)
                 outcome.partitions.append(one)
                 self._remove(one)
         except TieredctlError as error:
             outcome.stopped = error
         return outcome
+
+    def _demand_as_shown(self, plans: Sequence[PartitionPlan]) -> None:
+        """Raises TieredctlError `world-changed` that names what became otherwise. A topic that is live goes on being
+        written: what comes to it is left alone."""
+        self.metadata.refresh()
+        changes: list[str] = []
+        if not self.scope.topic_is_live:
+            shown = {plan.state.partition for plan in self.plans}
+            changes += [f"{one} appeared" for one in self.metadata.partitions() if one not in shown]
+        for plan in plans:
+            now = self._now(plan)
+            changes += changes_to_shown(plan, now)
+            if not self.scope.topic_is_live:
+                changes += appeared_since(plan, now)
+        demand_no_changes(changes)
+
+    def _now(self, plan: PartitionPlan) -> PartitionPlan:
+        return plan_partition(self.metadata.state(plan.state.partition), self.store, self.layout, self.scope)
 
     def _remove(self, outcome: PartitionOutcome) -> None:
         plan = outcome.plan
@@ -141,6 +173,7 @@ class RemotePartitionRemover:
     def _delete(self, objects: Sequence[StoredObject], outcome: PartitionOutcome) -> set[str]:
         """Deletes objects: the keys of those that may still be there. Raises TieredctlError where none could be."""
         self.lease.renew()
+        self._demand_versions(objects)
         kept: dict[str, TieredctlError | None] = {}
         for deletion in self.store.delete(objects):
             if deletion.outcome is DeletionOutcome.GONE:
@@ -151,26 +184,34 @@ class RemotePartitionRemover:
         outcome.failed += len(kept)
         if kept and len(kept) == len(objects):
             key, error = next(iter(kept.items()))
-            raise error or TieredctlError("removal-failed", f"{key} was written anew since it was listed.")
+            raise error or TieredctlError("removal-failed", f"{key} was written again since it was listed.")
         return set(kept)
+
+    def _demand_versions(self, objects: Sequence[StoredObject]) -> None:
+        """Where a store removes whatever is under a key, looks right before whether that is what was shown. Raises
+        TieredctlError `world-changed`."""
+        if Capability.CONDITIONAL_DELETE in self.store.capabilities:
+            return
+        found = in_parallel(self.store, self.store.head, list(map(_key, objects)))
+        changed = [now.key for now, shown in zip(found, objects, strict=True) if now is not None and now != shown]
+        demand_no_changes([f"object {key} was written again" for key in changed])
 
     def _end(self, outcome: PartitionOutcome) -> None:
         """Looks once more; publishes DELETE_PARTITION_FINISHED where that is true now, and is not there yet."""
-        if self.scope.topic_is_live:
-            outcome.is_complete = not outcome.plan.copies
-            return
         before = outcome.plan.state
         partition = before.partition
         self.metadata.refresh()
-        state = self.metadata.state(partition)
+        left = self._now(outcome.plan)
+        if self.scope.topic_is_live:
+            outcome.appeared = list(appeared_since(outcome.plan, left))
+            outcome.is_complete = not outcome.plan.copies and left.is_empty
+            return
+        state = left.state
         if state.last_broker_event not in (None, before.last_broker_event):
             message = f"Broker {state.last_broker_event.broker_id} wrote events of {partition} while it was removed."
             raise TieredctlError("world-changed", message, hint="Run it again once the brokers are done with it.")
-        left = plan_partition(state, self.store, self.layout, self.scope)
         if not left.is_empty:
-            objects = sum(1 for _ in left.doomed())
-            message = f"{partition} still has {len(left.segments)} segments and {objects} objects."
-            raise TieredctlError("removal-failed", message)
+            raise TieredctlError("removal-failed", f"{partition} is not removed: {named(_left(left))}.")
         if not state.is_removed:
             self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED, outcome)
         outcome.is_complete = True
@@ -214,6 +255,11 @@ class RemotePartitionRemover:
         self.lease.renew()
         self.publisher.publish(outcome.plan.state.metadata_partition, events)
         outcome.events += len(events)
+
+
+def _left(plan: PartitionPlan) -> list[str]:
+    segments = [f"segment {segment.segment_id} is still there" for segment in plan.segments]
+    return [*(f"object {stored.key} is still there" for stored in plan.doomed()), *segments]
 
 
 def _batches(items: Sequence[_Item], most: int) -> Iterator[Sequence[_Item]]:

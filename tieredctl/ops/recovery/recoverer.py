@@ -41,6 +41,8 @@ class PartitionOutcome:
     """That were written."""
     gone: int = 0
     """Segments that brokers began to delete, or finished, since the plan was made."""
+    changed: list[str] = field(default_factory=list)
+    """Segments whose objects are no longer those that the plan was made of; they are left alone."""
     left: int = 0
     """That are still not in the metadata, by what was read at the end."""
 
@@ -50,6 +52,7 @@ class PartitionOutcome:
             "recovered": self.segments,
             "events": self.events,
             "goneMeanwhile": self.gone,
+            "changedMeanwhile": list(self.changed),
             "left": self.left,
         }
 
@@ -107,6 +110,8 @@ class Recoverer:
             open_segments = [one for one in batch if self.known.is_open(partition, one.stored.identity.segment_id)]
             outcome.gone += len(batch) - len(open_segments)
             there = self._still_there(open_segments)
+            unchanged = {_segment_id(one) for one in there}
+            outcome.changed += [_segment_id(one) for one in open_segments if _segment_id(one) not in unchanged]
             self._publish(outcome, [event for one in there for event in self._events(one)])
             outcome.segments += len(there)
             outcome.left -= len(there) + len(batch) - len(open_segments)
@@ -178,3 +183,7 @@ class Recoverer:
             return False
         same = replace(found, author=wanted.author, event_timestamp_ms=wanted.event_timestamp_ms)
         return found.author != NO_BROKER or same == wanted
+
+
+def _segment_id(segment: JudgedSegment) -> str:
+    return segment.stored.identity.segment_id
