@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tieredctl.formats.index_columns import TimeIndexColumns
 from tieredctl.formats.indexes import AbortedTransaction
 from tieredctl.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
 from tieredctl.formats.segment_parts import (
@@ -13,6 +14,7 @@ from tieredctl.formats.segment_parts import (
 from tieredctl.layouts.protocol import Part
 from tieredctl.ops.verification.index_check import OffsetIndexCheck, TimeIndexCheck
 from tieredctl.ops.verification.index_findings import (
+    report_last_time,
     report_missing_end,
     report_missing_latest,
     report_transactions,
@@ -47,7 +49,9 @@ def check_everything(segment: OpenedSegment) -> None:
     facts = check.run(segment.log(), segment.log_size)
     segment.count(facts)
     _report_log(facts, segment)
-    times_are_right = time_index is not None and _report_time_index(time_index, facts, segment)
+    times_are_right = bool(
+        time_index and time_entries is not None and _report_time_index(time_index, time_entries, facts, segment)
+    )
     if offset_index and tail:
         witness = time_index if times_are_right else None
         _report_offset_index(offset_index, tail, witness, facts, segment)
@@ -62,13 +66,16 @@ def _report_log(facts: LogFacts, segment: OpenedSegment) -> None:
     report_hole(size, facts, segment.findings)
 
 
-def _report_time_index(index: TimeIndexCheck, facts: LogFacts, segment: OpenedSegment) -> bool:
-    """Whether it is right, as far as the log tells."""
+def _report_time_index(
+    index: TimeIndexCheck, entries: TimeIndexColumns, facts: LogFacts, segment: OpenedSegment
+) -> bool:
+    """Whether it is right, as far as the log tells, or the metadata where the log is damaged."""
     verdict = index.finish(facts.exemptions)
     report_wrong_entries(Part.TIME_INDEX, verdict, segment.findings)
-    if verdict.altered:
+    if verdict.altered or report_missing_latest(index, facts, segment.size(Part.TIME_INDEX) or 0, segment.findings):
         return False
-    return not report_missing_latest(index, facts, segment.size(Part.TIME_INDEX) or 0, segment.findings)
+    claim_is_right = facts.max_timestamp <= segment.metadata.max_timestamp_ms
+    return not (facts.exemptions.positions and claim_is_right and report_last_time(entries, segment.findings))
 
 
 def _report_offset_index(

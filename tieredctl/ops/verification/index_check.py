@@ -48,6 +48,18 @@ def _lie_in(ranges: list[tuple[int, int]], values: Ints) -> Flags:
     return covered
 
 
+def _rise_between(right: Flags, *columns: Ints) -> Flags:
+    """Of each entry, whether all its values lie between those of the right entries before and behind it: so much can
+    be said of one whose own batch is damaged."""
+    between = np.ones(len(right), np.bool_)
+    limits = np.iinfo(np.int64)
+    for values in columns:
+        before = np.maximum.accumulate(np.append(limits.min, np.where(right, values, limits.min)))[:-1]
+        behind = np.append(np.where(right, values, limits.max), limits.max)
+        between &= (before < values) & (values < np.minimum.accumulate(behind[::-1])[::-1][1:])
+    return between
+
+
 @dataclass(frozen=True, slots=True)
 class WrongEntries:
     """Entries of an index that do not describe the log, by the first of them.
@@ -126,6 +138,7 @@ class OffsetIndexCheck:
         ends_append = (positions < self._ends) & (self._ends <= behind)
         harmless = ~right & begins & (positions > before) & (ends_append | (offsets == self._bases))
         judged = ~exempt.cover_positions(positions) & ~exempt.cover_offsets(offsets)
+        judged |= ~_rise_between(right, positions, offsets)
         return IndexVerdict(
             self._entries(~right & ~harmless & judged),
             self._entries(harmless & judged),
@@ -180,7 +193,7 @@ class TimeIndexCheck:
         """What is wrong, now that all batches were fed."""
         before = np.maximum.accumulate(np.append(-1, np.where(self._right, self.timestamps, -1)))[:-1]
         right = self._right & (self.timestamps > before)
-        judged = ~exempt.cover_offsets(self.offsets)
+        judged = ~exempt.cover_offsets(self.offsets) | ~_rise_between(right, self.timestamps, self.offsets)
         return IndexVerdict(
             self._entries(~right & judged, "no batch there has {} as its latest timestamp"),
             self._entries(right & ~self._last & judged, "the batch with timestamp {} does not end there"),

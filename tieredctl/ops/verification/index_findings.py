@@ -33,24 +33,36 @@ def report_missing_end(tail: UnindexedTail, index_size: int, findings: SegmentFi
 
 def report_missing_latest(index: TimeIndexCheck, facts: LogFacts, index_size: int, findings: SegmentFindings) -> bool:
     """A time index of `index_size` bytes that does not end with the greatest timestamp. Whether there was a finding."""
-    if facts.exemptions.positions or facts.max_timestamp in (NO_TIMESTAMP, index.last_timestamp):
+    latest, named = _latest(facts, findings), index.last_timestamp
+    if latest in (NO_TIMESTAMP, named) or (facts.exemptions.positions and named is not None and named > latest):
         return False
-    message = f"it ends with timestamp {index.last_timestamp}, the log with {facts.max_timestamp}: its end is missing"
+    message = f"it ends with timestamp {named}, the log with {latest}: its end is missing"
     findings.add("index-damaged", Part.TIME_INDEX, message, position=index_size)
     return True
 
 
-def report_last_time(times: TimeIndexColumns, findings: SegmentFindings) -> None:
-    """The last entry of a time index, whose batch was not read: it is held against the metadata alone. A broker takes
-    both from one place."""
+def _latest(facts: LogFacts, findings: SegmentFindings) -> int:
+    """The greatest timestamp of the log. Where it is damaged, the metadata says what was in the damaged batches, since
+    a broker takes that from the last entry of the time index; but not where the sound ones have no timestamps."""
+    has_timestamps = facts.max_timestamp != NO_TIMESTAMP or not facts.batches
+    if not facts.exemptions.positions or not has_timestamps:
+        return facts.max_timestamp
+    return max(facts.max_timestamp, findings.metadata.max_timestamp_ms)
+
+
+def report_last_time(times: TimeIndexColumns, findings: SegmentFindings) -> bool:
+    """The last entry of a time index, whose batch was not read, or is damaged: it is held against the metadata alone.
+    A broker takes both from one place. Whether there was a finding."""
     if not len(times.timestamps):
-        return
+        return False
     timestamp, offset = int(times.timestamps[-1]), findings.metadata.start_offset + int(times.relative_offsets[-1])
     claimed = findings.metadata.max_timestamp_ms
     if offset < findings.metadata.start_offset or timestamp != claimed:
         message = f"its last entry has timestamp {timestamp} at offset {offset}, the metadata says {claimed}"
         position = (len(times.timestamps) - 1) * TIME_ENTRY_BYTES
         findings.add("index-damaged", Part.TIME_INDEX, message, position=position, offsets=(offset, offset))
+        return True
+    return False
 
 
 def report_transactions(
