@@ -140,7 +140,17 @@ _TABLE = (
     ErrorKind("receipts-damaged", ExitCode.FAILURE, "Name the right receipts of this plan."),
     ErrorKind("world-changed", ExitCode.INCOMPLETE, "Look at what changed, and make a new plan."),
     ErrorKind("removal-failed", ExitCode.INCOMPLETE, "Run it again once the reason is gone: it goes on."),
-    ErrorKind("locked", ExitCode.LOCKED, "Wait until the other run is over; a lease that is not renewed runs out."),
+    ErrorKind(
+        "locked",
+        ExitCode.LOCKED,
+        "Wait for the other run to end; `tieredctl orphans unlock` shows it, and frees the lease of one that is dead.",
+    ),
+    ErrorKind("clock-skew", ExitCode.FAILURE, "Set the clock that is wrong; nothing was changed."),
+    ErrorKind(
+        "ledger-damaged",
+        ExitCode.FAILURE,
+        "Make a new plan; what this one removed is put back with `tieredctl orphans restore PLANID --store URL`.",
+    ),
     ErrorKind("lease-lost", ExitCode.LOCKED, "Run it again when the other run is over: it goes on."),
     ErrorKind("checkpoint-unusable", ExitCode.USAGE, "Remove the file, or name another, to list the store anew."),
     ErrorKind("spark-failed", ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),

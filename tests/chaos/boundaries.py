@@ -151,6 +151,13 @@ class ObservedStore:
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
         return self.store.multipart_upload_bytes(upload)
 
+    def write(self, key: str, data: bytes) -> StoredObject:
+        """The store's clock is the world's."""
+        self._before()
+        made = self.store.write(key, data)
+        self._after()
+        return made._replace(last_modified_ms=self.world.clock_ms())
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         self._before()
         made = self.store.put_if_absent(key, data)

@@ -165,4 +165,5 @@ def _let_the_lease_run_out(trial: Trial) -> None:
     """What a few minutes would do."""
     lease = trial.cluster.store_root / LEASE_KEY
     if lease.exists():
-        lease.write_text(json.dumps({**json.loads(lease.read_text()), "expiresMs": 0}))
+        long_ago = lease.stat().st_mtime - 3_600
+        os.utime(lease, (long_ago, long_ago))

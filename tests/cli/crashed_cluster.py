@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tieredctl.ops.removal.own_objects import LEASE_KEY
+from tieredctl.ops.removal.own_objects import CLOCK_KEY, LEASE_KEY
 from tieredctl.storage.protocol import RESERVED_FOLDER
 
 CAPTURE = "aiven-crash-4.3.1"
@@ -135,8 +135,8 @@ def verdict_on(cluster: CrashedClusterOnDisk, key: str) -> tuple[str, str | None
 
 
 def without_lease(objects: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Objects but for the lease, which each run writes."""
-    return {key: data for key, data in objects.items() if key != LEASE_KEY}
+    """Objects but for the lease and the clock, which each run writes."""
+    return {key: data for key, data in objects.items() if key not in (LEASE_KEY, CLOCK_KEY)}
 
 
 def metadata_of(cluster: CrashedCluster, folder: Path) -> Path:

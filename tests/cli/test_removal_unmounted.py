@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.crashed_cluster import CLUSTER_ID, ORPHANS, CrashedClusterOnDisk, planned_keys
+from tieredctl.cli.arguments import clock_ms
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.removal import ReceiptsHeader
@@ -18,17 +19,13 @@ from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.removal.apply import RemovalResult
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.lease import LEASE_MS
+from tieredctl.ops.removal.own_objects import LEASE_KEY
 from tieredctl.ops.removal.plan_file import read_plan
 from tieredctl.ops.removal.receipts import ReceiptFile
 from tieredctl.ops.removal.use import PlanUser
 from tieredctl.storage.file import FileStore
 
 AT_ONCE = 10
-
-
-def earlier_ms() -> int:
-    """So long ago that a lease taken then, and never given back, has run out."""
-    return time.time_ns() // 1_000_000 - 2 * LEASE_MS
 
 
 def apply_in_batches(cluster: CrashedClusterOnDisk, before_each: Callable[[int], None]) -> RemovalResult:
@@ -42,9 +39,16 @@ def apply_in_batches(cluster: CrashedClusterOnDisk, before_each: Callable[[int],
         layout=layout_in(store, "aiven"),
         min_age_ms=plan.header.min_age_ms,
         topic_sources=NO_TOPIC_SOURCES,
-        clock_ms=earlier_ms,
+        clock_ms=clock_ms,
     )
-    return PlanUser(plan, store, metadata, open_receipts, earlier_ms, pace=before_each, batch_objects=AT_ONCE).run()
+    return PlanUser(plan, store, metadata, open_receipts, clock_ms, pace=before_each, batch_objects=AT_ONCE).run()
+
+
+def let_the_lease_run_out(lease: Path) -> None:
+    """What a few minutes would do to one that was never given back."""
+    if lease.exists():
+        earlier = lease.stat().st_mtime - LEASE_MS / 1_000
+        os.utime(lease, (earlier, earlier))
 
 
 @pytest.mark.parametrize("batches", [0, 1, 3])
@@ -60,6 +64,7 @@ def test_what_was_done_is_known_and_the_rest_is_done_later(
     stopped = apply_in_batches(planned, unmount_behind_some)
     appeared_meanwhile = planned.bucket.exists()
     unmounted.rename(planned.bucket)
+    let_the_lease_run_out(planned.bucket / LEASE_KEY)
     left = planned_keys(planned.plan_file) & set(planned.objects())
     resumed = planned.apply("-o", "json")
 

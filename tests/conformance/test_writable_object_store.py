@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -96,6 +96,16 @@ def test_what_is_there_is_not_put_again(writable_with: WritableWith) -> None:
     assert store.put_if_absent("lock", b"mine") is None
     assert head(store, "lock") == before
     assert store.read("lock") == b"theirs"
+
+
+@pytest.mark.parametrize("store_kind", STORES)
+@pytest.mark.parametrize("there", [{}, {"a/b": b"before"}], ids=["anew", "over another"])
+def test_what_is_written_is_there_whatever_was(writable_with: WritableWith, there: Mapping[str, bytes]) -> None:
+    store = writable_with(there)
+
+    written = store.write("a/b", b"data")
+
+    assert (written, store.read("a/b")) == (store.head("a/b"), b"data")
 
 
 @where(Capability.CONDITIONAL_WRITE)

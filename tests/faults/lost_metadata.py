@@ -24,10 +24,12 @@ from tieredctl.ops.recovery.planning import Planner, Recovery
 from tieredctl.ops.recovery.recoverer import Recoverer, RecoveryOutcome
 from tieredctl.ops.recovery.stored_segments import StoreListing
 from tieredctl.ops.removal.lease import Unguarded
+from tieredctl.ops.removal.store_clock import StoreClock
 from tieredctl.ops.selection import Selection
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.storage.memory import MemoryStore
 
+UNGUARDED = Unguarded(StoreClock(lambda: 0, 0))
 NOW_MS = 1_800_000_000_000
 
 
@@ -92,7 +94,15 @@ class LostMetadata:
         self.before_writing()
         live = self.live or led(0, 0, 1_000)
         recoverer = Recoverer(
-            *(plan, known, self, Unguarded(), lambda: NOW_MS, lambda _partition: live, self.store),
+            *(
+                plan,
+                known,
+                self,
+                UNGUARDED,
+                lambda: NOW_MS,
+                lambda _partition: live,
+                self.store,
+            ),
             batch_segments=batch_segments,
         )
         return recoverer.run()

@@ -17,6 +17,7 @@ from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
 from tests.rigs.joining_broker import NODE_ID, JoiningBroker
 from tests.rigs.leftovers import ORDERS, STUCK, Leftovers, leftovers, written_values
 from tests.rigs.waiting import wait_until
+from tieredctl.cli.arguments import clock_ms
 from tieredctl.kafka.live_topic import LiveTopic
 from tieredctl.kafka.metadata_producer import MetadataProducer
 from tieredctl.layouts.registry import layout_named
@@ -109,7 +110,7 @@ def test_events_follow_the_leader_of_their_metadata_partition(cluster: Cluster) 
     store = InterruptedStore(str(first.remote_dir), cluster.second.stop)
 
     with (
-        lease_held(store, "a test", lambda: 0) as lease,
+        lease_held(store, "a test", clock_ms) as lease,
         closing(MetadataProducer(first.bootstrap_server)) as producer,
     ):
         layout, scope = layout_named("local"), RemovalScope()

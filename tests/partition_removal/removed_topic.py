@@ -16,6 +16,7 @@ from tieredctl.ops.partition_removal.planning import RemovalScope, plan_partitio
 from tieredctl.ops.partition_removal.remover import RemotePartitionRemover, RemovalOutcome
 from tieredctl.ops.partition_removal.topic_metadata import TopicMetadata
 from tieredctl.ops.removal.lease import Unguarded
+from tieredctl.ops.removal.store_clock import StoreClock
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject
 
@@ -88,7 +89,8 @@ class RemovedTopic:
         plans = [plan_partition(state, self.store, self.layout, scope) for state in states]
         self.after_showing()
         remover = RemotePartitionRemover(
-            plans, metadata, self.store, self.layout, self, Unguarded(), _clock_ms, scope, batch_segments=batch_segments
+            *(plans, metadata, self.store, self.layout, self, Unguarded(StoreClock(_clock_ms, 0)), _clock_ms, scope),
+            batch_segments=batch_segments,
         )
         return remover.run()
 

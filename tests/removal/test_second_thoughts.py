@@ -14,11 +14,11 @@ from tieredctl.kafka.source import OffsetRange, RecordChunk
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ownership import ObjectStatus
-from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
+from tieredctl.model.removal import PlanUse, QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
 from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
-from tieredctl.ops.removal.ledger import Ledger, PlanUse
+from tieredctl.ops.removal.ledger import Ledger, record_of
 from tieredctl.ops.removal.own_objects import quarantine_key
 from tieredctl.ops.removal.putting_back import put_back
 from tieredctl.storage.memory import MemoryStore
@@ -65,13 +65,13 @@ def test_an_object_that_was_deleted_without_a_copy_cannot_be_put_back() -> None:
 
 def test_a_run_that_lost_its_lease_does_not_say_that_a_restored_plan_is_applied() -> None:
     store = MemoryStore()
-    Ledger(store, PLAN).record(PlanUse.RESTORED)
+    Ledger(store, record_of(PLAN), PLAN_ID).record(PlanUse.RESTORED)
 
     with pytest.raises(TieredctlError) as caught:
-        Ledger(store, PLAN).record(PlanUse.APPLIED)
+        Ledger(store, record_of(PLAN), PLAN_ID).record(PlanUse.APPLIED)
 
     assert caught.value.kind.code == "lease-lost"
-    assert Ledger(store, PLAN).use() is PlanUse.RESTORED
+    assert Ledger(store, record_of(PLAN), PLAN_ID).use() is PlanUse.RESTORED
 
 
 @dataclass

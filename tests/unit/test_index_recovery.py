@@ -20,6 +20,7 @@ from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome, demand_conditional_writes
 from tieredctl.ops.index_recovery.planning import Action, IndexRecoveryPlan, finished_segment, plan_index_recovery
 from tieredctl.ops.removal.lease import Unguarded
+from tieredctl.ops.removal.store_clock import StoreClock
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import RESERVED_FOLDER, Capability
 
@@ -76,7 +77,7 @@ class Recovery:
 
     def run(self, read: Callable[[], EventStream] | None = None) -> IndexRecoveryOutcome:
         recovery = IndexRecovery(self.planned, self.store, read or (lambda: stream_of(self.cluster)))
-        return recovery.run(Unguarded())
+        return recovery.run(Unguarded(StoreClock(lambda: 0, 0)))
 
     def objects(self) -> dict[str, bytes]:
         return {one.key: self.store.read(one.key) for one in self.store.list()}

@@ -14,7 +14,7 @@ from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome
 from tieredctl.ops.index_recovery.planning import finished_segment, plan_index_recovery
 from tieredctl.ops.removal.lease import lease_held
-from tieredctl.ops.removal.own_objects import LEASE_KEY
+from tieredctl.ops.removal.own_objects import CLOCK_KEY, LEASE_KEY
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 
@@ -34,6 +34,16 @@ class MortalStore(MemoryStore):
         super().__init__()
         self.boundaries = 0
         self.kill_at: int | None = None
+        self.now_ms = 0
+
+    def clock_ms(self) -> int:
+        return self.now_ms
+
+    def write(self, key: str, data: bytes) -> StoredObject:
+        self._boundary()
+        done = super().write(key, data)
+        self._boundary()
+        return done
 
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         self._boundary()
@@ -85,14 +95,15 @@ def run(cluster: Cluster, store: MortalStore, now_ms: int = 0) -> IndexRecoveryO
     def read() -> EventStream:
         return EventStream(EventsInMemory(cluster.events))
 
+    store.now_ms = now_ms
     plan = plan_index_recovery(finished_segment(read(), SEGMENT_ID), store, LAYOUT, INTERVAL)
-    with lease_held(store, "recover indexes", lambda: now_ms) as lease:
+    with lease_held(store, "recover indexes", store.clock_ms) as lease:
         return IndexRecovery(plan, store, read).run(lease)
 
 
 def objects(store: MortalStore) -> dict[str, bytes]:
-    """All but the lease, each writing of which is another."""
-    return {one.key: store.read(one.key) for one in store.list() if one.key != LEASE_KEY}
+    """All but the lease and the clock, each writing of which is another."""
+    return {one.key: store.read(one.key) for one in store.list() if one.key not in (LEASE_KEY, CLOCK_KEY)}
 
 
 def metadata_of(cluster: Cluster) -> RemoteLogSegmentMetadata:
@@ -120,7 +131,7 @@ def test_killed_again_and_again_it_still_ends(broken: Cluster) -> None:
     run(broken, whole)
 
     for number in range(whole.boundaries):
-        store.kill_at = store.boundaries + 9
+        store.kill_at = store.boundaries + 11
         try:
             outcome = run(broken, store, number * AFTER_THE_LEASE_MS)
         except Killed:

@@ -16,7 +16,9 @@ from tieredctl.model.removal import (
     Planned,
     PlannedObject,
     PlannedUpload,
+    PlanRecord,
     PlanTotals,
+    PlanUse,
     QuarantinedCopy,
     Receipt,
     ReceiptsHeader,
@@ -198,6 +200,43 @@ def decode_receipt(line: bytes) -> Receipt:
 def _copy(fields: Mapping[str, Any]) -> QuarantinedCopy:
     size, modified_ms = _number(fields["size"]), _number(fields["last_modified_ms"])
     return QuarantinedCopy(_text(fields["key"]), size, modified_ms, _text(fields["version"]))
+
+
+def encode_plan_record(record: PlanRecord) -> bytes:
+    """What a store remembers of a plan, without what is not known."""
+    fields: dict[str, Any] = {
+        "use": record.use.value,
+        "digest": record.plan_digest,
+        "clusterId": record.cluster_id,
+        "layout": record.layout,
+    }
+    for name, named in (("foreignTopicIds", record.foreign_topic_ids), ("unknownKeys", record.unknown_keys)):
+        if named is not None:
+            fields[name] = sorted(named)
+    return _line(fields)
+
+
+def decode_plan_record(data: bytes) -> PlanRecord:
+    """Raises DecodeError."""
+    fields = _fields(data)
+    with _Reading():
+        digest = fields["digest"]
+        return PlanRecord(
+            PlanUse(fields["use"]),
+            _text(fields["clusterId"]),
+            _text(fields["layout"]),
+            None if digest is None else _text(digest),
+            _texts(fields.get("foreignTopicIds")),
+            _texts(fields.get("unknownKeys")),
+        )
+
+
+def _texts(values: object) -> frozenset[str] | None:
+    if values is None:
+        return None
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is no list")
+    return frozenset(map(_text, values))
 
 
 class _Reading:

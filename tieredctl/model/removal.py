@@ -70,6 +70,27 @@ class PlannedUpload(NamedTuple):
 Planned = PlannedObject | PlannedUpload
 
 
+class PlanUse(StrEnum):
+    """How far the use of a plan went."""
+
+    APPLYING = "applying"
+    """Begun; what is left may be removed by another run."""
+    APPLIED = "applied"
+    RESTORED = "restored"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """What a store remembers of a plan that was used. None is what the release that wrote it did not record."""
+
+    use: PlanUse
+    cluster_id: str
+    layout: str
+    plan_digest: str | None
+    foreign_topic_ids: frozenset[str] | None = None
+    unknown_keys: frozenset[str] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class PlanTotals:
     """How much a plan has, and how much the store that it is of."""

@@ -79,6 +79,10 @@ class CountingStore:
         self._count("multipart_upload_bytes")
         return self._store.multipart_upload_bytes(upload)
 
+    def write(self, key: str, data: bytes) -> StoredObject:
+        self._count("write")
+        return self._store.write(key, data)
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         self._count("put_if_absent")
         return self._store.put_if_absent(key, data)

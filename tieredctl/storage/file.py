@@ -85,6 +85,9 @@ class FileStore:
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
+    def write(self, key: str, data: bytes) -> StoredObject:
+        return file_changes.write(self.root, key, self._writable_path(key), data)
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         return file_changes.put_if_absent(self.root, key, self._writable_path(key), data)
 

@@ -15,8 +15,18 @@ from tieredctl.storage.file_paths import UNFINISHED, stored_as, stored_at, writi
 from tieredctl.storage.protocol import StoredObject
 
 
+def write(root: str, key: str, path: str, data: bytes) -> StoredObject:
+    """Makes the file, or replaces what is there. Raises TieredctlError, as all of these do, where it cannot."""
+    with _failing_as_unwritable(path), _unfinished_beside(path) as (unfinished, file):
+        file.write(data)
+        stored = _finished(key, file)
+        with _excluding_others(root):
+            _rename(unfinished, path)
+    return stored
+
+
 def put_if_absent(root: str, key: str, path: str, data: bytes) -> StoredObject | None:
-    """Makes the file; None where there is something. Raises TieredctlError, as all of these do, where it cannot."""
+    """Makes the file; None where there is something."""
     with _failing_as_unwritable(path), _unfinished_beside(path) as (unfinished, file):
         file.write(data)
         stored = _finished(key, file)

@@ -90,21 +90,30 @@ class GcsStore:
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
+    def write(self, key: str, data: bytes) -> StoredObject:
+        return self._put(key, data)
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
-        return self._put(key, data, 0)
+        return self._put_if(key, data, 0)
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
-        return self._put(current.key, data, int(current.version))
+        return self._put_if(current.key, data, int(current.version))
 
-    def _put(self, key: str, data: bytes, generation: int) -> StoredObject | None:
+    def _put_if(self, key: str, data: bytes, generation: int) -> StoredObject | None:
         demand(Capability.CONDITIONAL_WRITE, self.capabilities, self.url)
-        blob = self._blob(self._writable_name(key))
         try:
-            with failing_as_tieredctl(self.url):
-                blob.upload_from_string(data, "application/octet-stream", if_generation_match=generation, **_ONCE)
+            return self._put(key, data, if_generation_match=generation)
         except GcsFailure as failure:
             if failure.is_changed:
                 return None
+            raise
+
+    def _put(self, key: str, data: bytes, **condition: int) -> StoredObject:
+        blob = self._blob(self._writable_name(key))
+        try:
+            with failing_as_tieredctl(self.url):
+                blob.upload_from_string(data, "application/octet-stream", **condition, **_ONCE)
+        except GcsFailure as failure:
             raise (self._bucket_missing() if failure.is_missing else failure) from None
         return self._stored(blob)
 

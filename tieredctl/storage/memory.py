@@ -71,17 +71,20 @@ class MemoryStore:
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
+    def write(self, key: str, data: bytes) -> StoredObject:
+        return self.put(key, data, self.clock_ms())
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         with self._writing:
-            return None if key in self._objects else self.put(key, data, _now_ms())
+            return None if key in self._objects else self.put(key, data, self.clock_ms())
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
         with self._writing:
-            return self.put(current.key, data, _now_ms()) if self._is_current(current) else None
+            return self.put(current.key, data, self.clock_ms()) if self._is_current(current) else None
 
     def copy(self, source: StoredObject, key: str) -> StoredObject | None:
         with self._writing:
-            return self.put(key, self.read(source.key), _now_ms()) if self._is_current(source) else None
+            return self.put(key, self.read(source.key), self.clock_ms()) if self._is_current(source) else None
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)
@@ -94,13 +97,13 @@ class MemoryStore:
         self._objects.pop(stored.key, None)
         return Deletion(stored, DeletionOutcome.GONE)
 
+    def clock_ms(self) -> int:
+        """The store's own time, in ms since the epoch."""
+        return time.time_ns() // 1_000_000
+
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def _is_current(self, stored: StoredObject) -> bool:
         found = self.head(stored.key)
         return found is not None and found.version == stored.version
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

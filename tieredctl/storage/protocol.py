@@ -177,6 +177,10 @@ class WritableObjectStore(ObjectStore, Protocol):
     `tieredctl.storage.retrying`.
     """
 
+    def write(self, key: str, data: bytes) -> StoredObject:
+        """Makes an object, or replaces whatever is under its key: for tieredctl's own objects that nobody disputes."""
+        ...
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         """Makes an object. None, and nothing is changed, where there is one of this key.
 

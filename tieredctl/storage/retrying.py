@@ -131,6 +131,9 @@ class RetryingStore:
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
         return self.policy.run(lambda _: self.store.multipart_upload_bytes(upload))
 
+    def write(self, key: str, data: bytes) -> StoredObject:
+        return self.policy.run(lambda _: self.store.write(key, data))
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         def put(again: bool) -> StoredObject | None:
             made = self.store.put_if_absent(key, data)

@@ -119,21 +119,26 @@ class S3Store:
                 return size
             parameters["PartNumberMarker"] = page["NextPartNumberMarker"]
 
+    def write(self, key: str, data: bytes) -> StoredObject:
+        return self._put(key, data)
+
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
-        return self._put(key, data, IfNoneMatch="*")
+        return self._put_if(key, data, IfNoneMatch="*")
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
-        return self._put(current.key, data, IfMatch=current.version)
+        return self._put_if(current.key, data, IfMatch=current.version)
 
-    def _put(self, key: str, data: bytes, **condition: str) -> StoredObject | None:
+    def _put_if(self, key: str, data: bytes, **condition: str) -> StoredObject | None:
         demand(Capability.CONDITIONAL_WRITE, self.capabilities, self.url)
-        name = self._writable_name(key)
         try:
-            answer = self._request("put_object", Key=name, Body=data, **condition)
+            return self._put(key, data, **condition)
         except S3Failure as failure:
             if failure.reason in _CHANGED | _MISSING:
                 return None
             raise
+
+    def _put(self, key: str, data: bytes, **condition: str) -> StoredObject:
+        answer = self._request("put_object", Key=self._writable_name(key), Body=data, **condition)
         stored = self.head(key)
         if stored and stored.version == answer["ETag"]:
             return stored

@@ -31,6 +31,7 @@ from tieredctl.ops.removal.plan_file import PlanFile
 from tieredctl.ops.removal.preparation import Preparation, Prepared, written_since
 from tieredctl.ops.removal.putting_back import failed, put_back
 from tieredctl.ops.removal.receipts import Receipts, last_receipts, remember
+from tieredctl.ops.removal.removed_keys import note_put_back, note_removed
 from tieredctl.storage.protocol import (
     Deletion,
     DeletionOutcome,
@@ -177,6 +178,7 @@ class Removal:
     def _delete(self, doomed: Sequence[Prepared]) -> list[Receipt]:
         self.metadata.refresh()
         self.metadata.demand_unchanged([one.planned for one in doomed])
+        note_removed(self.store, self.plan.header.plan_id, [one.planned.key for one in doomed])
         self.lease.renew()
         deletions = self.store.delete([one.found for one in doomed if one.found is not None])
         receipts = [self._deleted(one, deletion) for one, deletion in zip(doomed, deletions, strict=True)]
@@ -246,6 +248,7 @@ class Removal:
         return [one for one, (status, _) in zip(receipts, verdicts, strict=True) if status is ObjectStatus.OWNED]
 
     def _put_back(self, gone: Sequence[Receipt], result: RemovalResult) -> None:
+        note_put_back(self.store, self.plan.header.plan_id, [one.key for one in gone])
         back = [put_back(self.store, one, self.clock_ms()) for one in gone]
         self._record(back)
         result.lost += [one.key for one in back if one.step is ReceiptStep.FAILED]

@@ -2,78 +2,92 @@
 
 from __future__ import annotations
 
-import json
-from enum import StrEnum
+from dataclasses import replace
 
-from tieredctl.errors import TieredctlError
-from tieredctl.model.removal import ReceiptsHeader
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.removal_files import decode_plan_record, encode_plan_record
+from tieredctl.model.removal import PlanRecord, PlanUse, ReceiptsHeader
 from tieredctl.ops.removal.own_objects import ledger_key
-from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
-
-
-class PlanUse(StrEnum):
-    """How far the use of a plan went."""
-
-    APPLYING = "applying"
-    """Begun; what is left may be removed by another run."""
-    APPLIED = "applied"
-    RESTORED = "restored"
-
+from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, WritableObjectStore
 
 _ORDER = tuple(PlanUse)
+_MOST_TRIES = 10
+"""How often a record is written before it is believed that the store will never take it."""
 
 
 class Ledger:
-    """What a store remembers of one plan. A store without Capability.CONDITIONAL_WRITE remembers nothing."""
+    """What a store remembers of one plan.
 
-    def __init__(self, store: WritableObjectStore, plan: ReceiptsHeader) -> None:
+    In a store without Capability.CONDITIONAL_WRITE, whose user sees to it that runs do not meet, a record is written
+    and read back.
+    """
+
+    def __init__(self, store: WritableObjectStore, record: PlanRecord, plan_id: str) -> None:
+        """`record` is what is to be remembered of the plan; its use is told later."""
         self._store = store
-        self._key = ledger_key(plan.plan_id)
-        self._plan = plan
+        self._plan_id = plan_id
+        self._key = ledger_key(plan_id)
+        self._record = record
 
     def use(self) -> PlanUse | None:
         """How far it went; None where it was never begun. Raises TieredctlError `plan-altered` where another plan of
-        this id was used."""
-        return None if self._store.head(self._key) is None else self._read_use()
+        this id was used, `ledger-damaged` where what is remembered cannot be read."""
+        found = plan_record(self._store, self._plan_id)
+        return None if found is None else self._same_plan(found).use
 
     def record(self, use: PlanUse) -> None:
-        """Remembers how far it went. Raises TieredctlError `lease-lost` where another run went further meanwhile."""
-        if Capability.CONDITIONAL_WRITE not in self._store.capabilities:
-            return
-        plan = self._plan
-        fields = {"use": use.value, "digest": plan.plan_digest, "clusterId": plan.cluster_id, "layout": plan.layout}
-        text = json.dumps(fields).encode()
-        while self._written(self._known_as_less_than(use), text) is None:
-            continue
+        """Remembers how far it went. Raises TieredctlError `lease-lost` where another run went further meanwhile,
+        `store-incapable` where the store does not take what it is given."""
+        for _ in range(_MOST_TRIES):
+            current = self._store.head(self._key)
+            text = encode_plan_record(replace(self._known_as_less_than(use) or self._record, use=use))
+            if self._is_written(current, text):
+                return
+        message = f"{self._store.url} did not take {self._key} in {_MOST_TRIES} tries, although nothing else wrote it."
+        raise TieredctlError("store-incapable", message)
 
-    def _known_as_less_than(self, use: PlanUse) -> StoredObject | None:
-        found = self._store.head(self._key)
-        if found is not None and _ORDER.index(known := self._read_use()) > _ORDER.index(use):
+    def _known_as_less_than(self, use: PlanUse) -> PlanRecord | None:
+        try:
+            found = plan_record(self._store, self._plan_id)
+        except TieredctlError as error:
+            # What is undone needs no proof of what was done, and is on record again.
+            if error.kind.code == "ledger-damaged" and use is PlanUse.RESTORED:
+                return None
+            raise
+        if found is None:
+            return None
+        known = self._same_plan(found).use
+        if _ORDER.index(known) > _ORDER.index(use):
             message = f"Another run took over this plan, which is {known.value} now."
             raise TieredctlError("lease-lost", message)
         return found
 
-    def _read_use(self) -> PlanUse:
-        fields = json.loads(self._store.read(self._key))
-        if fields["digest"] != self._plan.plan_digest:
+    def _same_plan(self, found: PlanRecord) -> PlanRecord:
+        if None not in (found.plan_digest, self._record.plan_digest) and found.plan_digest != self._record.plan_digest:
             raise TieredctlError("plan-altered", f"{self._key} of {self._store.url} is of another plan.")
-        return PlanUse(fields["use"])
+        return found
 
-    def _written(self, current: StoredObject | None, text: bytes) -> StoredObject | None:
+    def _is_written(self, current: StoredObject | None, text: bytes) -> bool:
+        if Capability.CONDITIONAL_WRITE not in self._store.capabilities:
+            self._store.write(self._key, text)
+            return self._store.head(self._key) is not None and self._store.read(self._key) == text
         if current is None:
-            return self._store.put_if_absent(self._key, text)
-        return self._store.replace(current, text)
+            return self._store.put_if_absent(self._key, text) is not None
+        return self._store.replace(current, text) is not None
 
 
-def demand_made_for(store: WritableObjectStore, plan_id: str, cluster_id: str, layout: str) -> None:
-    """Raises TieredctlError where the store remembers a plan as one of another cluster or layout: what it removed
-    would look like nobody's to this one."""
-    if store.head(ledger_key(plan_id)) is None:
-        return
-    fields = json.loads(store.read(ledger_key(plan_id)))
-    if fields["clusterId"] != cluster_id:
-        message = f"Plan {plan_id} removed objects of cluster {fields['clusterId']}, not of {cluster_id}."
-        raise TieredctlError("another-cluster", message, hint="Give the metadata of that cluster.")
-    if fields["layout"] != layout:
-        message = f"Plan {plan_id} removed objects of layout {fields['layout']}, not of {layout}."
-        raise TieredctlError("usage", message, hint=f"Give --layout {fields['layout']}.")
+def plan_record(store: ObjectStore, plan_id: str) -> PlanRecord | None:
+    """What a store remembers of a plan; None for nothing. Raises TieredctlError `ledger-damaged` where that cannot be
+    read."""
+    key = ledger_key(plan_id)
+    if store.head(key) is None:
+        return None
+    try:
+        return decode_plan_record(store.read(key))
+    except DecodeError as error:
+        raise TieredctlError("ledger-damaged", f"{key} of {store.url} cannot be read: {error.reason}.") from None
+
+
+def record_of(plan: ReceiptsHeader) -> PlanRecord:
+    """What is to be remembered of a plan, as far as its receipts tell."""
+    return PlanRecord(PlanUse.APPLYING, plan.cluster_id, plan.layout, plan.plan_digest)

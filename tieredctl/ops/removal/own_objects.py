@@ -5,7 +5,12 @@ from __future__ import annotations
 from tieredctl.storage.protocol import RESERVED_FOLDER
 
 LEASE_KEY = RESERVED_FOLDER + "lease.json"
+CLOCK_KEY = RESERVED_FOLDER + "clock"
+"""Written to see what time it is in the store."""
 QUARANTINE = RESERVED_FOLDER + "quarantine/"
+
+REMOVED_FOLDER = RESERVED_FOLDER + "removed/"
+"""Below it, by plan, the keys of what was removed."""
 
 
 def quarantine_key(plan_id: str, key: str) -> str:

@@ -10,7 +10,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.lease import Hold, lease_held
-from tieredctl.ops.removal.ledger import demand_made_for
+from tieredctl.ops.removal.ledger import plan_record
 from tieredctl.ops.removal.own_objects import QUARANTINE, original_key
 from tieredctl.storage.protocol import MOST_DELETED_AT_ONCE, DeletionOutcome, StoredObject, WritableObjectStore
 
@@ -71,10 +71,23 @@ class Purge:
             if copy.last_modified_ms <= newest_ms and (original := original_key(copy.key))
         ]
         for plan_id in {plan_id for _, (plan_id, _) in found}:
-            demand_made_for(self.store, plan_id, self.cluster_id, self.metadata.layout.name)
+            self._demand_made_for(plan_id)
         copies = ((copy, key) for copy, (_, key) in found)
         while batch := list(islice(copies, MOST_DELETED_AT_ONCE)):
             yield batch
+
+    def _demand_made_for(self, plan_id: str) -> None:
+        """Raises TieredctlError where the store remembers a plan as one of another cluster or layout: what it removed
+        would look like nobody's to this one."""
+        record = plan_record(self.store, plan_id)
+        if record is None:
+            return
+        if record.cluster_id != self.cluster_id:
+            message = f"Plan {plan_id} removed objects of cluster {record.cluster_id}, not of {self.cluster_id}."
+            raise TieredctlError("another-cluster", message, hint="Give the metadata of that cluster.")
+        if record.layout != self.metadata.layout.name:
+            message = f"Plan {plan_id} removed objects of layout {record.layout}, not of {self.metadata.layout.name}."
+            raise TieredctlError("usage", message, hint=f"Give --layout {record.layout}.")
 
     def _demand_unowned(self, batch: Sequence[tuple[StoredObject, str]], result: PurgeResult) -> list[StoredObject]:
         """The copies whose originals are nobody's by what the metadata says now."""

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tieredctl.errors import TieredctlError
-from tieredctl.model.removal import Receipt, ReceiptStep, RemovalMode
+from tieredctl.model.removal import PlanUse, Receipt, ReceiptStep, RemovalMode
 from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.ops.removal.lease import Hold, lease_held
-from tieredctl.ops.removal.ledger import Ledger, PlanUse
+from tieredctl.ops.removal.ledger import Ledger, record_of
 from tieredctl.ops.removal.putting_back import put_back
 from tieredctl.ops.removal.receipts import Receipts, last_receipts
+from tieredctl.ops.removal.removed_keys import note_put_back
 from tieredctl.storage.protocol import WritableObjectStore
 
 _BATCH_OBJECTS = 500
@@ -52,8 +53,7 @@ class Restore:
         result = RestoreResult()
         header = self.receipts.header
         with lease_held(self.store, "orphans restore", self.clock_ms, unguarded=self.without_lease) as lease:
-            ledger = Ledger(self.store, header)
-            ledger.record(PlanUse.RESTORED)
+            Ledger(self.store, record_of(header), header.plan_id).record(PlanUse.RESTORED)
             try:
                 for batch in self._batches(result):
                     self._restore(batch, lease, result)
@@ -74,6 +74,7 @@ class Restore:
         back = self._put_back(batch)
         self.receipts.append([after for after, before in zip(back, batch, strict=True) if after is not before])
         restored = [one for one in back if one.step is ReceiptStep.RESTORED]
+        note_put_back(self.store, self.receipts.header.plan_id, [one.key for one in restored])
         result.planned += len(batch)
         result.done += len(restored)
         result.bytes += sum(one.size for one in restored)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tieredctl.errors import TieredctlError
-from tieredctl.model.removal import ReceiptsHeader
+from tieredctl.model.removal import PlanRecord, PlanUse, ReceiptsHeader
 from tieredctl.ops.removal.apply import Removal, RemovalResult
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.lease import Hold, lease_held
-from tieredctl.ops.removal.ledger import Ledger, PlanUse
+from tieredctl.ops.removal.ledger import Ledger
 from tieredctl.ops.removal.plan_file import PlanFile
 from tieredctl.ops.removal.planning import demand_share
 from tieredctl.ops.removal.receipts import Receipts
@@ -39,7 +39,7 @@ class PlanUser:
         Of a plan that expired while it was carried out nothing more is removed. What got an owner is put back, where
         the store remembers that it was begun.
         """
-        ledger = Ledger(self.store, receipts_header(self.plan))
+        ledger = self._ledger()
         expired = self._expired()
         if expired is not None and ledger.use() is None:
             raise expired
@@ -59,7 +59,7 @@ class PlanUser:
         """Looks whether all that is planned is still nobody's, and changes nothing."""
         if expired := self._expired():
             raise expired
-        self._demand_unused(Ledger(self.store, receipts_header(self.plan)))
+        self._demand_unused(self._ledger())
         result = RemovalResult(self.plan.totals.objects + self.plan.totals.uploads)
         try:
             self.metadata.refresh()
@@ -83,6 +83,14 @@ class PlanUser:
             return None
         hours = (header.valid_until_ms - header.created_ms) / 3_600_000
         return TieredctlError("plan-expired", f"{self.plan.path} was valid for {hours:g} hours, which are over.")
+
+    def _ledger(self) -> Ledger:
+        header = self.plan.header
+        record = PlanRecord(
+            *(PlanUse.APPLYING, header.cluster_id, header.layout, self.plan.digest),
+            *(header.foreign_topic_ids, header.unknown_keys),
+        )
+        return Ledger(self.store, record, header.plan_id)
 
     def _demand_unused(self, ledger: Ledger) -> PlanUse | None:
         use = ledger.use()

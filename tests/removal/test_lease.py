@@ -1,0 +1,153 @@
+"""One run at a time changes a store, whatever the clocks of hosts and the text of a lease say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tieredctl.errors import TieredctlError
+from tieredctl.ops.removal.lease import LEASE_MS, break_lease, find_lease, lease_held
+from tieredctl.ops.removal.own_objects import CLOCK_KEY, LEASE_KEY
+from tieredctl.ops.removal.store_clock import MOST_SKEW_MS, store_clock
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import Capability
+
+NOW_MS = 1_800_000_000_000
+DAY_MS = 24 * 3_600_000
+
+
+class ClockedStore(MemoryStore):
+    """A store with a clock of its own."""
+
+    def __init__(self, now_ms: int = NOW_MS) -> None:
+        super().__init__()
+        self.now_ms = now_ms
+
+    def clock_ms(self) -> int:
+        return self.now_ms
+
+
+class PlainStore(ClockedStore):
+    """One that keeps no conditions."""
+
+    capabilities = frozenset[Capability]()
+
+
+def hold(store: ClockedStore, host_ms: int | None = None) -> None:
+    with lease_held(store, "orphans apply", lambda: store.now_ms if host_ms is None else host_ms):
+        pass
+
+
+def put_lease(store: ClockedStore, age_ms: int, **fields: object) -> None:
+    lease = {"holder": "host:1", "purpose": "orphans apply", **fields}
+    store.put(LEASE_KEY, json.dumps(lease).encode(), NOW_MS - age_ms)
+
+
+def code_of(store: ClockedStore, host_ms: int | None = None) -> str | None:
+    try:
+        hold(store, host_ms)
+    except TieredctlError as error:
+        return error.kind.code
+    return None
+
+
+@pytest.mark.parametrize("expires_ms", [NOW_MS + 2 * DAY_MS, 10**30, -1, 1, "soon", None, True, [], NOW_MS - DAY_MS])
+def test_how_long_a_lease_holds_is_not_for_its_text_to_say(expires_ms: object) -> None:
+    young, old = ClockedStore(), ClockedStore()
+    put_lease(young, LEASE_MS - 1, expiresMs=expires_ms)
+    put_lease(old, LEASE_MS, expiresMs=expires_ms)
+
+    assert (code_of(young), code_of(old)) == ("locked", None)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000, b'{"holder": 1, "expiresMs": 1e400}'])
+def test_a_lease_that_cannot_be_read_holds_as_long_as_any(data: bytes) -> None:
+    young, old = ClockedStore(), ClockedStore()
+    young.put(LEASE_KEY, data, NOW_MS)
+    old.put(LEASE_KEY, data, NOW_MS - LEASE_MS)
+
+    assert (code_of(young), code_of(old)) == ("locked", None)
+
+
+@pytest.mark.parametrize("skew_ms", [-MOST_SKEW_MS, 0, MOST_SKEW_MS])
+def test_a_released_lease_is_free_at_once_whoevers_clock_wrote_it(skew_ms: int) -> None:
+    store = ClockedStore()
+    hold(store, NOW_MS + skew_ms)
+
+    assert code_of(store, NOW_MS - skew_ms) is None
+
+
+@pytest.mark.parametrize("skew_ms", [-MOST_SKEW_MS, MOST_SKEW_MS])
+def test_a_lease_that_is_held_is_not_taken_by_a_host_whose_clock_is_off(skew_ms: int) -> None:
+    store = ClockedStore()
+    put_lease(store, 60_000)
+
+    assert code_of(store, NOW_MS + skew_ms) == "locked"
+
+
+@pytest.mark.parametrize("skew_ms", [-2 * DAY_MS, -MOST_SKEW_MS - 2_000, MOST_SKEW_MS + 2_000, 2 * DAY_MS])
+@pytest.mark.parametrize("kind", [ClockedStore, PlainStore])
+def test_nothing_is_changed_where_host_and_store_disagree_about_the_time(
+    skew_ms: int, kind: type[ClockedStore]
+) -> None:
+    store = kind()
+
+    with (
+        pytest.raises(TieredctlError) as caught,
+        lease_held(store, "orphans purge", lambda: NOW_MS + skew_ms, unguarded=True),
+    ):
+        pytest.fail("it went on")
+
+    assert caught.value.kind.code == "clock-skew"
+    assert [one.key for one in store.list()] == [CLOCK_KEY]
+
+
+def test_a_holder_goes_by_the_stores_time() -> None:
+    store = ClockedStore()
+
+    with lease_held(store, "orphans purge", lambda: NOW_MS + 240_000) as lease:
+        now_ms = lease.clock()
+
+    assert now_ms == NOW_MS
+
+
+def test_a_store_that_tells_whole_seconds_is_not_behind() -> None:
+    assert store_clock(ClockedStore(NOW_MS - 999), lambda: NOW_MS).ahead_ms == 0
+
+
+def test_a_lease_shows_who_holds_it() -> None:
+    store = ClockedStore()
+
+    with lease_held(store, "orphans apply", lambda: NOW_MS):
+        held = find_lease(store)
+    released = find_lease(store)
+
+    assert held is not None
+    assert released is not None
+    assert (held.purpose, held.since_ms, held.until_ms) == ("orphans apply", NOW_MS, NOW_MS + LEASE_MS)
+    assert (held.is_held(NOW_MS), released.is_held(NOW_MS), released.holder) == (True, False, held.holder)
+
+
+def test_who_held_a_lease_that_was_broken_can_no_longer_renew_it() -> None:
+    store = ClockedStore()
+
+    with lease_held(store, "orphans apply", lambda: NOW_MS) as lease:
+        held = find_lease(store)
+        assert held is not None
+        assert break_lease(store, held)
+        with pytest.raises(TieredctlError) as caught:
+            lease.renew()
+
+    assert caught.value.kind.code == "lease-lost"
+
+
+def test_a_lease_that_was_renewed_since_it_was_looked_at_is_not_broken() -> None:
+    store = ClockedStore()
+
+    with lease_held(store, "orphans apply", lambda: NOW_MS) as lease:
+        held = find_lease(store)
+        lease.renew()
+        assert held is not None
+        assert not break_lease(store, held)
+        lease.renew()
