@@ -24,7 +24,7 @@ from tieredctl.model.events import (
 )
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.rlmm.partitioner import metadata_partition
-from tieredctl.storage.file_paths import UNFINISHED
+from tieredctl.storage.file_leftovers import UNFINISHED_FOLDER
 
 METADATA_PARTITIONS = 2
 LONG_AGO_MS = 72 * 3_600_000
@@ -172,12 +172,8 @@ class ModelCluster:
     def stored_keys(self) -> set[str]:
         """All that is in the store but what is still being written."""
         root = str(self.store_root)
-        return {
-            f"{folder}/{name}"[len(root) + 1 :]
-            for folder, _, names in os.walk(root)
-            for name in names
-            if not name.startswith(UNFINISHED)
-        }
+        keys = {f"{folder}/{name}"[len(root) + 1 :] for folder, _, names in os.walk(root) for name in names}
+        return {key for key in keys if not key.startswith(UNFINISHED_FOLDER)}
 
     def _readable_segments(self, read_up_to: ReadUpTo) -> set[str]:
         states: dict[str, RemoteLogSegmentState] = {}
@@ -233,7 +229,7 @@ class ModelCluster:
     def _upload(self, key: str, now_ms: int) -> None:
         path = self.store_root / key
         path.parent.mkdir(exist_ok=True)
-        unfinished = path.with_name(f"{UNFINISHED}by-the-broker")
+        unfinished = self.store_root.with_name("being-uploaded")
         unfinished.write_bytes(content(key))
         os.utime(unfinished, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
         unfinished.replace(path)

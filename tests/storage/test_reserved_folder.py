@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.command_line import own_process
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject, list_unreserved
+from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED, StoredObject, list_unreserved
 
 QUARANTINED = RESERVED_FOLDER + "quarantine/1/"
 
@@ -25,11 +25,12 @@ def store_of(*keys: str) -> MemoryStore:
 
 @pytest.fixture(scope="module")
 def cluster(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sound cluster, of which a copy of every object is in quarantine."""
+    """A sound cluster, of which a copy of every object is in quarantine, and one was not finished."""
     copy = tmp_path_factory.mktemp("cluster") / "kafka-4.3.1"
     shutil.copytree(captures / "kafka-4.3.1", copy)
     store = copy / "remote" / "kafka-tiered-storage"
     shutil.copytree(captures / "kafka-4.3.1" / "remote" / "kafka-tiered-storage", store / QUARANTINED)
+    (next(store.glob("*/*.log")).parent / f"{UNFINISHED}0123").write_bytes(b"half of")
     return copy
 
 
@@ -54,6 +55,7 @@ def test_what_tieredctl_keeps_in_a_store_changes_no_answer(
 def test_a_scan_says_how_much_it_passed_over(cluster: Path) -> None:
     store = cluster / "remote" / "kafka-tiered-storage"
     kept = [file for file in (store / RESERVED_FOLDER).rglob("*") if file.is_file()]
+    kept += store.glob(f"*/{UNFINISHED}*")
 
     done = own_process("orphans", "scan", "--store", f"file:{store}", "--log-dir", cluster / "data", "-o", "json")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.file_paths import UNFINISHED
-from tieredctl.storage.protocol import DeletionOutcome
+from tieredctl.storage.file_leftovers import UNFINISHED_FOLDER
+from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED, DeletionOutcome, StoredObject, list_unreserved
+
+DAY_SECONDS = 24 * 60 * 60
 
 
 @pytest.fixture
@@ -189,12 +192,55 @@ def test_no_file_stays_open(root: Path, store: FileStore) -> None:
     assert len(os.listdir("/dev/fd")) == len(before)
 
 
-def test_a_file_that_is_still_being_written_is_no_object(root: Path, store: FileStore) -> None:
-    unfinished = f"a/{UNFINISHED}0123"
-    (root / unfinished).write_bytes(b"half of")
+def test_a_file_that_is_still_being_written_is_tieredctls_own(root: Path, store: FileStore) -> None:
+    (root / f"a/{UNFINISHED}0123").write_bytes(b"half of")
 
-    assert keys_of(store) == ["a/1.log", "a/2.log", "b/1.log"]
-    assert store.head(unfinished) is None
+    assert [stored.key for stored in list_unreserved(store)] == ["a/1.log", "a/2.log", "b/1.log"]
+    assert f"a/{UNFINISHED}0123" in keys_of(store)
+
+
+def test_what_is_being_written_is_not_among_what_is_kept(root: Path, store: FileStore) -> None:
+    kept = root / RESERVED_FOLDER / "receipts"
+    kept.mkdir(parents=True)
+    (kept / f"{UNFINISHED}0123").write_bytes(b"half of")
+
+    assert list(store.list(RESERVED_FOLDER)) == []
+
+
+@pytest.fixture
+def leftovers(root: Path) -> dict[str, Path]:
+    """What killed writers left, two days ago and just now, and somebody else's old file."""
+    paths = {
+        "old": root / f"a/{UNFINISHED}old",
+        "old and apart": root / UNFINISHED_FOLDER / "old",
+        "new": root / f"b/{UNFINISHED}new",
+        "new and apart": root / UNFINISHED_FOLDER / "new",
+        "another's": root / "a/1.log",
+    }
+    for name, path in paths.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        if not name.startswith("new"):
+            os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 2 * DAY_SECONDS))
+    return paths
+
+
+def test_the_next_change_clears_away_what_killed_writers_left(leftovers: dict[str, Path], store: FileStore) -> None:
+    store.put_if_absent("c", b"")
+
+    assert sorted(name for name, path in leftovers.items() if not path.exists()) == ["old", "old and apart"]
+
+
+def test_leftovers_behind_a_link_stay(root: Path, store: FileStore) -> None:
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / f"{UNFINISHED}old").touch()
+    os.utime(outside / f"{UNFINISHED}old", (0, 0))
+    (root / "linked").symlink_to(outside)
+
+    store.put_if_absent("c", b"")
+
+    assert (outside / f"{UNFINISHED}old").exists()
 
 
 def test_changes_leave_no_unfinished_file(root: Path, store: FileStore) -> None:
@@ -248,7 +294,7 @@ def test_a_deletion_in_a_store_that_has_gone_has_failed(root: Path, store: FileS
 
 
 def test_a_folder_that_may_not_be_changed_is_named(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refusing(*_: object) -> None:
+    def refusing(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     (stored,) = store.list("b/")
@@ -265,3 +311,111 @@ def test_a_deletion_leaves_the_folder(root: Path, store: FileStore) -> None:
     store.delete(list(store.list("b/")))
 
     assert (root / "b").is_dir()
+
+
+@pytest.fixture
+def linked(root: Path) -> Path:
+    """A folder outside, with a file, and links to both inside the store."""
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "1.log").write_bytes(b"precious")
+    (root / "folder").symlink_to(outside)
+    (root / "file.log").symlink_to(outside / "1.log")
+    (root / "beside").symlink_to(root / "a")
+    return outside
+
+
+LINKED_KEYS = ["folder/1.log", "file.log", "beside/1.log"]
+
+
+def stored_object(store: FileStore, key: str) -> StoredObject:
+    stored = store.head(key)
+    assert stored is not None
+    return stored
+
+
+@pytest.mark.parametrize("key", LINKED_KEYS)
+def test_nothing_is_deleted_through_a_link(root: Path, store: FileStore, linked: Path, key: str) -> None:
+    (deletion,) = store.delete([stored_object(store, key)])
+
+    assert deletion.outcome is DeletionOutcome.FAILED
+    assert deletion.error is not None
+    assert "is a link, or behind one" in deletion.error.message
+    assert (linked / "1.log").read_bytes() == b"precious"
+    assert (root / "a/1.log").exists()
+    assert (root / key).exists()
+
+
+@pytest.mark.parametrize("key", LINKED_KEYS)
+def test_nothing_is_copied_out_of_a_link(root: Path, store: FileStore, linked: Path, key: str) -> None:
+    with pytest.raises(TieredctlError, match="is a link, or behind one"):
+        store.copy(stored_object(store, key), "quarantine/copy")
+
+    assert not (root / "quarantine/copy").exists()
+
+
+@pytest.mark.parametrize("key", ["folder/1.log", "folder/2.log", "folder/deep/er.log"])
+@pytest.mark.parametrize("change", ["put", "replace", "copy"])
+def test_nothing_is_written_through_a_link(store: FileStore, linked: Path, key: str, change: str) -> None:
+    changes = {
+        "put": lambda: store.put_if_absent(key, b"altered"),
+        "replace": lambda: store.replace(store.head(key) or StoredObject(key, 0, 0, ""), b"altered"),
+        "copy": lambda: store.copy(stored_object(store, "a/1.log"), key),
+    }
+
+    with pytest.raises(TieredctlError, match="is a link, or behind one") as raised:
+        changes[change]()
+
+    assert code_of(raised) == "path-forbidden"
+    assert {path.name: path.read_bytes() for path in linked.iterdir()} == {"1.log": b"precious"}
+
+
+def test_a_copy_takes_the_place_of_a_link_and_not_of_what_it_leads_to(
+    root: Path, store: FileStore, linked: Path
+) -> None:
+    store.copy(stored_object(store, "a/1.log"), "file.log")
+
+    assert (linked / "1.log").read_bytes() == b"precious"
+    assert not (root / "file.log").is_symlink()
+
+
+def test_what_is_reserved_is_not_written_through_a_link(root: Path, store: FileStore, linked: Path) -> None:
+    (root / ".tieredctl").symlink_to(linked)
+
+    with pytest.raises(TieredctlError, match="is a link, or behind one"):
+        store.copy(stored_object(store, "a/1.log"), f"{RESERVED_FOLDER}quarantine/1.log")
+
+    assert [path.name for path in linked.iterdir()] == ["1.log"]
+
+
+@pytest.fixture
+def bottom(root: Path) -> Iterator[str]:
+    """The key of a folder that lies deeper than a path can say."""
+    names = ["d" * 250] * 20
+    descriptor = os.open(root, os.O_RDONLY)
+    for name in names:
+        os.mkdir(name, dir_fd=descriptor)
+        inner = os.open(name, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(os.open("object", os.O_WRONLY | os.O_CREAT, dir_fd=descriptor))
+    os.close(descriptor)
+    yield "/".join(names)
+    shutil.rmtree(root / names[0])
+
+
+def test_what_lies_too_deep_to_be_looked_at_is_named(store: FileStore, bottom: str) -> None:
+    with pytest.raises(TieredctlError, match="File name too long") as raised:
+        list(store.list())
+
+    assert code_of(raised) == "unreadable"
+
+
+@pytest.mark.parametrize("look", [FileStore.head, FileStore.read])
+def test_a_key_that_may_lie_too_deep_is_not_called_absent(store: FileStore, bottom: str, look: Any) -> None:
+    with pytest.raises(TieredctlError, match="File name too long"):
+        look(store, f"{bottom}/object")
+
+
+def test_a_name_that_no_file_can_have_is_no_objects(store: FileStore) -> None:
+    assert store.head("n" * 256) is None

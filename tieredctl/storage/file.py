@@ -11,9 +11,11 @@ from typing import ClassVar
 
 from tieredctl.errors import TieredctlError
 from tieredctl.storage import file_changes
-from tieredctl.storage.file_paths import NO_SUCH_FILE, is_unfinished, path_of, reading_failure, stored_at
+from tieredctl.storage.file_paths import is_absent, path_of, reading_failure, stored_at
 from tieredctl.storage.protocol import (
+    RESERVED_FOLDER,
     STREAM_CHUNK_BYTES,
+    UNFINISHED,
     Capability,
     Deletion,
     DeletionOutcome,
@@ -27,8 +29,9 @@ from tieredctl.storage.refusals import demand_batch, incapable, key_impossible, 
 class FileStore:
     """The regular files below `root`, an absolute path.
 
-    Links are followed, as a broker follows them; one that leads nowhere is no object, and one that leads back to a
-    folder around it is not followed again. Bytes of a name that are not UTF-8 appear in the key as lone surrogates
+    Links are followed in listing and reading, as a broker follows them, wherever they lead; one that leads nowhere is
+    no object, and one that leads back to a folder around it is not followed again. Nothing is changed or copied through
+    a link. Bytes of a name that are not UTF-8 appear in the key as lone surrogates
     (PEP 383).
 
     Changes are whole whoever looks, and exclude each other among the tieredctl processes of one host. Another program
@@ -86,19 +89,20 @@ class FileStore:
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def write(self, key: str, data: bytes) -> StoredObject:
-        return file_changes.write(self.root, key, self._writable_path(key), data)
+        self._demand_writable(key)
+        return file_changes.write(self.root, key, data)
 
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
-        return file_changes.put_if_absent(self.root, key, self._writable_path(key), data)
+        self._demand_writable(key)
+        return file_changes.put_if_absent(self.root, key, data)
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
-        return file_changes.replace(self.root, current, self._writable_path(current.key), data)
+        self._demand_writable(current.key)
+        return file_changes.replace(self.root, current, data)
 
     def copy(self, source: StoredObject, key: str) -> StoredObject | None:
-        source_path = path_of(self.root, source.key)
-        if source_path is None:
-            return None
-        return file_changes.copy(self.root, source, source_path, key, self._writable_path(key))
+        self._demand_writable(key)
+        return file_changes.copy(self.root, source, key) if path_of(self.root, source.key) else None
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)
@@ -111,17 +115,15 @@ class FileStore:
         path = path_of(self.root, stored.key)
         try:
             self._demand_root()
-            unchanged = path is None or file_changes.delete(self.root, stored, path)
+            unchanged = path is None or file_changes.delete(self.root, stored)
         except TieredctlError as error:
             return Deletion(stored, DeletionOutcome.FAILED, error)
         return Deletion(stored, DeletionOutcome.GONE if unchanged else DeletionOutcome.CHANGED)
 
-    def _writable_path(self, key: str) -> str:
+    def _demand_writable(self, key: str) -> None:
         self._demand_root()
-        path = path_of(self.root, key)
-        if path is None:
+        if path_of(self.root, key) is None:
             raise key_impossible(self.url, key)
-        return path
 
     @contextmanager
     def _opened(self, key: str) -> Iterator[int]:
@@ -132,7 +134,7 @@ class FileStore:
             # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            raise (self._missing(key) if error.errno in NO_SUCH_FILE else reading_failure(path, error)) from None
+            raise (self._missing(key) if is_absent(path, error) else reading_failure(path, error)) from None
         try:
             if not S_ISREG(os.fstat(descriptor).st_mode):
                 raise self._missing(key)
@@ -162,10 +164,10 @@ def _keys_in(root: str, folder: str, prefix: str, start_after: str) -> list[str]
             keys = [
                 folder + (entry.name + "/" if _is_folder(root, folder, entry) else entry.name)
                 for entry in entries
-                if not is_unfinished(entry.name)
+                if not (folder.startswith(RESERVED_FOLDER) and entry.name.startswith(UNFINISHED))
             ]
     except OSError as error:
-        if error.errno in NO_SUCH_FILE:
+        if is_absent(path, error):
             return []
         raise reading_failure(path, error) from None
     return sorted((key for key in keys if _leads_to_listed(key, prefix, start_after)), reverse=True)

@@ -1,4 +1,7 @@
-"""Changes to the files below a store's folder: each whole or not at all, and on disk when it returns."""
+"""Changes to the files below a store's folder: each whole or not at all, and on disk when it returns.
+
+No link below the store's folder is followed: what it leads to may be outside, or have another key that is needed.
+"""
 
 from __future__ import annotations
 
@@ -6,95 +9,130 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import EINVAL, ENOTSUP
+from errno import EINVAL, ELOOP, ENOTDIR, ENOTSUP
 from fcntl import LOCK_EX, flock
-from typing import BinaryIO
+from stat import S_ISLNK, S_ISREG
+from typing import BinaryIO, NamedTuple
 from uuid import uuid4
 
-from tieredctl.storage.file_paths import UNFINISHED, stored_as, stored_at, writing_failure
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.errors import TieredctlError
+from tieredctl.storage.file_leftovers import UNFINISHED_FOLDER, remove_leftovers
+from tieredctl.storage.file_paths import NO_SUCH_FILE, reading_failure, stored_as, writing_failure
+from tieredctl.storage.protocol import UNFINISHED, StoredObject
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PRIVATE, _BY_UMASK = 0o600, 0o666
+_NO_FOLDER = (*NO_SUCH_FILE, ENOTDIR)
 
 
-def write(root: str, key: str, path: str, data: bytes) -> StoredObject:
+class _Place(NamedTuple):
+    """A key's file: its opened folder, and its name there."""
+
+    folder: int
+    name: str
+
+
+class _Unfinished(NamedTuple):
+    """A file that is still being written, to be linked or renamed to its key's place."""
+
+    place: _Place
+    file: BinaryIO
+
+
+def write(root: str, key: str, data: bytes) -> StoredObject:
     """Makes the file, or replaces what is there. Raises TieredctlError, as all of these do, where it cannot."""
-    with _failing_as_unwritable(path), _unfinished_beside(path) as (unfinished, file):
+    with (
+        _failing_as_unwritable(root, key),
+        _place(root, key, make=True) as place,
+        _unfinished(root, place.folder, _BY_UMASK) as (unfinished, file),
+    ):
         file.write(data)
         stored = _finished(key, file)
         with _excluding_others(root):
-            _rename(unfinished, path)
+            _rename(unfinished, place)
     return stored
 
 
-def put_if_absent(root: str, key: str, path: str, data: bytes) -> StoredObject | None:
+def put_if_absent(root: str, key: str, data: bytes) -> StoredObject | None:
     """Makes the file; None where there is something."""
-    with _failing_as_unwritable(path), _unfinished_beside(path) as (unfinished, file):
+    with (
+        _failing_as_unwritable(root, key),
+        _place(root, key, make=True) as (folder, name),
+        _unfinished(root, folder, _BY_UMASK) as ((source_folder, source_name), file),
+    ):
         file.write(data)
         stored = _finished(key, file)
         with _excluding_others(root):
             try:
-                os.link(unfinished, path)
+                os.link(source_name, name, src_dir_fd=source_folder, dst_dir_fd=folder, follow_symlinks=False)
             except FileExistsError:
                 return None
-            _sync_folder(path)
+            _sync_folder(folder)
     return stored
 
 
-def replace(root: str, current: StoredObject, path: str, data: bytes) -> StoredObject | None:
+def replace(root: str, current: StoredObject, data: bytes) -> StoredObject | None:
     """Gives the file new bytes if it is still the version `current`, else None."""
-    if stored_at(current.key, path) != current:
-        return None
-    with _failing_as_unwritable(path), _unfinished_beside(path) as (unfinished, file):
-        file.write(data)
-        stored = _finished(current.key, file)
-        with _excluding_others(root):
-            if stored_at(current.key, path) != current:
-                return None
-            _rename(unfinished, path)
-    return stored
-
-
-def copy(root: str, source: StoredObject, source_path: str, key: str, path: str) -> StoredObject | None:
-    """Puts a copy of the version `source` at `path`, with its mode and, where we may give it away, its owner."""
-    if stored_at(source.key, source_path) != source:
-        return None
-    with _failing_as_unwritable(path), _unfinished_beside(path) as (unfinished, file):
-        try:
-            with open(source_path, "rb") as original:
-                shutil.copyfileobj(original, file, 1 << 20)
-                status = os.fstat(original.fileno())
-        except FileNotFoundError:  # removed since we looked
+    with _failing_as_unwritable(root, current.key), _place(root, current.key, make=True) as place:
+        if _stored(root, current.key, place) != current:
             return None
-        os.fchmod(file.fileno(), status.st_mode & 0o7777)
-        with suppress(PermissionError):
-            os.fchown(file.fileno(), status.st_uid, status.st_gid)
-        stored = _finished(key, file)
-        with _excluding_others(root):
-            if stored_as(source.key, status) != source or stored_at(source.key, source_path) != source:
-                return None
-            _rename(unfinished, path)
+        with _unfinished(root, place.folder, _BY_UMASK) as (unfinished, file):
+            file.write(data)
+            stored = _finished(current.key, file)
+            with _excluding_others(root):
+                if _stored(root, current.key, place) != current:
+                    return None
+                _rename(unfinished, place)
     return stored
 
 
-def delete(root: str, stored: StoredObject, path: str) -> bool:
+def copy(root: str, source: StoredObject, key: str) -> StoredObject | None:
+    """Puts a copy of the version `source` at `key`, with its mode and, where we may give it away, its owner."""
+    with _opened_source(root, source) as original:
+        if original is None:
+            return None
+        with (
+            _failing_as_unwritable(root, key),
+            _place(root, key, make=True) as place,
+            _unfinished(root, place.folder, _PRIVATE) as (unfinished, file),
+        ):
+            shutil.copyfileobj(original, file, 1 << 20)
+            status = os.fstat(original.fileno())
+            with suppress(PermissionError):
+                os.fchown(file.fileno(), status.st_uid, status.st_gid)
+            os.fchmod(file.fileno(), status.st_mode & 0o7777)
+            stored = _finished(key, file)
+            with _excluding_others(root):
+                if stored_as(source.key, status) != source or _found(root, source.key) != source:
+                    return None
+                _rename(unfinished, place)
+    return stored
+
+
+def delete(root: str, stored: StoredObject) -> bool:
     """Removes the file if it is still this version; False where it is another one."""
-    with _failing_as_unwritable(path), _excluding_others(root):
-        found = stored_at(stored.key, path)
-        if found is None:
-            return True
-        if found.version != stored.version:
-            return False
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-            _sync_folder(path)
+    with _failing_as_unwritable(root, stored.key), _excluding_others(root):
+        try:
+            with _place(root, stored.key) as place:
+                found = _stored(root, stored.key, place)
+                if found is not None and found.version != stored.version:
+                    return False
+                if found is not None:
+                    os.unlink(place.name, dir_fd=place.folder)
+                    _sync_folder(place.folder)
+        except OSError as error:
+            if error.errno not in _NO_FOLDER:
+                raise
     return True
 
 
 @contextmanager
-def _failing_as_unwritable(path: str) -> Iterator[None]:
+def _failing_as_unwritable(root: str, key: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise writing_failure(path, error) from None
+        raise writing_failure(f"{root}/{key}", error) from None
 
 
 @contextmanager
@@ -108,17 +146,86 @@ def _excluding_others(root: str) -> Iterator[None]:
 
 
 @contextmanager
-def _unfinished_beside(path: str) -> Iterator[tuple[str, BinaryIO]]:
-    """A file to be linked or renamed to `path`; what becomes of it, the name it has here does not stay."""
-    folder = os.path.dirname(path)
-    os.makedirs(folder, exist_ok=True)
-    unfinished = f"{folder}/{UNFINISHED}{uuid4().hex}"
-    with open(unfinished, "xb") as file:
-        try:
-            yield unfinished, file
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(unfinished)
+def _place(root: str, key: str, *, make: bool = False) -> Iterator[_Place]:
+    """Where a key's file is or would be, reached folder by folder, which `make` makes. Raises OSError, TieredctlError
+    where one of them is a link."""
+    *folders, name = key.split("/")
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for folder in folders:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(folder, dir_fd=descriptor)
+            inner = _inner_folder(root, key, folder, descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        yield _Place(descriptor, name)
+    finally:
+        os.close(descriptor)
+
+
+def _inner_folder(root: str, key: str, name: str, descriptor: int) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=descriptor)
+    except OSError as error:
+        if error.errno in (ELOOP, ENOTDIR) and S_ISLNK(os.lstat(name, dir_fd=descriptor).st_mode):
+            raise _through_a_link(root, key) from None
+        raise
+
+
+def _stored(root: str, key: str, place: _Place) -> StoredObject | None:
+    """The object in a place; None for what is not there or no file. Raises TieredctlError for a link."""
+    try:
+        status = os.lstat(place.name, dir_fd=place.folder)
+    except FileNotFoundError:
+        return None
+    if S_ISLNK(status.st_mode):
+        raise _through_a_link(root, key)
+    return stored_as(key, status) if S_ISREG(status.st_mode) else None
+
+
+def _found(root: str, key: str) -> StoredObject | None:
+    try:
+        with _place(root, key) as place:
+            return _stored(root, key, place)
+    except OSError as error:
+        if error.errno in _NO_FOLDER:
+            return None
+        raise
+
+
+@contextmanager
+def _opened_source(root: str, source: StoredObject) -> Iterator[BinaryIO | None]:
+    """The file of this very version, opened; None where it is another by now."""
+    try:
+        with _place(root, source.key) as place:
+            if _stored(root, source.key, place) != source:
+                yield None
+                return
+            descriptor = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER:
+            raise reading_failure(f"{root}/{source.key}", error) from None
+        yield None
+        return
+    with open(descriptor, "rb") as file:
+        yield file
+
+
+@contextmanager
+def _unfinished(root: str, target: int, mode: int) -> Iterator[_Unfinished]:
+    """A file to be linked or renamed into a target folder; what becomes of it, the name it has here does not stay."""
+    with _place(root, f"{UNFINISHED_FOLDER}{uuid4().hex}", make=True) as apart:
+        # A rename cannot cross from one file system to another.
+        same_device = os.fstat(apart.folder).st_dev == os.fstat(target).st_dev
+        place = apart if same_device else _Place(target, UNFINISHED + apart.name)
+        with open(os.open(place.name, _NEW_FILE, mode, dir_fd=place.folder), "wb") as file:
+            try:
+                remove_leftovers(root, os.fstat(file.fileno()).st_mtime)
+                yield _Unfinished(place, file)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(place.name, dir_fd=place.folder)
 
 
 def _finished(key: str, file: BinaryIO) -> StoredObject:
@@ -127,18 +234,20 @@ def _finished(key: str, file: BinaryIO) -> StoredObject:
     return stored_as(key, os.fstat(file.fileno()))
 
 
-def _rename(unfinished: str, path: str) -> None:
-    os.replace(unfinished, path)
-    _sync_folder(path)
+def _rename(unfinished: _Place, place: _Place) -> None:
+    os.replace(unfinished.name, place.name, src_dir_fd=unfinished.folder, dst_dir_fd=place.folder)
+    _sync_folder(place.folder)
 
 
-def _sync_folder(path: str) -> None:
-    descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+def _sync_folder(descriptor: int) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
         # Some network file systems cannot sync a folder; that is no failure of the change.
         if error.errno not in (EINVAL, ENOTSUP):
             raise
-    finally:
-        os.close(descriptor)
+
+
+def _through_a_link(root: str, key: str) -> TieredctlError:
+    message = f"{root}/{key} is a link, or behind one: nothing is changed or copied through links."
+    return TieredctlError("path-forbidden", message, hint="Name the folder that the link leads to in --store.")

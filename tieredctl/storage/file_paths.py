@@ -10,8 +10,8 @@ from tieredctl.errors import TieredctlError
 from tieredctl.storage.protocol import StoredObject
 
 NO_SUCH_FILE = (ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP)
-UNFINISHED = ".tieredctl-unfinished-"
-"""How the name of a file begins that is still being written, and is no object yet."""
+LONGEST_PATH_BYTES = 4_095
+"""What Linux looks up at a time (PATH_MAX without the byte that ends it); deeper files can be made step by step."""
 
 
 def path_of(root: str, key: str) -> str | None:
@@ -22,12 +22,12 @@ def path_of(root: str, key: str) -> str | None:
         os.fsencode(key)
     except UnicodeEncodeError:
         return None
-    return None if is_unfinished(key) else f"{root}/{key}"
+    return f"{root}/{key}"
 
 
-def is_unfinished(key: str) -> bool:
-    """Whether a file of this key would be one that is still being written."""
-    return key.rpartition("/")[2].startswith(UNFINISHED)
+def is_absent(path: str, error: OSError) -> bool:
+    """Whether an error says that there is nothing at a path, and not only that the path is too long to look."""
+    return error.errno in NO_SUCH_FILE and len(os.fsencode(path)) <= LONGEST_PATH_BYTES
 
 
 def stored_at(key: str, path: str) -> StoredObject | None:
@@ -35,7 +35,7 @@ def stored_at(key: str, path: str) -> StoredObject | None:
     try:
         status = os.stat(path)
     except OSError as error:
-        if error.errno in NO_SUCH_FILE:
+        if is_absent(path, error):
             return None
         raise reading_failure(path, error) from None
     return stored_as(key, status) if S_ISREG(status.st_mode) else None

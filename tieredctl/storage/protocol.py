@@ -18,6 +18,8 @@ MOST_DELETED_AT_ONCE = 1_000
 """How many objects `delete` takes in one call: what S3 takes in one request."""
 RESERVED_FOLDER = ".tieredctl/"
 """The folder at a store's root that is tieredctl's own; what is in it belongs to no segment."""
+UNFINISHED = ".tieredctl-unfinished-"
+"""How the name of a file begins that tieredctl is still writing, or left when it was killed."""
 LAST_CHARACTER = "\U0010ffff"
 """The greatest character: a text that ends in it comes after the keys that begin with the rest of that text."""
 
@@ -136,14 +138,20 @@ class ObjectStore(Protocol):
         ...
 
 
+def is_reserved(key: str) -> bool:
+    """Whether an object of this key is tieredctl's own, and belongs to no segment."""
+    return key.startswith(RESERVED_FOLDER) or key.rpartition("/")[2].startswith(UNFINISHED)
+
+
 def list_unreserved(store: ObjectStore, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
-    """What `store.list` gives, but for what is in the reserved folder, most of which is not even listed."""
+    """What `store.list` gives, but for what is reserved; most of the reserved folder is not even listed."""
     for stored in store.list(prefix, start_after):
         if stored.key.startswith(RESERVED_FOLDER):
             behind = store.list(prefix, RESERVED_FOLDER + LAST_CHARACTER)
-            yield from (one for one in behind if not one.key.startswith(RESERVED_FOLDER))
+            yield from (one for one in behind if not is_reserved(one.key))
             return
-        yield stored
+        if not is_reserved(stored.key):
+            yield stored
 
 
 class DeletionOutcome(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,12 @@ import pyarrow.compute as pc
 from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.listing import Listing
-from tieredctl.storage.protocol import RESERVED_FOLDER
+from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED
 
 
 @dataclass(slots=True)
 class UnreservedObjects:
-    """The objects of a listing without those in the reserved folder, and how many those were so far."""
+    """The objects of a listing without those that are reserved, and how many those were so far."""
 
     listing: Listing
     passed_over: int = 0
@@ -26,7 +27,7 @@ class UnreservedObjects:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """By LISTING_SCHEMA."""
         for batch in self.listing.batches():
-            reserved: Any = pc.starts_with(batch.column("key"), pattern=RESERVED_FOLDER)
+            reserved = _are_reserved(batch.column("key"))
             if not reserved.true_count:
                 yield batch
                 continue
@@ -37,3 +38,12 @@ class UnreservedObjects:
     def summary(self) -> Document:
         """Of what was passed over."""
         return {"objects": self.passed_over, "bytes": self.bytes_passed_over}
+
+
+def _are_reserved(keys: Any) -> Any:
+    """As `is_reserved` says it of each."""
+    reserved: Any = pc.starts_with(keys, pattern=RESERVED_FOLDER)
+    like_unfinished: Any = pc.match_substring(keys, UNFINISHED)
+    if not like_unfinished.true_count:
+        return reserved
+    return pc.or_(reserved, pc.match_substring_regex(keys, f"(^|/){re.escape(UNFINISHED)}[^/]*$"))
