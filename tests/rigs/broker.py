@@ -79,6 +79,8 @@ class KafkaBroker:
     However the test process ends, the broker ends with it.
     """
 
+    heap = "-Xmx1G"
+
     def __init__(
         self,
         jars: KafkaJars,
@@ -147,6 +149,11 @@ class KafkaBroker:
 
         Raises BrokerFailed with the tail of its log.
         """
+        self.launch()
+        self.await_ready()
+
+    def launch(self) -> None:
+        """Start it without waiting, as nodes of one cluster that need each other are."""
         if self.running:
             raise BrokerFailed("the broker is running already")
         settings = self.work_dir / "server.properties"
@@ -157,7 +164,7 @@ class KafkaBroker:
         with self.server_log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *(java_command(), "-Xmx1G", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+                    *(java_command(), self.heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
                     *("-Dorg.slf4j.simpleLogger.showDateTime=true", "-cp", class_path, "GuardedBroker", str(settings)),
                 ],
                 cwd=self.work_dir,
@@ -167,6 +174,9 @@ class KafkaBroker:
                 start_new_session=True,
             )
         weakref.finalize(self, _end_process_group, self._process)
+
+    def await_ready(self) -> None:
+        """Wait until every partition has a leader. Raises BrokerFailed with the tail of its log."""
         try:
             wait_until(self._is_ready, "the broker serves every partition", START_SECONDS)
         except DeadlineMissed as missed:

@@ -16,6 +16,7 @@ from tieredctl.kafka.cluster import (
     BrokerFeatures,
     ConfigValue,
     ListedOffset,
+    MetadataProgress,
     OffsetSpec,
     PartitionDescription,
     TopicDescription,
@@ -146,6 +147,9 @@ class ModelCluster:
         self._boundary()
         level = {"metadata.version": self.level}
         return dict.fromkeys(_REPLICAS, BrokerFeatures(level, level))
+
+    def metadata_progress(self) -> MetadataProgress:
+        return MetadataProgress(100, dict.fromkeys(_REPLICAS, 100))
 
     def quorum_voters(self) -> Sequence[int]:
         return self.voters

@@ -85,6 +85,17 @@ class BrokerFeatures(NamedTuple):
     finalized: Mapping[str, int]
 
 
+class MetadataProgress(NamedTuple):
+    """How far a KRaft cluster's metadata log goes, by its controllers, and how far each broker has applied it.
+
+    Both are offsets behind the last record. None stands for what was not told: `end` where the user may not ask, a
+    broker's where it did not answer.
+    """
+
+    end: int | None
+    applied: Mapping[int, int | None]
+
+
 class Cluster(Protocol):
     """A live cluster. Every method may raise TieredctlError: `broker-unreachable`, `broker-refused` where the user may
     not ask this."""
@@ -116,6 +127,10 @@ class Cluster(Protocol):
     def quorum_voters(self) -> Sequence[int]:
         """The node ids of the controllers that vote. Raises TieredctlError `broker-refused` where there are none, with
         ZooKeeper."""
+        ...
+
+    def metadata_progress(self) -> MetadataProgress:
+        """How far brokers have applied the cluster's metadata. None of them is waited for long."""
         ...
 
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from tieredctl.kafka.cluster import (
     BrokerFeatures,
     ConfigValue,
     ListedOffset,
+    MetadataProgress,
     OffsetSpec,
     PartitionDescription,
     TopicDescription,
@@ -25,6 +27,8 @@ from tieredctl.kafka.kafka_python_client import answer, connected_client
 from tieredctl.model.ids import uuid_text
 
 _SECONDS_BETWEEN_TRIES = 0.1
+_SECONDS_FOR_A_SIGN_OF_LIFE = 2.0
+"""For what brokers answer out of their memory."""
 _CONSUMER = -1
 _FIRST_VERSION_OF_TIMESTAMPS = 1
 _UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
@@ -128,26 +132,46 @@ class LiveCluster:
         return found
 
     def broker_features(self) -> Mapping[int, BrokerFeatures]:
-        from kafka.protocol.metadata import ApiVersionsRequest
+        return {broker: _features(self._ask(broker, _api_versions_request())) for broker in self._broker_ids()}
 
-        request = ApiVersionsRequest(client_software_name="tieredctl", client_software_version="1", min_version=3)
-        return {broker: _features(self._ask(broker, request)) for broker in self._broker_ids()}
+    def metadata_progress(self) -> MetadataProgress:
+        applied: dict[int, int | None] = {}
+        for broker in self._broker_ids():
+            try:
+                response = self._ask(broker, _api_versions_request(), _SECONDS_FOR_A_SIGN_OF_LIFE)
+            except TieredctlError as error:
+                if error.kind.code != "broker-unreachable":
+                    raise
+                applied[broker] = None
+            else:
+                # KRaftMetadataCache.features: the offset of the broker's image of the metadata.
+                epoch = response.finalized_features_epoch
+                applied[broker] = None if epoch == _NONE else epoch + 1
+        try:
+            end = max(part.high_watermark for part in self._quorum(_SECONDS_FOR_A_SIGN_OF_LIFE))
+        except TieredctlError as error:
+            if error.kind.code not in ("broker-refused", "broker-unreachable"):
+                raise
+            end = None
+        return MetadataProgress(end, applied)
 
     def quorum_voters(self) -> Sequence[int]:
+        return sorted(voter.replica_id for part in self._quorum() for voter in part.current_voters)
+
+    def _quorum(self, seconds: float | None = None) -> Sequence[Any]:
+        """What the active controller tells of the metadata log."""
         from kafka.errors import IncompatibleBrokerVersion, UnsupportedVersionError
         from kafka.protocol.admin import DescribeQuorumRequest
 
         topics = DescribeQuorumRequest.TopicData
         asked = topics(topic_name="__cluster_metadata", partitions=[topics.PartitionData(partition_index=0)])
         try:
-            response = self._ask(None, DescribeQuorumRequest(topics=[asked]))
+            response = self._ask(None, DescribeQuorumRequest(topics=[asked]), seconds)
         except (IncompatibleBrokerVersion, UnsupportedVersionError):
             message = f"{self._bootstrap_server} does not know DescribeQuorum: it has no KRaft controllers."
             raise TieredctlError("broker-refused", message, hint="") from None
         self._demand_access(response.error_code, "the cluster")
-        return sorted(
-            voter.replica_id for one in response.topics for part in one.partitions for voter in part.current_voters
-        )
+        return [part for one in response.topics for part in one.partitions]
 
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
         from kafka.protocol.admin import DescribeLogDirsRequest
@@ -270,10 +294,11 @@ class LiveCluster:
     def _broker_ids(self) -> list[int]:
         return sorted(broker.node_id for broker in self._client.cluster.brokers())
 
-    def _ask(self, node_id: int | None, request: Any) -> Any:
-        """The answer of a broker; of any one, where none is named."""
+    def _ask(self, node_id: int | None, request: Any, seconds: float | None = None) -> Any:
+        """The answer of a broker; of any one, where none is named. It has the request timeout, or at most `seconds`."""
+        patience = min(self._request_timeout_seconds, seconds or math.inf)
         with self._failing_as_tieredctl():
-            return answer(self._client, node_id, request, self._request_timeout_seconds)
+            return answer(self._client, node_id, request, patience)
 
     def _unknown_topic(self, name: str) -> TieredctlError:
         return TieredctlError("unknown-topic", f"{self._bootstrap_server} has no topic {name}.", hint="")
@@ -333,6 +358,12 @@ def _configs(resource: Any) -> Mapping[str, ConfigValue]:
         config.name: ConfigValue(config.value, _CONFIG_SOURCES.get(config.config_source, "UNKNOWN"))
         for config in resource.configs
     }
+
+
+def _api_versions_request() -> Any:
+    from kafka.protocol.metadata import ApiVersionsRequest
+
+    return ApiVersionsRequest(client_software_name="tieredctl", client_software_version="1", min_version=3)
 
 
 def _features(response: Any) -> BrokerFeatures:

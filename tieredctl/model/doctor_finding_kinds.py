@@ -24,6 +24,12 @@ DOCTOR_FINDING_KINDS = (
         incomplete=True,
     ),
     FindingKind(
+        "broker-metadata-standstill",
+        Severity.ERROR,
+        "brokers do not apply what the controllers decide: they cannot lead what a failed broker led",
+        "{command}",
+    ),
+    FindingKind(
         "broker-config-tiering-off",
         Severity.WARNING,
         "tiered storage is off on this broker or controller: topics with it can't be made, or not be served here",

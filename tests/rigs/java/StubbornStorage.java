@@ -1,4 +1,6 @@
 import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Optional;
@@ -15,16 +17,18 @@ import org.apache.kafka.server.log.remote.storage.RemoteStorageManager;
 /**
  * Kafka's LocalTieredStorage, which is final, but for the topics of `undeletable.topics` (names with commas between
  * them): of these it deletes nothing, and says so. With LocalTieredStorage's own `delete.enable=false` it deletes
- * nothing of the others either, and says that it did.
+ * nothing of the others either, and says that it did. While there is a file `held.by`, deletions wait.
  */
 public final class StubbornStorage implements RemoteStorageManager {
     private final LocalTieredStorage storage = new LocalTieredStorage();
     private Set<String> undeletableTopics = Set.of();
+    private Path heldBy;
 
     @Override
     public void configure(Map<String, ?> settings) {
         undeletableTopics = Arrays.stream(settings.get("undeletable.topics").toString().split(","))
                 .collect(Collectors.toUnmodifiableSet());
+        heldBy = settings.containsKey("held.by") ? Path.of(settings.get("held.by").toString()) : null;
         storage.configure(settings);
     }
 
@@ -55,6 +59,13 @@ public final class StubbornStorage implements RemoteStorageManager {
         String topic = segment.topicIdPartition().topic();
         if (undeletableTopics.contains(topic)) {
             throw new RemoteStorageException("the rig does not delete segments of " + topic);
+        }
+        while (heldBy != null && Files.exists(heldBy)) {
+            try {
+                Thread.sleep(50);
+            } catch (InterruptedException interruption) {
+                throw new RemoteStorageException(interruption);
+            }
         }
         storage.deleteLogSegmentData(segment);
     }

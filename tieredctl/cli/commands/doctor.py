@@ -32,8 +32,15 @@ from tieredctl.errors import DecodeError, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.doctor.broker_settings import BrokerSettings
-from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose, diagnose_file, diagnose_settings
+from tieredctl.ops.doctor.diagnosis import (
+    Diagnosis,
+    diagnose,
+    diagnose_file,
+    diagnose_settings,
+    diagnose_standstill,
+)
 from tieredctl.ops.doctor.gathering import gather_settings, with_group_offsets, with_objects, with_tiered_data
+from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
 from tieredctl.ops.doctor.release import Release, release
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
 from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot
@@ -101,13 +108,15 @@ def cluster(
     replicas = local_replicas(log_dir)
     remote = None if store is None else open_remote(store, store_option, layout, layout_option)
     with closing(open_cluster_with_groups(bootstrap_server, command_config)) as opened:
+        source = opened.describe()
+        if standstill := brokers_at_a_standstill(opened, Watch()):
+            return _finish("Doctor", source, diagnose_standstill(standstill), output, quiet, metrics_file)
         settings = gather_settings(opened, clock, _release(kafka_version))
         events = partial(open_stream, None, bootstrap_server, command_config, None, None)
         facts = with_group_offsets(with_tiered_data(settings, opened, events), opened)
         if remote is not None:
             facts = with_objects(facts, *remote, events)
         found = diagnose(replace(facts, replicas=replicas))
-        source = opened.describe()
     return _finish("Doctor", source, found, output, quiet, metrics_file)
 
 

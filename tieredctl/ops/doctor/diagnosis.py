@@ -83,6 +83,15 @@ def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
     return Diagnosis(_looked_at(cluster), _ordered(found))
 
 
+def diagnose_standstill(standstill: Finding) -> Diagnosis:
+    """Of a cluster whose brokers answer by what they knew when they stopped to apply its metadata: nothing more."""
+    why = "brokers that stand still answer by what they knew before; run it again once they apply metadata again"
+    return Diagnosis(
+        {"standstill": standstill.subject},
+        [standstill, Finding("check-not-made", "all else", why)],
+    )
+
+
 def _of_settings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     yield from cluster.not_looked_at
     yield from node_findings(cluster)

@@ -1,0 +1,60 @@
+"""Brokers that do not apply what the controllers decide are told from those that lag, or cannot be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.tiering.model_cluster import ModelCluster
+from tieredctl.kafka.cluster import MetadataProgress
+from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
+
+
+class Looks(ModelCluster):
+    """Answers one look after the other, and the last one for ever; time passes by looks."""
+
+    def __init__(self, *looks: tuple[int | None, dict[int, int | None]]) -> None:
+        super().__init__()
+        self.looks: Sequence[MetadataProgress] = [MetadataProgress(*look) for look in looks]
+        self.asked = 0
+
+    def metadata_progress(self) -> MetadataProgress:
+        self.asked += 1
+        return self.looks[min(self.asked, len(self.looks)) - 1]
+
+
+BRIEFLY = Watch(0.05, lambda: None)
+
+
+def test_brokers_that_stay_where_they_are_while_the_log_grows_stand_still() -> None:
+    cluster = Looks((100, {1: 40, 2: 40, 3: None}), (110, {1: 40, 2: 41, 3: None}))
+
+    found = brokers_at_a_standstill(cluster, BRIEFLY)
+
+    assert found is not None
+    assert (found.subject, found.evidence["silentBrokers"]) == ("broker 1", [3])
+    assert "broker 1 at 40, and it goes up to 110; no answer from 3" in found.message
+    assert found.remedy == "start 3 again; where that is no use, restart each of: 1"
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        ((100, {1: 100, 2: 101}),),
+        ((100, {1: 90}), (110, {1: 100})),
+        ((100, {1: 99}), (100, {1: 99})),
+        ((None, {1: 40, 2: None}), (None, {1: 40, 2: None})),
+    ],
+    ids=["all are there", "it lags, and goes on", "the log does not grow", "nobody tells where the log ends"],
+)
+def test_nobody_else_does(looks: Sequence[tuple[int | None, dict[int, int | None]]]) -> None:
+    assert brokers_at_a_standstill(Looks(*looks), BRIEFLY) is None
+
+
+def test_where_nobody_is_behind_one_look_is_enough() -> None:
+    cluster = Looks((100, {1: 100, 2: 100}))
+
+    brokers_at_a_standstill(cluster, BRIEFLY)
+
+    assert cluster.asked == 1

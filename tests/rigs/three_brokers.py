@@ -1,0 +1,97 @@
+"""A cluster of three nodes, each broker and controller in one, of which any one may die."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from .broker import KafkaBroker
+from .maven import KafkaJars
+from .ports import free_ports
+
+NODE_IDS = (1, 2, 3)
+
+
+class Node(KafkaBroker):
+    """One of the three. All share the first one's remote storage."""
+
+    heap = "-Xmx512m"
+
+    def __init__(
+        self,
+        jars: KafkaJars,
+        node_id: int,
+        controller_ports: Mapping[int, int],
+        first: Node | None,
+        properties: Mapping[str, str],
+        extra_class_path: Sequence[Path],
+    ) -> None:
+        voters = ",".join(f"{node}@localhost:{port}" for node, port in controller_ports.items())
+        super().__init__(
+            jars,
+            properties={"node.id": str(node_id), "controller.quorum.voters": voters, **properties},
+            extra_class_path=extra_class_path,
+            controller_port=controller_ports[node_id],
+        )
+        self.node_id = node_id
+        if first is not None:
+            self.cluster_id = first.cluster_id
+            self._extra_properties["rsm.config.dir"] = str(first.remote_dir.parent)
+
+    def _is_ready(self) -> bool:
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_server, "log_level": 0})
+        try:
+            return self.node_id in admin.list_topics(timeout=5).brokers
+        except KafkaException:
+            return False
+
+
+@dataclass(frozen=True)
+class ThreeBrokers:
+    """The running nodes by id."""
+
+    nodes: Mapping[int, Node]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(node.bootstrap_server for node in self.nodes.values())
+
+    def leader_of(self, topic: str, partition: int, asked: int | None = None) -> int:
+        """By a node that runs, or by the one that is named."""
+        running = [node for node in self.nodes.values() if node.running]
+        server = (self.nodes[asked] if asked is not None else running[0]).bootstrap_server
+        admin = AdminClient({"bootstrap.servers": server, "log_level": 0})
+        return int(admin.list_topics(topic, timeout=10).topics[topic].partitions[partition].leader)
+
+
+@contextmanager
+def three_brokers(
+    jars: KafkaJars, properties: Mapping[str, str] | None = None, extra_class_path: Sequence[Path] = ()
+) -> Iterator[ThreeBrokers]:
+    """Fresh nodes. Internal topics and the metadata topic have three replicas."""
+    replicas = {
+        "offsets.topic.replication.factor": "3",
+        "rlmm.config.remote.log.metadata.topic.replication.factor": "3",
+        # So that brokers show how far they apply what the controllers write.
+        "metadata.max.idle.interval.ms": "500",
+    }
+    ports = dict(zip(NODE_IDS, free_ports(len(NODE_IDS)), strict=True))
+    nodes: dict[int, Node] = {}
+    try:
+        for node_id in NODE_IDS:
+            nodes[node_id] = Node(
+                jars, node_id, ports, nodes.get(NODE_IDS[0]), {**replicas, **(properties or {})}, extra_class_path
+            )
+        for node in nodes.values():
+            node.launch()
+        for node in nodes.values():
+            node.await_ready()
+        yield ThreeBrokers(nodes)
+    finally:
+        for node in nodes.values():
+            node.dispose()

@@ -1,0 +1,76 @@
+"""Whether brokers still apply what the controllers decide.
+
+Leaders delete the remote segments of a topic that is deleted, or no longer tiered, in the thread that applies cluster
+metadata. Where that thread waits for an event to be written to a metadata partition whose leader is gone, no broker may
+be left that can take the lead: it stands still until it is restarted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tieredctl.kafka.cluster import Cluster, MetadataProgress
+from tieredctl.model.findings import Finding
+
+_SECONDS_BETWEEN_LOOKS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """For how long a broker has to stand still until it is believed, and how to spend the time between two looks."""
+
+    seconds: float = 5.0
+    pause: Callable[[], None] = lambda: time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+def brokers_at_a_standstill(cluster: Cluster, watch: Watch) -> Finding | None:
+    """That brokers are behind the controllers' metadata and do not move. One look is enough where none is behind.
+
+    Raises TieredctlError as the cluster does.
+    """
+    first = last = cluster.metadata_progress()
+    still = _behind(first)
+    deadline = time.monotonic() + watch.seconds
+    while still and time.monotonic() < deadline:
+        watch.pause()
+        last = cluster.metadata_progress()
+        still = {broker: offset for broker, offset in still.items() if last.applied.get(broker) in (offset, None)}
+    # What ends the log may be a record that only controllers heed: a log that does not grow proves nothing.
+    return _finding(still, last, watch.seconds) if still and _end(last) > _end(first) else None
+
+
+def _end(progress: MetadataProgress) -> int:
+    """By the controllers; where they may not be asked, by the broker that is furthest."""
+    return max(offset or 0 for offset in (progress.end, *progress.applied.values()))
+
+
+def _behind(progress: MetadataProgress) -> dict[int, int]:
+    end = _end(progress)
+    return {broker: offset for broker, offset in progress.applied.items() if offset is not None and offset < end}
+
+
+def _finding(still: dict[int, int], last: MetadataProgress, seconds: float) -> Finding:
+    named = ", ".join(map(str, sorted(still)))
+    silent = sorted(broker for broker, offset in last.applied.items() if offset is None)
+    end = _end(last)
+    stays = ", ".join(f"broker {broker} at {offset}" for broker, offset in sorted(still.items()))
+    message = (
+        f"no cluster metadata was applied for {seconds:g} s, so that no new leader, topic or setting is heard of: "
+        f"{stays}, and it goes up to {end}"
+    )
+    command = f"wait while a topic with much remote data is deleted or disabled; else restart each of: {named}"
+    if silent:
+        lost = ", ".join(map(str, silent))
+        message += f"; no answer from {lost}"
+        command = f"start {lost} again; where that is no use, restart each of: {named}"
+    evidence: dict[str, object] = {
+        "brokers": named,
+        "appliedOffsets": {str(broker): offset for broker, offset in sorted(still.items())},
+        "endOffset": end,
+        "silentBrokers": silent,
+        "command": command,
+    }
+    subject = f"broker {named}" if len(still) == 1 else f"brokers {named}"
+    return Finding("broker-metadata-standstill", subject, message, evidence)
