@@ -138,8 +138,10 @@ class SegmentWriter:
 
     def marker(self, producer: int, control_type: ControlType) -> bytes:
         """The end of a producer's transaction, which the transaction index remembers if it is an abort."""
-        offset, first = self.next_offset, self._producers[producer].transaction_begin
-        self._producers[producer].transaction_begin = None
+        state = self._producers[producer]
+        offset, first = self.next_offset, state.transaction_begin
+        state.transaction_begin = None
+        state.entry = state.entry._replace(timestamp=self.timestamp, coordinator_epoch=_COORDINATOR_EPOCH)
         if control_type is ControlType.ABORT and first is not None:
             begun = [
                 state.transaction_begin for state in self._producers.values() if state.transaction_begin is not None
@@ -155,6 +157,10 @@ class SegmentWriter:
             producer_id=producer,
             producer_epoch=0,
         )
+
+    def know_producers_of(self, before: SegmentWriter) -> None:
+        """The snapshot has those too that wrote in the segment before, as they are now."""
+        self._producers = before._producers
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """Batches from here on are a later leader's."""

@@ -224,6 +224,7 @@ def marker_alone() -> tuple[WrittenSegment, WrittenSegment]:
     first = writer.close()
     writer.begin_epoch(1)
     last = SegmentWriter(start_offset=writer.next_offset, leader_epoch=1, epochs_before=((0, 0),))
+    last.know_producers_of(writer)
     last.append(writer.marker(PRODUCER, ControlType.ABORT))
     last.next_offset += 1
     return first, last.close(txn_idx_empty=False)

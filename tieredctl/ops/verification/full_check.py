@@ -23,6 +23,7 @@ from tieredctl.ops.verification.index_findings import (
 from tieredctl.ops.verification.log_check import LogCheck, LogFacts
 from tieredctl.ops.verification.log_findings import report_hole, report_log, report_size
 from tieredctl.ops.verification.opened_segment import OpenedSegment
+from tieredctl.ops.verification.producers_check import ProducersCheck
 from tieredctl.ops.verification.small_parts import report_leader_epochs, report_producers
 from tieredctl.ops.verification.transactions import AbortedTransactions, TransactionIndexCheck
 from tieredctl.ops.verification.unindexed_tail import UnindexedTail
@@ -34,21 +35,26 @@ def check_everything(segment: OpenedSegment) -> None:
     if leader_epochs is not None:
         report_leader_epochs(leader_epochs, segment.findings)
     producers = segment.decode(Part.PRODUCER_SNAPSHOT, read_producer_snapshot)
-    if producers is not None:
-        report_producers(producers, segment.findings)
     offset_entries = segment.decode(Part.OFFSET_INDEX, offset_index_entries)
     time_entries = segment.decode(Part.TIME_INDEX, time_index_entries)
     aborted = segment.decode(Part.TRANSACTION_INDEX, transaction_index_entries)
     if segment.size(Part.LOG) is None:
+        if producers is not None:
+            report_producers(producers, None, segment.findings)
         return
     base, interval = segment.metadata.start_offset, segment.task.index_interval_bytes
     offset_index = OffsetIndexCheck(offset_entries, base) if offset_entries is not None else None
     time_index = TimeIndexCheck(time_entries, base) if time_entries is not None else None
     tail = UnindexedTail(offset_index.last_position, offset_index.last_offset, interval) if offset_index else None
-    check = LogCheck(segment.metadata, offset_index, time_index, tail)
+    producers_check = ProducersCheck(base, segment.metadata.end_offset)
+    check = LogCheck(segment.metadata, offset_index, time_index, tail, producers=producers_check)
     facts = check.run(segment.log(), segment.log_size)
     segment.count(facts)
     _report_log(facts, segment)
+    if producers is not None and report_producers(
+        producers, None if _lacks_batches(facts, segment) else producers_check, segment.findings
+    ):
+        producers = None
     times_are_right = bool(
         time_index and time_entries is not None and _report_time_index(time_index, time_entries, facts, segment)
     )
@@ -64,6 +70,11 @@ def _report_log(facts: LogFacts, segment: OpenedSegment) -> None:
     report_size(size, facts, segment.findings)
     report_log(size, facts, segment.findings)
     report_hole(size, facts, segment.findings)
+
+
+def _lacks_batches(facts: LogFacts, segment: OpenedSegment) -> bool:
+    """Whether batches are gone, or their offsets are not to be believed, without a damaged stretch to show for it."""
+    return bool(facts.misplaced) or segment.log_size < segment.metadata.segment_size_in_bytes
 
 
 def _report_time_index(

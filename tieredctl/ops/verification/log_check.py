@@ -14,6 +14,7 @@ from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.verification.index_check import BatchSpans, Exemptions, OffsetIndexCheck, TimeIndexCheck
 from tieredctl.ops.verification.offset_order import Misplaced, OffsetOrder
+from tieredctl.ops.verification.producers_check import ProducersCheck
 from tieredctl.ops.verification.transactions import AbortedTransactions
 from tieredctl.ops.verification.unindexed_tail import UnindexedTail
 
@@ -67,6 +68,7 @@ class LogCheck:
         time_index: TimeIndexCheck | None = None,
         tail: UnindexedTail | None = None,
         *,
+        producers: ProducersCheck | None = None,
         first_position: int = 0,
         within: tuple[int, int] | None = None,
     ) -> None:
@@ -77,6 +79,7 @@ class LogCheck:
         self.transactions = AbortedTransactions()
         self._metadata = metadata
         self._offset_index, self._time_index, self._tail = offset_index, time_index, tail
+        self._producers = producers
         self._order = OffsetOrder(metadata.start_offset, metadata.end_offset)
         self._lowest_offset, self._highest_offset = within or (metadata.start_offset, metadata.end_offset)
         self._epochs = np.array([epoch for epoch, _ in metadata.segment_leader_epochs], np.int64)
@@ -107,6 +110,8 @@ class LogCheck:
     def _gather(self, block: LogBlock[HeaderColumns]) -> None:
         """Keeps the headers of sound batches until there are enough to check them together, by few calls of numpy."""
         self.transactions.feed(block)
+        if self._producers:
+            self._producers.feed(block)
         positions = np.asarray(block.positions, np.int64)
         self._positions.append(positions + (block.file_position + self._first_position))
         self._headers.append(block.headers)
@@ -141,6 +146,8 @@ class LogCheck:
         facts.last_offset = int(lasts[-1])
 
     def _damaged(self, damage: Damage) -> None:
+        if self._producers:
+            self._producers.forget()
         position = damage.position + self._first_position
         self.facts.exemptions.positions.append((position, max(damage.end + self._first_position - 1, position)))
         if damage.torn:

@@ -10,6 +10,8 @@ from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkp
 from tieredctl.formats.producer_snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT_HEADER, ProducerEntry
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.findings import Severity
+from tieredctl.ops.verification.producers_check import ProducersCheck, WrongProducer
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES
 
@@ -31,14 +33,24 @@ def sizes_are_possible(size: Callable[[Part], int | None]) -> bool:
     )
 
 
-def report_producers(entries: Sequence[ProducerEntry], findings: SegmentFindings) -> None:
-    """Where a producer is said to have written behind the segment's end."""
-    for number, entry in enumerate(entries):
-        if entry.last_offset > findings.metadata.end_offset:
-            message = f"producer {entry.producer_id} has offset {entry.last_offset}, which is beyond the segment"
-            position = _SNAPSHOT_HEADER_BYTES + number * _ENTRY_BYTES
-            findings.add("producer-snapshot-damaged", Part.PRODUCER_SNAPSHOT, message, position=position)
-            return
+def report_producers(entries: Sequence[ProducerEntry], check: ProducersCheck | None, findings: SegmentFindings) -> bool:
+    """The first producer of a snapshot that is said to have written behind the segment's end, or not to have written
+    what the log has of it; without a `check`, nothing of the log is known. Whether there was a finding."""
+    end, copied_ms = findings.metadata.end_offset, findings.metadata.event_timestamp_ms
+    beyond = next((number for number, entry in enumerate(entries) if entry.last_offset > end), None)
+    wrong: WrongProducer | None = None
+    if beyond is not None:
+        entry = entries[beyond]
+        message = f"producer {entry.producer_id} has offset {entry.last_offset}, behind the segment's end {end}"
+        wrong = WrongProducer(beyond, message)
+    elif check:
+        wrong = check.first_wrong(entries, copied_ms)
+    if wrong:
+        position = _SNAPSHOT_HEADER_BYTES + wrong.number * _ENTRY_BYTES
+        severity = None if wrong.certain else Severity.WARNING
+        part = Part.PRODUCER_SNAPSHOT
+        findings.add("producer-snapshot-damaged", part, wrong.message, position=position, severity=severity)
+    return wrong is not None
 
 
 def report_leader_epochs(entries: Sequence[EpochEntry], findings: SegmentFindings) -> None:
