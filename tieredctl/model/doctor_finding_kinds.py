@@ -42,6 +42,12 @@ DOCTOR_FINDING_KINDS = (
         _SET_PROPERTY,
     ),
     FindingKind(
+        "broker-config-name-unknown",
+        Severity.WARNING,
+        "a setting that brokers do not have, and pass over",
+        _SET_PROPERTY,
+    ),
+    FindingKind(
         "broker-config-manager-missing",
         Severity.ERROR,
         "tiered storage is on, but what it needs to work is not named",
@@ -114,6 +120,7 @@ DOCTOR_FINDING_KINDS = (
         _SET_PROPERTY,
     ),
     FindingKind("topic-config-value-invalid", Severity.ERROR, "a value that Kafka refuses", _UNSET_TOPIC),
+    FindingKind("topic-config-name-unknown", Severity.ERROR, "a setting that topics do not have", _SET_TOPIC),
     FindingKind(
         "topic-config-cleanup-policy",
         Severity.ERROR,

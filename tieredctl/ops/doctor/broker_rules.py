@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from difflib import get_close_matches
 
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.doctor import broker_settings as names
@@ -17,6 +19,7 @@ from tieredctl.ops.doctor.broker_settings import (
 )
 from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_fault
 from tieredctl.ops.doctor.retention import local_retention_fault
+from tieredctl.ops.doctor.setting_names import unknown_names
 
 WISE_REPLICATION = 3
 DEFAULT_MIN_ISR_SINCE_4_3 = 2
@@ -29,10 +32,23 @@ Rule = Callable[[BrokerSettings], Iterator[Finding]]
 
 
 def broker_findings(settings: BrokerSettings) -> list[Finding]:
-    """All that can be said of a node from its settings alone."""
+    """All that can be said of a node from its settings alone. Of a value that Kafka refuses one thing is said: what it
+    should be, which is what the other rules would want of it."""
+    invalid = dict(_invalid_values(settings))
+    usual = {name: _likely(settings.values[name], setting) for name, setting in invalid.items()}
+    mended = replace(settings, values={**settings.values, **usual})
+    found = _judged(mended)
+    wanted = usual | {str(one.evidence["name"]): one.evidence.get("value") for one in found}
+    kept = [one for one in found if one.evidence["name"] not in invalid]
+    refused = (_invalid_value(settings, name, setting, wanted[name]) for name, setting in invalid.items())
+    return [*refused, *unknown_names(settings), *kept]
+
+
+def _judged(settings: BrokerSettings) -> list[Finding]:
+    """By all rules but those that say whether values are some at all."""
     if not settings.is_true(names.SYSTEM_ENABLE):
-        return [*_invalid_values(settings), tiering_off(settings)]
-    rules = CONTROLLER_RULES if settings.is_only_controller else BROKER_RULES
+        return [tiering_off(settings)]
+    rules = () if settings.is_only_controller else BROKER_RULES
     return [finding for rule in rules for finding in rule(settings)]
 
 
@@ -43,16 +59,28 @@ def tiering_off(settings: BrokerSettings, severity: Severity | None = None) -> F
     return Finding("broker-config-tiering-off", settings.subject, message, evidence, severity)
 
 
-def _invalid_values(settings: BrokerSettings) -> Iterator[Finding]:
+def _invalid_values(settings: BrokerSettings) -> Iterator[tuple[str, Setting]]:
     rules: dict[str, Setting] = dict(BROKER_SETTINGS)
     if settings.uses_topic_based_metadata:
         rules |= {settings.metadata_name(name): setting for name, setting in METADATA_TOPIC_SETTINGS.items()}
     for name, setting in rules.items():
         stated = settings.values.get(name)
-        if stated is not None and (demand := _broken_demand(stated.strip(), setting)):
-            fallback = setting.value if isinstance(setting, Truth) else setting.default
-            evidence = _evidence(settings, name, fallback)
-            yield Finding("broker-config-value-invalid", settings.subject, f"{name}={stated} is not {demand}", evidence)
+        if stated is not None and _broken_demand(stated.strip(), setting):
+            yield name, setting
+
+
+def _invalid_value(settings: BrokerSettings, name: str, setting: Setting, wanted: object) -> Finding:
+    stated = settings.values[name] or ""
+    message = f"{name}={stated} is not {_broken_demand(stated.strip(), setting)}"
+    return Finding("broker-config-value-invalid", settings.subject, message, _evidence(settings, name, wanted))
+
+
+def _likely(stated: str | None, setting: Setting) -> str | None:
+    """What a value that Kafka refuses was probably to be; else the default."""
+    if isinstance(setting, Truth):
+        truths = [truth.value for truth in Truth]
+        return next(iter(get_close_matches((stated or "").strip().lower(), truths, 1)), setting.value)
+    return None if setting.default is None else str(setting.default)
 
 
 def _broken_demand(stated: str, setting: Setting) -> str | None:
@@ -219,9 +247,7 @@ def _metadata_evidence(settings: BrokerSettings, name: str, wanted: object) -> d
     return _evidence(settings, settings.metadata_name(name), wanted)
 
 
-CONTROLLER_RULES: tuple[Rule, ...] = (_invalid_values,)
 BROKER_RULES: tuple[Rule, ...] = (
-    _invalid_values,
     _managers,
     _local_retention,
     _log_dirs,

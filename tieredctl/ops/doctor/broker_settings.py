@@ -21,6 +21,8 @@ FOLLOWER_POOL = "remote.log.manager.follower.thread.pool.size"
 COPIER_POOL = "remote.log.manager.copier.thread.pool.size"
 EXPIRATION_POOL = "remote.log.manager.expiration.thread.pool.size"
 READER_THREADS = "remote.log.reader.threads"
+COPY_LAG_MS, COPY_LAG_BYTES = "log.remote.copy.lag.ms", "log.remote.copy.lag.bytes"
+"""Since 4.4 (KIP-1241)."""
 COPY_QUOTA = "remote.log.manager.copy.max.bytes.per.second"
 FETCH_QUOTA = "remote.log.manager.fetch.max.bytes.per.second"
 TOPIC_BASED = "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
@@ -78,6 +80,8 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
     "log.local.retention.ms": Whole(-2, -2),
     "log.local.retention.bytes": Whole(-2, -2),
     "log.retention.bytes": Whole(-1, -1),
+    COPY_LAG_MS: Whole(0, -1),
+    COPY_LAG_BYTES: Whole(-1, -1),
     COPY_QUOTA: Whole(UNLIMITED, 1),
     "remote.log.manager.copy.quota.window.num": Whole(11, 1, GREATEST_INT32),
     "remote.log.manager.copy.quota.window.size.seconds": Whole(1, 1, GREATEST_INT32),

@@ -17,6 +17,8 @@ _OF_A_TOPIC_TO_BE_MADE = (
     "broker-config-metadata-retention",
 )
 
+_TIERING_OFF = "broker-config-tiering-off"
+
 
 def node_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     """Of all nodes that tell their settings. What several have in common is said once."""
@@ -32,9 +34,9 @@ def node_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 def node_in_cluster(node: BrokerSettings, cluster: ClusterSnapshot) -> list[Finding]:
     """Of one node's settings, beside what its cluster has already."""
     uses_tiering = bool(cluster.topics) or any(one.is_true(names.SYSTEM_ENABLE) for one in cluster.brokers.values())
-    if uses_tiering and not node.is_true(names.SYSTEM_ENABLE):
-        return [tiering_off(node, Severity.ERROR)]
     found = broker_findings(node)
+    if uses_tiering:
+        found = [tiering_off(node, Severity.ERROR) if one.code == _TIERING_OFF else one for one in found]
     kept = [one for one in found if not (cluster.has_metadata_topic and one.code in _OF_A_TOPIC_TO_BE_MADE)]
     return [*kept, *_metadata_partitions(node, cluster)]
 

@@ -29,6 +29,36 @@ _FIRST_LEVEL_OF_LINE = {
 """The first level of the feature metadata.version in each line of releases: Kafka's MetadataVersion."""
 _LAST_KNOWN_LINE = max(_FIRST_LEVEL_OF_LINE)
 
+_LAST_PATCH_OF_LINE = {
+    (2, 0): 1,
+    (2, 1): 1,
+    (2, 2): 2,
+    (2, 3): 1,
+    (2, 4): 1,
+    (2, 5): 1,
+    (2, 6): 3,
+    (2, 7): 2,
+    (2, 8): 2,
+    (3, 0): 2,
+    (3, 1): 2,
+    (3, 2): 3,
+    (3, 3): 2,
+    (3, 4): 1,
+    (3, 5): 2,
+    (3, 6): 2,
+    (3, 7): 2,
+    (3, 8): 1,
+    (3, 9): 2,
+    (4, 0): 2,
+    (4, 1): 2,
+    (4, 2): 2,
+    (4, 3): 1,
+    (4, 4): 0,
+}
+"""All of Kafka on Maven Central in November 2026: each line has every patch from 0 to this."""
+_STILL_PATCHED = sorted(_LAST_PATCH_OF_LINE)[-3:]
+"""Kafka's three latest lines get further patches; the next one is named where it mends a fault."""
+
 
 class Release(NamedTuple):
     """A release, or a line of releases where the patch is not known: no broker tells its own."""
@@ -46,11 +76,21 @@ class Release(NamedTuple):
 
 
 def release(text: str) -> Release:
-    """`3.9.1`, or `3.9` for a line. Raises TieredctlError `usage`."""
+    """`3.9.1`, or `3.9` for a line. Raises TieredctlError `usage`, also for one that there is not."""
     match = _RELEASE.fullmatch(text)
     if match is None:
         raise TieredctlError("usage", f"{text!r} is not a release of Kafka.", hint="For example 3.9.1, or 3.9.")
-    return Release(int(match[1]), int(match[2]), None if match[3] is None else int(match[3]))
+    found = Release(int(match[1]), int(match[2]), None if match[3] is None else int(match[3]))
+    last = _LAST_PATCH_OF_LINE.get(found.line)
+    if last is None:
+        lines = [f"{major}.{minor}" for major, minor in (min(_LAST_PATCH_OF_LINE), max(_LAST_PATCH_OF_LINE))]
+        hint = f"This tieredctl knows the lines from {lines[0]} to {lines[1]}."
+        raise TieredctlError("usage", f"Kafka has no release {text} that is known here.", hint=hint)
+    if found.patch is not None and found.patch > last + (found.line in _STILL_PATCHED):
+        line = f"{found.major}.{found.minor}"
+        hint = f"The last one of this line that is known here is {line}.{last}; {line} alone names the line."
+        raise TieredctlError("usage", f"Kafka has no release {text} that is known here.", hint=hint)
+    return found
 
 
 def release_of_metadata_version(level: int) -> Release | None:

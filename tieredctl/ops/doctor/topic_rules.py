@@ -8,6 +8,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.doctor import topic_settings as names
 from tieredctl.ops.doctor.broker_settings import as_number
 from tieredctl.ops.doctor.retention import AS_TOTAL, local_retention_fault
+from tieredctl.ops.doctor.setting_names import unknown_topic_names
 from tieredctl.ops.doctor.topic_settings import TopicSettings
 
 SMALL_SEGMENT_BYTES = 16 << 20
@@ -22,17 +23,24 @@ _LEAST = {
     names.LOCAL_RETENTION_BYTES: -2,
     names.SEGMENT_MS: 1,
     names.SEGMENT_BYTES: 1,
+    names.COPY_LAG_MS: -1,
+    names.COPY_LAG_BYTES: -1,
 }
 _SINCE_3_6 = (names.REMOTE_STORAGE_ENABLE, names.LOCAL_RETENTION_MS, names.LOCAL_RETENTION_BYTES)
 _SINCE_3_9 = (names.COPY_DISABLE, names.DELETE_ON_DISABLE)
+_SINCE_4_4 = (names.COPY_LAG_MS, names.COPY_LAG_BYTES)
 
 Rule = Callable[[TopicSettings], Iterator[Finding]]
 
 
 def topic_findings(settings: TopicSettings) -> list[Finding]:
     """All that can be said of a topic from its settings alone; of one that is not tiered, that its values are valid."""
-    rules = TIERED_RULES if settings.is_tiered else VALUE_RULES
-    return [finding for rule in rules for finding in rule(settings)]
+    found = [*_invalid_values(settings), *unknown_topic_names(settings)]
+    refused = {one.evidence.get("name") for one in found}
+    if settings.is_tiered:
+        judged = [finding for rule in TIERED_RULES for finding in rule(settings)]
+        found += [one for one in judged if one.evidence["name"] not in refused]
+    return found
 
 
 def _invalid_values(settings: TopicSettings) -> Iterator[Finding]:
@@ -51,7 +59,7 @@ def _invalid_values(settings: TopicSettings) -> Iterator[Finding]:
 def _unknown_to_the_release(settings: TopicSettings) -> Iterator[Finding]:
     if settings.release is None:
         return
-    for since, added in (((3, 6), _SINCE_3_6), ((3, 9), _SINCE_3_9)):
+    for since, added in (((3, 6), _SINCE_3_6), ((3, 9), _SINCE_3_9), ((4, 4), _SINCE_4_4)):
         if settings.release.line < since:
             for name in added:
                 if name in settings.values:
@@ -132,9 +140,7 @@ _LIMITS = (
     (names.LOCAL_RETENTION_MS, names.RETENTION_MS),
     (names.LOCAL_RETENTION_BYTES, names.RETENTION_BYTES),
 )
-VALUE_RULES: tuple[Rule, ...] = (_invalid_values,)
 TIERED_RULES: tuple[Rule, ...] = (
-    _invalid_values,
     _unknown_to_the_release,
     _cleanup_policy,
     _local_retention,

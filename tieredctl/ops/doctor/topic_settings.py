@@ -15,7 +15,54 @@ DELETE_ON_DISABLE = "remote.log.delete.on.disable"
 RETENTION_MS, RETENTION_BYTES = "retention.ms", "retention.bytes"
 LOCAL_RETENTION_MS, LOCAL_RETENTION_BYTES = "local.retention.ms", "local.retention.bytes"
 SEGMENT_MS, SEGMENT_BYTES = "segment.ms", "segment.bytes"
+COPY_LAG_MS, COPY_LAG_BYTES = "remote.copy.lag.ms", "remote.copy.lag.bytes"
 CLEANUP_POLICY = "cleanup.policy"
+TOPIC_SETTINGS = frozenset(
+    {
+        "cleanup.policy",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.type",
+        "compression.zstd.level",
+        "delete.retention.ms",
+        "errors.deadletterqueue.group.enable",
+        "file.delete.delay.ms",
+        "flush.messages",
+        "flush.ms",
+        "follower.replication.throttled.replicas",
+        "index.interval.bytes",
+        "internal.segment.bytes",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "max.compaction.lag.ms",
+        "max.decompressed.message.bytes",
+        "max.message.bytes",
+        "message.downconversion.enable",
+        "message.format.version",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.type",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+        "min.insync.replicas",
+        "preallocate",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "retention.bytes",
+        "retention.ms",
+        "segment.bytes",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "segment.ms",
+        "unclean.leader.election.enable",
+    }
+)
+"""Of all releases from 3.9 to 4.4: Kafka's LogConfig."""
 
 _DEFAULTS = {
     REMOTE_STORAGE_ENABLE: "false",
@@ -27,6 +74,8 @@ _DEFAULTS = {
     LOCAL_RETENTION_BYTES: "-2",
     SEGMENT_MS: "604800000",
     SEGMENT_BYTES: "1073741824",
+    COPY_LAG_MS: "0",
+    COPY_LAG_BYTES: "-1",
     CLEANUP_POLICY: "delete",
 }
 
@@ -74,6 +123,8 @@ def topic_defaults(broker: BrokerSettings) -> Mapping[str, str]:
         LOCAL_RETENTION_MS: "log.local.retention.ms",
         LOCAL_RETENTION_BYTES: "log.local.retention.bytes",
         SEGMENT_BYTES: "log.segment.bytes",
+        COPY_LAG_MS: "log.remote.copy.lag.ms",
+        COPY_LAG_BYTES: "log.remote.copy.lag.bytes",
         CLEANUP_POLICY: "log.cleanup.policy",
     }
     stated = {name: broker.values.get(source) for name, source in taken.items()}

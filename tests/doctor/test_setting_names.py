@@ -1,0 +1,152 @@
+"""Settings that nobody knows, values that are none, and releases that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.doctor.test_broker_rules import SOUND
+from tieredctl.errors import TieredctlError
+from tieredctl.model.findings import Finding
+from tieredctl.ops.doctor.broker_rules import broker_findings
+from tieredctl.ops.doctor.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings, Truth, Whole
+from tieredctl.ops.doctor.release import Release, release
+from tieredctl.ops.doctor.topic_rules import topic_findings
+from tieredctl.ops.doctor.topic_settings import TopicSettings
+
+AIVEN = {"remote.log.storage.manager.class.name": "io.aiven.kafka.tieredstorage.RemoteStorageManager"}
+UNKNOWN, INVALID = "broker-config-name-unknown", "broker-config-value-invalid"
+JUDGED = {**BROKER_SETTINGS, **{f"rlmm.config.{name}": kind for name, kind in METADATA_TOPIC_SETTINGS.items()}}
+METADATA = "rlmm.config.remote.log.metadata."
+
+
+def found(changes: Mapping[str, str | None]) -> list[Finding]:
+    return broker_findings(BrokerSettings("broker 1", {**SOUND, **changes}, Release(4, 1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("remote.log.storage.system.enabled", "remote.log.storage.system.enable"),
+        ("remote.log.storage.sytem.enable", "remote.log.storage.system.enable"),
+        ("remote.log.manager.copier.threadpool.size", "remote.log.manager.copier.thread.pool.size"),
+        ("remote.log.manager.copier.pool.thread.size", "remote.log.manager.copier.thread.pool.size"),
+        ("log.retention.local.ms", "log.local.retention.ms"),
+        ("log.locla.retention.ms", "log.local.retention.ms"),
+        ("local.retention.ms", "log.local.retention.ms"),
+        ("remote.copy.lag.ms", "log.remote.copy.lag.ms"),
+        ("remote.log.metadata.topic.replication.factor", METADATA + "topic.replication.factor"),
+        (METADATA + "topic.replication.facter", METADATA + "topic.replication.factor"),
+        (METADATA + "topic.min.isrs", METADATA + "topic.min.isr"),
+        ("remote.log.metadata.common.client.bootstrap.servers", METADATA + "common.client.bootstrap.servers"),
+        ("remote.storage.enable", None),
+        ("remote.log.compaction", None),
+    ],
+)
+def test_a_name_that_no_broker_has_is_one_finding_with_what_is_meant(name: str, meant: str | None) -> None:
+    (finding,) = found({name: "7"})
+
+    assert finding.code == UNKNOWN
+    assert (finding.evidence["misspelt"], finding.evidence.get("name")) == (name, meant)
+    assert name in finding.message
+    if meant is not None:
+        assert finding.remedy == f"in server.properties: {meant}=7"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("rsm.config.storage.key.prefix", "rsm.config.key.prefix"),
+        ("rsm.config.storage.chunk.size", "rsm.config.chunk.size"),
+        ("rsm.config.s3.bucket.name", "rsm.config.storage.s3.bucket.name"),
+        ("rsm.config.gcs.bucket.name", "rsm.config.storage.gcs.bucket.name"),
+        ("rsm.config.backend.storage.class", "rsm.config.storage.backend.class"),
+        ("rsm.config.backend.class", None),
+        ("rsm.config.compression.enable", "rsm.config.compression.enabled"),
+        ("rsm.config.key-prefix", "rsm.config.key.prefix"),
+    ],
+)
+def test_settings_of_aivens_plugin_under_the_wrong_prefix_are_found(name: str, meant: str | None) -> None:
+    findings = found({**AIVEN, name: "tiered/"})
+
+    assert [one.evidence.get("name") for one in findings if one.code == UNKNOWN] == ([] if meant is None else [meant])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *JUDGED,
+        "remote.log.manager.task.retry.jitter",
+        METADATA + "producer.retention.ms",
+        METADATA + "common.client.security.protocol",
+        "log.retention.ms",
+        "log.segment.bytes",
+        "rsm.config.dir",
+        "rsm.config.storage.s3.bucket.name",
+        "rsm.config.fetch.chunk.cache.size",
+        "confluent.tier.enable",
+    ],
+)
+def test_names_that_somebody_knows_are_not_reported(name: str) -> None:
+    for manager in ({}, AIVEN):
+        assert UNKNOWN not in [one.code for one in found({**manager, name: "1"})]
+
+
+@pytest.mark.parametrize("setting", [name for name, kind in JUDGED.items() if isinstance(kind, Whole | Truth)])
+@pytest.mark.parametrize("stated", ["ture", "-7", "many", "99999999999999999999"])
+def test_of_a_value_that_is_none_one_thing_is_said_and_doing_it_is_enough(setting: str, stated: str) -> None:
+    findings = [one for one in found({setting: stated}) if one.evidence.get("name") == setting]
+
+    (finding,) = findings
+    assert finding.code == INVALID
+    if "value" in finding.evidence:
+        mended = found({setting: str(finding.evidence["value"])})
+        assert setting not in [one.evidence.get("name") for one in mended]
+
+
+@pytest.mark.parametrize("stated", ["ture", "True!", "tru", "maybe"])
+def test_whether_tiering_is_on_gets_one_prescription(stated: str) -> None:
+    (finding,) = found({"remote.log.storage.system.enable": stated})
+
+    assert (finding.code, finding.evidence["value"]) == (INVALID, "true")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("local.retention.msec", "local.retention.ms"),
+        ("log.local.retention.ms", "local.retention.ms"),
+        ("remote.storage.enabled", "remote.storage.enable"),
+        ("remote.log.storage.system.enable", None),
+    ],
+)
+def test_a_name_that_no_topic_has_is_refused(name: str, meant: str | None) -> None:
+    settings = {"remote.storage.enable": "true", "local.retention.ms": "86400000", "segment.ms": "86400000", name: "7"}
+
+    (finding,) = topic_findings(TopicSettings("orders", settings))
+
+    assert finding.code == "topic-config-name-unknown"
+    assert finding.evidence.get("name") == meant
+
+
+def test_a_topics_value_that_is_none_gets_one_prescription() -> None:
+    for name in ("local.retention.ms", "retention.ms", "segment.ms"):
+        findings = topic_findings(TopicSettings("orders", {"remote.storage.enable": "true", name: "soon"}))
+
+        assert [one.code for one in findings if one.evidence["name"] == name] == ["topic-config-value-invalid"]
+
+
+@pytest.mark.parametrize("text", ["3.9", "3.9.2", "2.8.2", "4.0.0", "4.3.1", "4.3.2", "4.4.0", "4.4.1"])
+def test_releases_of_kafka_are_taken(text: str) -> None:
+    assert str(release(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["3.10", "3.10.0", "3.9.9", "3.8.2", "2.9.0", "4.3.7", "4.5", "5.0.0", "0.9.0", "3.3.3"]
+)
+def test_releases_that_do_not_exist_are_refused(text: str) -> None:
+    with pytest.raises(TieredctlError, match="no release") as refused:
+        release(text)
+
+    assert refused.value.kind.code == "usage"

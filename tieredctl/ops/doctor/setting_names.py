@@ -1,0 +1,138 @@
+"""Names of settings that nobody knows, and what was meant: a broker passes over them without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+
+from tieredctl.model.findings import Finding
+from tieredctl.ops.doctor import broker_settings as names
+from tieredctl.ops.doctor.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings
+from tieredctl.ops.doctor.topic_settings import TOPIC_SETTINGS, TopicSettings
+
+_ALIKE = 0.9
+"""How much of two names is the same where one is the other misspelt: one or two letters of some thirty."""
+_OF_TIERING = ("remote.", "log.remote.", "log.local.")
+"""What Kafka has under these belongs to tiered storage."""
+_UNJUDGED = frozenset(
+    {
+        "remote.log.index.file.cache.ttl.ms",
+        "remote.log.manager.task.retry.backoff.max.ms",
+        "remote.log.manager.task.retry.backoff.ms",
+        "remote.log.manager.task.retry.jitter",
+        "remote.log.metadata.manager.class.path",
+        "remote.log.storage.manager.class.path",
+    }
+)
+"""Of RemoteLogManagerConfig, besides those that are judged."""
+_CLIENTS = ("common.client", "producer", "consumer", "admin")
+"""Of the metadata manager: what follows is a client's setting, and is not looked at."""
+_TELLING_WORDS = 3
+"""A name of fewer is the end of too many others."""
+_AIVEN = "io.aiven.kafka.tieredstorage."
+_AIVEN_BACKEND = "storage."
+_AIVEN_SETTINGS = frozenset(
+    {
+        "chunk.size",
+        "compression.enabled",
+        "compression.heuristic.enabled",
+        "custom.metadata.fields.include",
+        "encryption.enabled",
+        "encryption.key.pair.id",
+        "encryption.key.pairs",
+        "fetch.chunk.cache.class",
+        "key.prefix",
+        "key.prefix.mask",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "segment.format",
+        "storage.backend.class",
+        "upload.rate.limit.bytes.per.second",
+    }
+)
+"""Of its RemoteStorageManagerConfig (docs/configs.rst), those that stand alone."""
+_AIVEN_BACKENDS = ("s3.", "aws.", "gcs.", "azure.", "oci.")
+
+
+def unknown_names(settings: BrokerSettings) -> Iterator[Finding]:
+    """Names in a node's settings that no release up to the last known one has, nor the managers that it names."""
+    known = _known(settings)
+    for name, stated in settings.values.items():
+        if name in known or name.startswith(_of_clients(settings)):
+            continue
+        meant = _meant_of_manager(name, settings) or _meant(name, known)
+        is_managers = name.startswith((settings.text(names.STORAGE_PREFIX) or " ", settings.metadata_name("") or " "))
+        if meant is None and (is_managers or not name.startswith(_OF_TIERING)):
+            continue
+        evidence: dict[str, object] = {"misspelt": name, "stated": stated}
+        if meant is not None:
+            evidence |= {"name": meant} | ({} if stated is None else {"value": stated})
+        yield Finding("broker-config-name-unknown", settings.subject, _said(name, meant), evidence)
+
+
+def unknown_topic_names(settings: TopicSettings) -> Iterator[Finding]:
+    """Names that no topic's setting has: Kafka refuses them."""
+    for name, stated in settings.values.items():
+        if name not in TOPIC_SETTINGS:
+            meant = _meant(name, TOPIC_SETTINGS)
+            evidence: dict[str, object] = {"topic": settings.topic, "misspelt": name, "stated": stated}
+            if meant is not None:
+                evidence |= {"name": meant, "value": stated}
+            message = f"topics have no setting {name}" + ("" if meant is None else f"; {meant} is meant")
+            yield Finding("topic-config-name-unknown", f"topic {settings.topic}", message, evidence)
+
+
+def _said(name: str, meant: str | None) -> str:
+    if name in TOPIC_SETTINGS:
+        whose = f"{name} is a setting of topics: a broker passes over it"
+    else:
+        whose = f"Kafka has no setting {name}, and passes over it"
+    return whose if meant is None else f"{whose}; {meant} is meant"
+
+
+def _known(settings: BrokerSettings) -> frozenset[str]:
+    known = BROKER_SETTINGS.keys() | _UNJUDGED
+    if settings.uses_topic_based_metadata:
+        known |= {settings.metadata_name(name) for name in METADATA_TOPIC_SETTINGS}
+    return frozenset(known)
+
+
+def _of_clients(settings: BrokerSettings) -> tuple[str, ...]:
+    """What the settings of the metadata manager's clients begin with."""
+    return tuple(settings.metadata_name(f"remote.log.metadata.{client}.") for client in _CLIENTS)
+
+
+def _meant(name: str, known: Collection[str]) -> str | None:
+    """The known name that this one comes from: without or with a prefix, by its words in another order, or by a letter
+    or two."""
+    words = name.split(".")
+    if len(words) >= _TELLING_WORDS:
+        moved = [one for one in known if one.endswith(f".{name}") or name.endswith(f".{one}")]
+        ordered = moved or [one for one in known if sorted(one.split(".")) == sorted(words)]
+        if len(ordered) == 1:
+            return ordered[0]
+    return next(iter(get_close_matches(name, known, 1, _ALIKE)), None)
+
+
+def _meant_of_manager(name: str, settings: BrokerSettings) -> str | None:
+    if name.startswith(tuple(f"remote.log.metadata.{client}." for client in _CLIENTS)):
+        return settings.metadata_name(name)
+    return _meant_by_plugin(name, settings)
+
+
+def _meant_by_plugin(name: str, settings: BrokerSettings) -> str | None:
+    """Of Aiven's plugin, whose own settings and whose backend's lie under different prefixes."""
+    prefix = settings.text(names.STORAGE_PREFIX) or ""
+    if not name.startswith(prefix) or not (settings.text(names.STORAGE_CLASS) or "").startswith(_AIVEN):
+        return None
+    own = name.removeprefix(prefix)
+    if own in _AIVEN_SETTINGS:
+        return None
+    behind = own.removeprefix(_AIVEN_BACKEND)
+    if behind != own:
+        return prefix + behind if behind in _AIVEN_SETTINGS else None
+    if own.startswith(_AIVEN_BACKENDS):
+        return prefix + _AIVEN_BACKEND + own
+    meant = _meant(own, _AIVEN_SETTINGS)
+    return None if meant is None else prefix + meant
