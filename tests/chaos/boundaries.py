@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import lt
 from pathlib import Path
@@ -144,6 +144,10 @@ class ObservedStore:
         self._before()
         yield from self.store.stream(key, start, chunk_size)
         self._after()
+
+    def checksums(self, stored: StoredObject) -> Mapping[str, str]:
+        self._before()
+        return self.store.checksums(stored)
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         yield from self.store.multipart_uploads(prefix)

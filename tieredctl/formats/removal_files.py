@@ -177,6 +177,7 @@ def encode_receipt(receipt: Receipt) -> bytes:
         "copy": receipt.copy and receipt.copy._asdict(),
         "uploadId": receipt.upload_id,
         "error": receipt.error,
+        "comparedBy": receipt.compared_by,
     }
     return _line({name: value for name, value in fields.items() if value is not None})
 
@@ -194,6 +195,7 @@ def decode_receipt(line: bytes) -> Receipt:
             copy=copy and _copy(copy),
             upload_id=fields.get("uploadId"),
             error=fields.get("error"),
+            compared_by=fields.get("comparedBy"),
         )
 
 

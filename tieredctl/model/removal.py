@@ -146,6 +146,8 @@ class Receipt(NamedTuple):
     upload_id: str | None = None
     error: str | None = None
     """The error's code and sentence."""
+    compared_by: str | None = None
+    """How a copy was found to hold the same bytes: a checksum's name, or `bytes` where both were read."""
 
 
 @dataclass(frozen=True, slots=True)

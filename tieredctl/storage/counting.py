@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 
 from tieredctl.storage.protocol import (
@@ -70,6 +70,10 @@ class CountingStore:
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         self._count("stream")
         yield from self._store.stream(key, start, chunk_size)
+
+    def checksums(self, stored: StoredObject) -> Mapping[str, str]:
+        self._count("checksums")
+        return self._store.checksums(stored)
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         self._count("multipart_uploads")

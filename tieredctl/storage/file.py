@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from stat import S_ISREG
@@ -81,6 +81,9 @@ class FileStore:
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         with self._opened(key) as descriptor:
             yield from _pieces(descriptor, start, os.fstat(descriptor).st_size, chunk_size)
+
+    def checksums(self, stored: StoredObject) -> Mapping[str, str]:  # noqa: ARG002
+        return {}
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
@@ -83,6 +84,13 @@ class GcsStore:
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         return pieces(self, key, start, chunk_size, self._read_version)
+
+    def checksums(self, stored: StoredObject) -> Mapping[str, str]:
+        blob = self._description(stored.key)
+        if blob is None or str(blob.generation) != stored.version:
+            return {}
+        md5 = {"md5": b64decode(blob.md5_hash).hex()} if blob.md5_hash else {}
+        return md5 | ({"crc32c": blob.crc32c} if blob.crc32c else {})
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)

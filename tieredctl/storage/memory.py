@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from threading import RLock
 
 from tieredctl.storage.protocol import (
@@ -64,6 +64,9 @@ class MemoryStore:
         data = self.read(key, start)
         for position in range(0, len(data), chunk_size):
             yield data[position : position + chunk_size]
+
+    def checksums(self, stored: StoredObject) -> Mapping[str, str]:  # noqa: ARG002
+        return {}
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)

@@ -6,7 +6,7 @@ Who only looks takes an `ObjectStore`, which has no way to change anything; who 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -120,6 +120,15 @@ class ObjectStore(Protocol):
         """The bytes from `start` to the end, in pieces of at most `chunk_size` bytes, none of them empty.
 
         Raises TieredctlError as `read` does, when the first piece is asked for.
+        """
+        ...
+
+    def checksums(self, stored: StoredObject) -> Mapping[str, str]:
+        """What the store keeps to tell the bytes of this version from others, by the name of the function.
+
+        Two objects with one of these in common hold the same bytes; two that differ in one may do so all the same.
+        `md5` is that of all bytes, in hexadecimal digits. Nothing where the store keeps nothing, or where another
+        version is there, or none.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tieredctl.storage.protocol import (
@@ -43,6 +43,9 @@ class ReadOnlyStore:
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         return self.store.stream(key, start, chunk_size)
+
+    def checksums(self, stored: StoredObject) -> Mapping[str, str]:
+        return self.store.checksums(stored)
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         return self.store.multipart_uploads(prefix)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -112,6 +112,9 @@ class RetryingStore:
                 self.policy.wait(failures, error)
                 if self.head(key) != began_with:
                     raise written_anew(self.url, key) from None
+
+    def checksums(self, stored: StoredObject) -> Mapping[str, str]:
+        return self.policy.run(lambda _: self.store.checksums(stored))
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         given: set[MultipartUpload] = set()

@@ -26,6 +26,7 @@ from tieredctl.storage.refusals import (
     object_missing,
     written_anew,
 )
+from tieredctl.storage.s3_checksums import checksums_in
 from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, refusal
 from tieredctl.storage.s3_copy import copy_at_once, copy_in_parts
 from tieredctl.storage.s3_listing_page import LISTED, whole_seconds_ms
@@ -86,6 +87,10 @@ class S3Store:
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         return pieces(self, key, start, chunk_size, self._read_version)
+
+    def checksums(self, stored: StoredObject) -> Mapping[str, str]:
+        found = self._description(stored.key, ChecksumMode="ENABLED")
+        return {} if found is None or found["ETag"] != stored.version else checksums_in(found)
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
@@ -230,13 +235,13 @@ class S3Store:
                 silent = S3Failure("store-unreachable", f"{self.url} says nothing of {stored.key!r}.")
                 yield Deletion(stored, DeletionOutcome.FAILED, silent)
 
-    def _description(self, key: str) -> Answer | None:
+    def _description(self, key: str, **more: str) -> Answer | None:
         """What HeadObject says. Where it says no it gives no reason, which reading a byte does."""
         name = self.address.name(key)
         if name is None:
             return None
         try:
-            return self._request("head_object", Key=name)
+            return self._request("head_object", Key=name, **more)
         except S3Failure as failure:
             if failure.reason not in _NO_REASON:
                 raise
@@ -247,7 +252,7 @@ class S3Store:
                 return None
             if failure.reason != _BEYOND_ITS_END:
                 raise
-        return self._request("head_object", Key=name)
+        return self._request("head_object", Key=name, **more)
 
     def _read_version(self, stored: StoredObject, start: int, end: int) -> bytes:
         try:

@@ -15,6 +15,7 @@ from tieredctl.layouts.protocol import Part
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.index_recovery.planning import IndexRecoveryPlan, PlannedPart, finished_segment
+from tieredctl.ops.removal.comparison import same_by
 from tieredctl.ops.removal.lease import Hold
 from tieredctl.ops.removal.own_objects import quarantine_key
 from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
@@ -103,7 +104,7 @@ class IndexRecovery:
         version = sha256(stored.version.encode()).hexdigest()[:12]
         key = quarantine_key(f"{self.plan.metadata.segment_id}-{version}", stored.key)
         copy = self.store.copy(stored, key)
-        if copy is None or copy.size != stored.size:
+        if copy is None or same_by(self.store, stored, copy) is None:
             message = f"{stored.key} could not be copied into quarantine, and stays as it is."
             raise TieredctlError("world-changed", message)
         return key

@@ -27,6 +27,7 @@ from tieredctl.ops.event_publisher import NO_BROKER, EventPublisher
 from tieredctl.ops.partition_removal.changes import appeared_since, changes_to_shown, demand_no_changes, named
 from tieredctl.ops.partition_removal.planning import PartitionPlan, RemovalScope, plan_partition
 from tieredctl.ops.partition_removal.topic_metadata import PartitionState, TopicMetadata
+from tieredctl.ops.removal.deletion import delete_surely
 from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.ops.removal.lease import Hold
 from tieredctl.storage.protocol import (
@@ -175,7 +176,7 @@ class RemotePartitionRemover:
         self.lease.renew()
         self._demand_versions(objects)
         kept: dict[str, TieredctlError | None] = {}
-        for deletion in self.store.delete(objects):
+        for deletion in delete_surely(self.store, objects):
             if deletion.outcome is DeletionOutcome.GONE:
                 outcome.objects += 1
                 outcome.bytes += deletion.stored.size

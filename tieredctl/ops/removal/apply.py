@@ -24,6 +24,7 @@ from tieredctl.model.removal import (
     Receipt,
     ReceiptStep,
 )
+from tieredctl.ops.removal.deletion import delete_surely
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.ops.removal.lease import Hold
@@ -180,7 +181,7 @@ class Removal:
         self.metadata.demand_unchanged([one.planned for one in doomed])
         note_removed(self.store, self.plan.header.plan_id, [one.planned.key for one in doomed])
         self.lease.renew()
-        deletions = self.store.delete([one.found for one in doomed if one.found is not None])
+        deletions = delete_surely(self.store, [one.found for one in doomed if one.found is not None])
         receipts = [self._deleted(one, deletion) for one, deletion in zip(doomed, deletions, strict=True)]
         self._record(receipts)
         changed = (one for one in deletions if one.outcome is DeletionOutcome.CHANGED)
@@ -198,7 +199,8 @@ class Removal:
     def _receipt(self, one: Prepared, step: ReceiptStep) -> Receipt:
         if one.error is not None:
             return failed(one.planned.key, self.clock_ms(), one.error)
-        return Receipt(step, one.planned.key, self.clock_ms(), one.planned.size, _quarantined(one.copy))
+        copy = _quarantined(one.copy)
+        return Receipt(step, one.planned.key, self.clock_ms(), one.planned.size, copy, compared_by=one.compared_by)
 
     def _give_up(self, uploads: Sequence[PlannedUpload]) -> list[Receipt]:
         self.metadata.refresh()
@@ -213,7 +215,11 @@ class Removal:
 
     def _given_up(self, upload: PlannedUpload) -> Receipt:
         try:
-            self.store.abort_multipart_upload(MultipartUpload(upload.key, upload.upload_id, upload.initiated_ms))
+            begun = MultipartUpload(upload.key, upload.upload_id, upload.initiated_ms)
+            self.store.abort_multipart_upload(begun)
+            if self.store.multipart_upload_bytes(begun):
+                message = f"{self.store.url} said that an upload of {upload.key} was given up, and its parts are there."
+                raise TieredctlError("removal-failed", message)
         except TieredctlError as error:
             return failed(upload.key, self.clock_ms(), error)._replace(upload_id=upload.upload_id)
         return Receipt(ReceiptStep.ABORTED, upload.key, self.clock_ms(), upload.size, upload_id=upload.upload_id)

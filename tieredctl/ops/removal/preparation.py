@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep, RemovalMode
+from tieredctl.ops.removal.comparison import demand_same, is_there
 from tieredctl.ops.removal.own_objects import quarantine_key
 from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
 
 _SECOND_MS = 1_000
+_MAY_BE_GONE = ("object-missing", "removal-failed", "unreadable")
+"""How comparing an object fails that is removed or written meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,8 @@ class Prepared:
     copy: StoredObject | None = None
     step: ReceiptStep | None = None
     error: TieredctlError | None = None
+    compared_by: str | None = None
+    """How the copy was found to hold the same bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,10 @@ class Preparation:
             copy = self.store.copy(found, quarantine_key(self.plan_id, planned.key))
             if copy is None:
                 return self._absent(planned, before)
-            if copy.size != found.size:
-                message = f"The copy of {found.key} has {copy.size} of its {found.size} bytes."
-                raise TieredctlError("removal-failed", message)
-            return Prepared(planned, found, copy)
+            compared_by = self._compared(found, copy)
+            if compared_by is None:
+                return self._absent(planned, before)
+            return Prepared(planned, found, copy, compared_by=compared_by)
         except TieredctlError as error:
             if error.kind.code == "world-changed":
                 raise
@@ -63,6 +68,15 @@ class Preparation:
         if found is not None and not _is_as_planned(found, planned):
             raise written_since(planned.key)
         return found
+
+    def _compared(self, found: StoredObject, copy: StoredObject) -> str | None:
+        """How the copy was found to hold the same bytes; None where what was copied is gone by now, or another."""
+        try:
+            return demand_same(self.store, found, copy)
+        except TieredctlError as error:
+            if error.kind.code not in _MAY_BE_GONE or is_there(self.store, found):
+                raise
+            return None
 
     def _absent(self, planned: PlannedObject, before: Receipt | None) -> Prepared:
         """What became of an object that is not there as it was planned."""

@@ -8,6 +8,7 @@ from itertools import islice
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.ownership import ObjectStatus
+from tieredctl.ops.removal.deletion import delete_surely
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.lease import Hold, lease_held
 from tieredctl.ops.removal.ledger import plan_record
@@ -112,7 +113,7 @@ class Purge:
     def _purge(self, batch: Sequence[tuple[StoredObject, str]], lease: Hold, result: PurgeResult) -> None:
         doomed = self._demand_unowned(batch, result)
         lease.renew()
-        for deletion in self.store.delete(doomed):
+        for deletion in delete_surely(self.store, doomed):
             if deletion.outcome is DeletionOutcome.GONE:
                 result.done += 1
                 result.bytes += deletion.stored.size

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptStep
+from tieredctl.ops.removal.comparison import demand_same, same_by
 from tieredctl.storage.protocol import StoredObject, WritableObjectStore
-
-_COMPARED_BYTES = 8 << 20
 
 
 def put_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> Receipt:
@@ -15,35 +14,39 @@ def put_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> Recei
     Its copy stays in quarantine. What cannot be put back is a receipt FAILED that says why.
     """
     try:
-        found = store.head(removed.key)
+        found, compared_by = store.head(removed.key), None
         if found is None:
-            found = _copied_back(store, removed)
-        elif removed.copy is not None and not _is_as_removed(store, found, removed.copy):
-            raise TieredctlError("removal-failed", f"Another object is under the key {removed.key}.")
+            found, compared_by = _copied_back(store, removed)
+        elif removed.copy is not None:
+            compared_by = _same_as_removed(store, found, removed.copy)
     except TieredctlError as error:
         return failed(removed.key, now_ms, error, removed.copy)
-    return Receipt(ReceiptStep.RESTORED, removed.key, now_ms, found.size, removed.copy)
+    return Receipt(ReceiptStep.RESTORED, removed.key, now_ms, found.size, removed.copy, compared_by=compared_by)
 
 
-def _copied_back(store: WritableObjectStore, removed: Receipt) -> StoredObject:
+def _copied_back(store: WritableObjectStore, removed: Receipt) -> tuple[StoredObject, str]:
     if removed.copy is None:
         raise TieredctlError("removal-failed", f"{removed.key} was deleted without a copy: it cannot be put back.")
     # A run that was killed may have copied the same bytes once more, which gave the copy another version.
     copy = store.head(removed.copy.key)
     back = store.copy(copy, removed.key) if copy is not None and copy.size == removed.copy.size else None
-    if back is None:
+    if copy is None or back is None:
         raise TieredctlError("removal-failed", f"The copy {removed.copy.key} is gone or was altered.")
-    return back
+    return back, demand_same(store, copy, back)
 
 
-def _is_as_removed(store: WritableObjectStore, found: StoredObject, copy: QuarantinedCopy) -> bool:
-    """Whether an object has the bytes of its copy; where that is gone, as far as its size tells."""
-    if found.size != copy.size or store.head(copy.key) is None:
-        return found.size == copy.size
-    starts = range(0, copy.size, _COMPARED_BYTES)
-    return all(
-        store.read(found.key, n, n + _COMPARED_BYTES) == store.read(copy.key, n, n + _COMPARED_BYTES) for n in starts
-    )
+def _same_as_removed(store: WritableObjectStore, found: StoredObject, copy: QuarantinedCopy) -> str | None:
+    """How an object was found to have the bytes of its copy; None where that is gone, and only its size tells.
+
+    Raises TieredctlError `removal-failed` where it has others.
+    """
+    kept = store.head(copy.key)
+    if kept is None and found.size == copy.size:
+        return None
+    compared_by = kept and same_by(store, found, kept)
+    if compared_by is None:
+        raise TieredctlError("removal-failed", f"Another object is under the key {found.key}.")
+    return compared_by
 
 
 def failed(key: str, now_ms: int, error: TieredctlError, copy: QuarantinedCopy | None = None) -> Receipt:
