@@ -54,6 +54,10 @@ class FilledBucket:
         """Puts what is not there."""
         self._each(self._put, sorted(set(self.contents) - set(self.keys())))
 
+    def empty(self) -> None:
+        """Removes what is there."""
+        self._each(lambda key: self.bucket.remove(ROOT + key), self.keys())
+
     def keys(self) -> list[str]:
         return [name.removeprefix(ROOT) for name in self.bucket.names(ROOT)]
 

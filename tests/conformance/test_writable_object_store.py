@@ -230,6 +230,35 @@ def test_a_past_version_is_not_copied(writable_with: WritableWith) -> None:
     assert keys_of(store) == ["a", "b"]
 
 
+def test_checksums_of_a_copy_never_contradict_its_bytes(writable_with: WritableWith) -> None:
+    store = writable_with({"a": b"0123456789", "b": b"012345678x"})
+    store.copy(head(store, "a"), "copy")
+
+    kept, of_copy, of_other = (store.checksums(head(store, key)) for key in ("a", "copy", "b"))
+
+    assert not {name for name in kept if name in of_other and kept[name] == of_other[name]}
+    assert {name: of_copy[name] for name in kept if name in of_copy} == {name: kept[name] for name in of_copy}
+    assert kept.get("md5") in (None, "781e5e245d69b566979b86e28d23f2c7")
+
+
+@pytest.mark.parametrize("store_kind", ["moto", "versitygw", "fake-gcs-server"])
+def test_a_server_keeps_a_checksum_of_a_copy_and_its_original(writable_with: WritableWith) -> None:
+    store = writable_with({"a": b"0123456789"})
+    store.copy(head(store, "a"), "copy")
+
+    kept, of_copy = store.checksums(head(store, "a")), store.checksums(head(store, "copy"))
+
+    assert kept.items() & of_copy.items()
+
+
+def test_there_are_no_checksums_of_a_version_that_is_past(writable_with: WritableWith) -> None:
+    store = writable_with({"a": b"past", "b": b"the present"})
+    past = head(store, "a")
+    store.copy(head(store, "b"), "a")
+
+    assert store.checksums(past) == {}
+
+
 @pytest.mark.parametrize("store_kind", SERVERS)
 def test_a_copy_keeps_content_type_and_metadata(bucket_with: BucketWith) -> None:
     place = bucket_with({})

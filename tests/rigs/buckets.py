@@ -35,6 +35,10 @@ class S3Bucket:
         """Makes or replaces an object."""
         self.client.put_object(Bucket=BUCKET, Key=name, Body=data, ContentType=content_type, Metadata=metadata)
 
+    def remove(self, name: str) -> None:
+        """Deletes an object."""
+        self.client.delete_object(Bucket=BUCKET, Key=name)
+
     def described(self, name: str) -> tuple[str, Mapping[str, str]]:
         """An object's content type and metadata."""
         answer = self.client.head_object(Bucket=BUCKET, Key=name)
@@ -73,6 +77,10 @@ class GcsBucket:
         blob = self._bucket.blob(name)
         blob.metadata = metadata
         blob.upload_from_string(data, content_type)
+
+    def remove(self, name: str) -> None:
+        """Deletes an object."""
+        self.blob(name).delete()
 
     def described(self, name: str) -> tuple[str, Mapping[str, str]]:
         """An object's content type and metadata."""
