@@ -93,14 +93,6 @@ def test_the_segment_may_be_looked_up_in_the_metadata(
     assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()
 
 
-def test_a_file_that_is_there_is_replaced(store: Path, target: Path, tieredctl: Tieredctl) -> None:
-    target.write_bytes(b"x" * 100_000)
-
-    tieredctl("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}")
-
-    assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()
-
-
 @pytest.mark.parametrize("metadata", [False, True])
 @pytest.mark.parametrize(
     "words", [("AQIDBAUGBwgJCgsMDQ4PEA",), (SEGMENT_ID, "--topic", "slow7"), (SEGMENT_ID, "--partition", "1")]
@@ -162,3 +154,18 @@ def test_two_sources_of_metadata_exclude_each_other(store: Path, target: Path, t
 
     assert outcome.exit_code == 2
     assert "exclude each other" in outcome.err
+
+
+def test_a_file_that_is_there_is_replaced_by_force_alone(store: Path, target: Path, tieredctl: Tieredctl) -> None:
+    target.write_bytes(b"precious")
+    words = ("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}")
+
+    refused = tieredctl(*words)
+    kept = target.read_bytes()
+    forced = tieredctl(*words, "--force")
+
+    assert (refused.exit_code, forced.exit_code) == (1, 0)
+    assert f"{target} is there already" in refused.err
+    assert "Give --force to replace it." in refused.err
+    assert kept == b"precious"
+    assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()

@@ -11,7 +11,7 @@ from typing import Any
 
 from tieredctl.errors import ExitCode
 from tieredctl.model.findings import Finding
-from tieredctl.ops.replaced_file import replaced_file
+from tieredctl.ops.replaced_file import READABLE_BY_ALL, replaced_file
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -39,5 +39,5 @@ def metrics_text(kind: str, summary: Mapping[str, Any], findings: Iterable[Findi
 
 def write_metrics(path: Path, text: str) -> None:
     """Replaces the file in one step: a collector never sees half of it. Raises TieredctlError."""
-    with replaced_file(path) as file:
+    with replaced_file(path, mode=READABLE_BY_ALL) as file:
         file.write(text.encode())

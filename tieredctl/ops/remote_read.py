@@ -37,9 +37,10 @@ class SegmentPart:
             written += len(piece)
         return written
 
-    def save_as(self, file: Path) -> int:
-        """Makes a file of the part's bytes, whole or not at all; says how many. Raises TieredctlError."""
-        with replaced_file(file) as target:
+    def save_as(self, file: Path, *, force: bool) -> int:
+        """Makes a file of the part's bytes, whole or not at all; says how many. One that is there is replaced with
+        `force` alone. Raises TieredctlError."""
+        with replaced_file(file, force=force) as target:
             return self.copy_to(target)
 
     def document(self, written: int, file: Path) -> Document:

@@ -1,48 +1,122 @@
-"""A file that is there whole or not at all."""
+"""A file that is there whole or not at all, and that nobody else can have a hand in."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import ELOOP
 from pathlib import Path
+from secrets import token_hex
+from stat import S_IMODE, S_ISVTX, S_IWOTH
 from typing import BinaryIO
 
 from tieredctl.errors import TieredctlError
 
+PRIVATE, READABLE_BY_ALL = 0o600, 0o644
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_LINKS = 40
+_MODE_BITS = 0o777
+
 
 @contextmanager
-def replaced_file(path: Path, *, force: bool = True) -> Iterator[BinaryIO]:
+def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE) -> Iterator[BinaryIO]:
     """A new file that takes a path's place once all is written and on disk; of a failure nothing is left.
 
-    A link stays, and the file that it leads to is replaced. Raises TieredctlError `unwritable` where the path cannot
-    be written or is anything but a file, and where it is there already but for `force`.
+    It has the mode and, where it may be given away, the owner of the file that it replaces, else what the umask leaves
+    of `mode`. A link stays, and the file that it leads to is replaced. Raises TieredctlError
+    `unwritable` where the path cannot be written or is anything but a file, where it is there already but for `force`,
+    and for a link that others can lay.
     """
     if not path.name:
         raise TieredctlError("unwritable", f"'{path}' names no file.")
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = f".tieredctl-{token_hex(8)}.tmp"
+    own_names: tuple[str | None, ...] = (None, temporary)
     try:
-        _demand_replaceable(path, force=force)
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        _demand_replaceable(path, force=force)
-        temporary.replace(target)
+        target = _led_to(path)
+        own_names = (None, temporary, str(target), str(target.parent))
+        _demand_replaceable(path, target, force=force)
+        with _opened_folder(target.parent) as folder:
+            try:
+                replaced = _status(target)
+                allowed = mode if replaced is None else mode & replaced.st_mode
+                descriptor = os.open(temporary, _NEW_FILE, allowed, dir_fd=folder)
+                with open(target.with_name(temporary), "wb", opener=lambda *_: descriptor) as file:
+                    yield file
+                    file.flush()
+                    if replaced is not None:
+                        _take_over(file.fileno(), replaced)
+                    os.fsync(file.fileno())
+                _demand_replaceable(path, target, force=force)
+                os.replace(temporary, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                with suppress(OSError):
+                    os.unlink(temporary, dir_fd=folder)
     except OSError as error:
-        if error.filename is not None and Path(error.filename).parent != target.parent:
+        if error.filename not in own_names:
             raise  # it is what was to be written that cannot be read
         raise TieredctlError("unwritable", f"{path} cannot be written: {error.strerror}.") from None
+
+
+@contextmanager
+def _opened_folder(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
     finally:
-        with suppress(OSError):
-            temporary.unlink()
+        os.close(descriptor)
 
 
-def _demand_replaceable(path: Path, *, force: bool) -> None:
-    if not path.exists():
+def _status(target: Path) -> os.stat_result | None:
+    try:
+        return target.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def _take_over(descriptor: int, replaced: os.stat_result) -> None:
+    """Gives an open file the mode and the owner of the file whose place it takes."""
+    with suppress(PermissionError):
+        os.fchown(descriptor, replaced.st_uid, replaced.st_gid)
+    os.fchmod(descriptor, replaced.st_mode & _MODE_BITS)
+
+
+def _led_to(path: Path) -> Path:
+    """What a path names, without links. Raises TieredctlError for a link that leads who follows it astray."""
+    at = Path(path.anchor or "/")
+    left = list(reversed(path.absolute().parts[1:]))
+    followed = 0
+    while left:
+        part = left.pop()
+        step = at.parent if part == ".." else at / part
+        try:
+            leads_to = step.readlink()
+        except OSError:  # no link, or nothing yet
+            at = step
+            continue
+        followed += 1
+        if followed > _MOST_LINKS:
+            raise OSError(ELOOP, os.strerror(ELOOP))
+        _demand_trustworthy(path, step)
+        at = Path(leads_to.anchor) if leads_to.is_absolute() else at
+        left += reversed([part for part in leads_to.parts if part != leads_to.anchor])
+    return at
+
+
+def _demand_trustworthy(path: Path, link: Path) -> None:
+    """In a folder where all may write, a link is anybody's; where each removes only what is his own, its owner's."""
+    folder, owner = link.parent.stat(), link.lstat().st_uid
+    mode = S_IMODE(folder.st_mode)
+    if not mode & S_IWOTH or (mode & S_ISVTX and owner in (os.geteuid(), folder.st_uid)):
         return
-    if not path.is_file():
+    message = f"{path} leads through {link}, a link in a folder where all may write."
+    raise TieredctlError("unwritable", message, hint="Name the file that it leads to, or another folder.")
+
+
+def _demand_replaceable(path: Path, target: Path, *, force: bool) -> None:
+    if not os.path.lexists(target):
+        return
+    if not target.is_file() or target.is_symlink():
         # To replace a device or a pipe would take it from everybody else.
         raise TieredctlError("unwritable", f"{path} is there already, and is no file.", hint="Name a file.")
     if not force:

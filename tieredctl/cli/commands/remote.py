@@ -176,6 +176,7 @@ def read(
     topic: Topic = None,
     topic_id: TopicId = None,
     partition: Partition = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file where it is there already.")] = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
@@ -192,7 +193,7 @@ def read(
         found = SegmentPart(opened, chosen, segment_in_store(opened, chosen, selection), part)
     if to == _STDOUT:
         return _write_to_stdout(found)
-    items = [found.document(found.save_as(to), to)]
+    items = [found.document(found.save_as(to, force=force), to)]
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     summary = {"bytes": items[0]["bytes"]}
     return finish(Listing("RemoteRead", source, items, _READ_COLUMNS, summary), output, [], quiet=quiet)
