@@ -112,5 +112,13 @@ def _headline(result: Verification) -> str:
     what = f"{result.segments} segments, {result.objects} objects"
     if result.level is not Level.LISTING:
         what += f", {result.batches} batches, {result.records} records, {result.bytes_read} bytes read"
-    verdict = f"{len(result.findings)} findings" if result.findings else "all sound"
-    return f"Verified {what} ({result.level.value}): {verdict}."
+    verdict = _counted(len(result.findings), "finding") if result.findings else "all sound"
+    headline = f"Verified {what} ({result.level.value}): {verdict}."
+    if result.transaction_indexes_unknown:
+        segments = _counted(result.transaction_indexes_unknown, "segment")
+        headline += f" Whether {segments} without a transaction index should have one, only --level full tells."
+    return headline
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

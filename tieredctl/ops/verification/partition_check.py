@@ -14,6 +14,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
 from tieredctl.ops.metadata_state import stuck_finding
 from tieredctl.ops.verification.lineage_check import check_lineage
+from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
@@ -43,6 +44,8 @@ class PartitionReport:
     skipped: int = 0
     """Segments in other states, of which nothing is promised."""
     objects: int = 0
+    transaction_indexes_unknown: int = 0
+    """Of how many of them the listing does not tell whether they lack a transaction index that they need."""
 
 
 def check_partition(
@@ -54,6 +57,7 @@ def check_partition(
     *,
     clock: Clock,
     local: LocalLog | None,
+    promised: PromisedTransactionIndexes,
 ) -> PartitionReport:
     """Judges a partition by its listing. An object is only called missing after it was asked for by name."""
     report = PartitionReport()
@@ -61,7 +65,7 @@ def check_partition(
     known = cache.list_remote_log_segments()
     for segment in known:
         if segment.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-            _check_finished(segment.metadata, objects, store, layout, report)
+            _check_finished(segment.metadata, objects, store, layout, promised, report)
         else:
             report.skipped += 1
             if clock.now_ms - segment.metadata.event_timestamp_ms > clock.older_than_ms:
@@ -104,6 +108,7 @@ def _check_finished(
     objects: Mapping[str, StoredObject],
     store: ObjectStore,
     layout: Layout,
+    transaction_indexes: PromisedTransactionIndexes,
     report: PartitionReport,
 ) -> None:
     promised, optional = layout.promised_objects(metadata), layout.optional_objects(metadata)
@@ -114,9 +119,7 @@ def _check_finished(
             try:
                 found = store.head(key)  # a listing may be older than the object
             except TieredctlError as error:
-                if error.kind.code == "store-unreachable":
-                    raise
-                findings.add("unreadable", Part.LOG, error.message)
+                _report_unreadable(error, findings)
                 break
             if found:
                 present[part] = found
@@ -127,9 +130,46 @@ def _check_finished(
     _check_size(metadata, sizes, layout, findings)
     if promised.keys() <= present.keys():
         _check_stored_size(sum(sizes[part] for part in promised), layout.stored_size(metadata), findings)
+    _check_transaction_index(
+        present, optional.get(Part.TRANSACTION_INDEX), store, transaction_indexes, findings, report
+    )
     report.findings += findings.found
     report.objects += len(present)
     report.finished.append((metadata, {part: stored.key for part, stored in present.items()}))
+
+
+def _check_transaction_index(
+    present: dict[Part, StoredObject],
+    key: str | None,
+    store: ObjectStore,
+    promised: PromisedTransactionIndexes,
+    findings: SegmentFindings,
+    report: PartitionReport,
+) -> None:
+    """One that is not listed. Without a `key`, the layout stores it together with others."""
+    metadata = findings.metadata
+    if key is None or metadata.txn_idx_empty or Part.TRANSACTION_INDEX in present or Part.LOG not in present:
+        return
+    if not promised.has(metadata):
+        report.transaction_indexes_unknown += 1
+        return
+    try:
+        found = store.head(key)  # a listing may be older than the object
+    except TieredctlError as error:
+        _report_unreadable(error, findings)
+        return
+    if found:
+        present[Part.TRANSACTION_INDEX] = found
+        return
+    message = f"{key} is not in the store; broker {metadata.author} sets txnIdxEmpty for segments without one, not here"
+    findings.add("transaction-index-missing", Part.TRANSACTION_INDEX, message)
+
+
+def _report_unreadable(error: TieredctlError, findings: SegmentFindings) -> None:
+    """What the store does not tell of one segment. Raises the error where it would tell nothing of any."""
+    if error.kind.code == "store-unreachable":
+        raise error
+    findings.add("unreadable", Part.LOG, error.message)
 
 
 def _check_size(

@@ -20,13 +20,14 @@ from tieredctl.ops.selection import Selection
 from tieredctl.ops.verification.confirmation import confirmed
 from tieredctl.ops.verification.engine import Engine
 from tieredctl.ops.verification.partition_check import Clock, OwnedObject, check_partition, unreferenced
+from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level, SegmentReport, SegmentTask
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.storage.protocol import ObjectStore
 
 _HASH_RANGE = 1 << 32
-_NOTICED_TWICE = ("size-mismatch", "unreadable")
+_NOTICED_TWICE = ("size-mismatch", "transaction-index-missing", "unreadable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ class Verification:
     batches: int = 0
     records: int = 0
     skipped: int = 0
+    transaction_indexes_unknown: int = 0
+    """Of how many segments this level does not tell whether they lack a transaction index."""
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -98,6 +101,7 @@ class Verification:
             "batches": self.batches,
             "records": self.records,
             "skipped": self.skipped,
+            "transactionIndexesUnknown": self.transaction_indexes_unknown,
             "findings": len(self.findings),
             "complete": self.complete,
         }
@@ -155,15 +159,16 @@ def _check_partitions(
     tasks: list[SegmentTask] = []
     # A partition that a broker has and the metadata never heard of may have lost all of its events.
     local = (partition for partition in options.local_logs if options.selection.has(partition))
+    promised = PromisedTransactionIndexes.by(metadata)
     unseen = {partition: RemoteLogMetadataCache() for partition in local} | metadata.caches
     for partition, listed in _listed_partitions(store, layout, options.selection, result):
         cache = unseen.pop(partition, None)
         if cache is None:
             result.findings += (unreferenced(stored, explained) for stored, explained in listed)
         else:
-            tasks += _check_one(partition, cache, listed, store, layout, options=options, result=result)
+            tasks += _check_one(partition, cache, listed, store, layout, promised, options=options, result=result)
     for partition, cache in unseen.items():
-        tasks += _check_one(partition, cache, [], store, layout, options=options, result=result)
+        tasks += _check_one(partition, cache, [], store, layout, promised, options=options, result=result)
     tasks.sort(key=_task_place)
     result.findings = _without_referenced(result.findings, metadata, layout)
     return tasks
@@ -175,12 +180,17 @@ def _check_one(
     listed: list[OwnedObject],
     store: ObjectStore,
     layout: Layout,
+    promised: PromisedTransactionIndexes,
     *,
     options: VerifyOptions,
     result: Verification,
 ) -> Iterator[SegmentTask]:
     local = options.local_logs.get(partition)
-    report = check_partition(partition, cache, listed, store, layout, clock=options.clock, local=local)
+    report = check_partition(
+        partition, cache, listed, store, layout, clock=options.clock, local=local, promised=promised
+    )
+    if options.level is not Level.FULL:
+        result.transaction_indexes_unknown += report.transaction_indexes_unknown
     result.findings += report.findings
     result.skipped += report.skipped
     for metadata, keys in report.finished:

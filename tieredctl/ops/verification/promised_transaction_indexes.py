@@ -1,0 +1,50 @@
+"""Which segments are known to have a transaction index, by what brokers say of their others.
+
+Since Kafka 4.0 a broker says `txnIdxEmpty` of a segment without aborted transactions. Of one with, it says what every
+release before says of all: nothing. So only a broker that said it of other segments, a while before and a while after,
+means something by its silence: it was neither upgraded nor downgraded between.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+
+NEAR_MS = 3_600_000
+"""How far before and after a segment its broker may have said it of others."""
+_BY_THE_COPIER = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedTransactionIndexes:
+    """When each broker said of a segment that it has none, in milliseconds, rising."""
+
+    said: Mapping[int, list[int]]
+
+    @classmethod
+    def by(cls, metadata: RemotePartitionMetadataStore) -> PromisedTransactionIndexes:
+        """What the brokers of a cluster say."""
+        return cls.among(known.metadata for _, known in metadata.segments())
+
+    @classmethod
+    def among(cls, segments: Iterable[RemoteLogSegmentMetadata]) -> PromisedTransactionIndexes:
+        """What their brokers say of these segments."""
+        said: dict[int, list[int]] = {}
+        for metadata in segments:
+            if metadata.txn_idx_empty and metadata.state in _BY_THE_COPIER:
+                said.setdefault(metadata.author, []).append(metadata.event_timestamp_ms)
+        for times in said.values():
+            times.sort()
+        return cls(said)
+
+    def has(self, metadata: RemoteLogSegmentMetadata) -> bool:
+        """Whether this segment must have a transaction index. False where that is not known."""
+        if metadata.txn_idx_empty:
+            return False
+        times, at = self.said.get(metadata.author, []), metadata.event_timestamp_ms
+        later = bisect_right(times, at)
+        return 0 < later < len(times) and at - times[later - 1] <= NEAR_MS and times[later] - at <= NEAR_MS
