@@ -261,6 +261,14 @@ class ObservedMetadata:
         world.last_read = tuple(self._ends)
         world.read_before = tuple(map(max, world.read_before, self._ends))
 
+    @property
+    def cluster_id(self) -> str | None:
+        return self._source.cluster_id
+
+    @property
+    def partition_count(self) -> int | None:
+        return METADATA_PARTITIONS
+
     def describe(self) -> dict[str, object]:
         return self._source.describe()
 

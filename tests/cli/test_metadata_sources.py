@@ -12,6 +12,7 @@ from tests.metadata_logs import (
     COPIED,
     DELETING,
     FIRST_TIMESTAMP_MS,
+    TOPIC_ID,
     copied,
     metadata_batches,
     segment_id,
@@ -24,6 +25,8 @@ from tieredctl.model.ids import TopicIdPartition, uuid_text
 
 RECREATED_ID = uuid_text(bytes(range(100, 116)))
 RECREATED = TopicIdPartition(RECREATED_ID, "t", 0)
+OF_METADATA_PARTITION_0 = TopicIdPartition(TOPIC_ID, "t", 2)
+"""By Kafka's partitioner, of two; t-0 is of the other one."""
 
 
 @pytest.mark.parametrize("where", ["u:0", "t:9", "t", "t:x"])
@@ -123,15 +126,15 @@ def test_a_file_that_holds_no_offsets(metadata: Metadata, log_dir: Path, tmp_pat
 def test_replicas_in_several_log_directories_are_one_log(metadata: Metadata, tmp_path: Path) -> None:
     events = [*copied(1, 0, 9), *copied(2, 10, 19)]
     batches = metadata_batches(events)
-    write_log(tmp_path / "a", 0, batches[:3])
-    write_log(tmp_path / "b", 0, batches)
-    write_log(tmp_path / "b", 1, metadata_batches(copied(3, 0, 9, partition=RECREATED)))
+    write_log(tmp_path / "a", 1, batches[:3])
+    write_log(tmp_path / "b", 1, batches)
+    write_log(tmp_path / "b", 0, metadata_batches(copied(3, 0, 9, partition=OF_METADATA_PARTITION_0)))
 
     found = metadata("segments", "--log-dir", tmp_path / "a", "--log-dir", tmp_path / "b", "-o", "json")
 
     assert found.code == CLEAN
     assert len(found.document["items"]) == 3
-    assert found.document["source"]["endOffsets"] == {"0": 4, "1": 2}
+    assert found.document["source"]["endOffsets"] == {"0": 2, "1": 4}
 
 
 def test_replicas_that_contradict_each_other_are_critical(metadata: Metadata, tmp_path: Path) -> None:

@@ -126,7 +126,9 @@ def test_an_unknown_segment_is_no_proof_where_metadata_is_missing(
     part = tmp_path / "part-of-the-metadata"
     shutil.copytree(captures / "kafka-4.3.1/data/__remote_log_metadata-1", part / "__remote_log_metadata-1")
     outcome = tieredctl("store", "check", cache.parent, "--log-dir", part, "-o", "json")
-    assert outcome.finding(0)["severity"] == "info"
+    missing, unknown = outcome.document()["items"]
+    assert (outcome.exit_code, missing["code"]) == (5, "metadata-partition-missing")
+    assert (unknown["code"], unknown["severity"]) == ("store-disagrees", "info")
 
 
 def test_an_entry_that_is_not_whole(cache: Path, check_cache: Callable[..., Outcome]) -> None:

@@ -43,6 +43,14 @@ class EventsInMemory:
 
     events: Sequence[MetadataEvent]
 
+    @property
+    def cluster_id(self) -> str | None:
+        return None
+
+    @property
+    def partition_count(self) -> int | None:
+        return len(self.metadata_partitions())
+
     def describe(self) -> dict[str, object]:
         return {"kind": "memory"}
 

@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.metadata_logs import copied, metadata_batches, write_events, write_log
+from tests.metadata_logs import TOPIC_ID, copied, metadata_batches, write_events, write_log
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.export_file import ExportFile
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataRecord, MetadataSource, RecordChunk, chunk_of
 from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.metadata_export import export_metadata
 from tieredctl.ops.metadata_state import replayed
@@ -36,10 +37,12 @@ def file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 def odd_log_dir(tmp_path: Path) -> Path:
     """Tombstones, values that are no events, an empty partition, one that lost its beginning, and damage."""
     log_dir = tmp_path / "data"
-    write_events(log_dir, *copied(1, 0, 9), TOMBSTONE, NO_EVENT, b"", *copied(2, 10, 19))
+    of_0, of_2, of_3 = (TopicIdPartition(TOPIC_ID, "t", number) for number in (2, 8, 1))  # by Kafka's partitioner
+    events = (*copied(1, 0, 9, partition=of_0), TOMBSTONE, NO_EVENT, b"", *copied(2, 10, 19, partition=of_0))
+    write_events(log_dir, *events)
     write_log(log_dir, 1, [])
-    write_log(log_dir, 2, metadata_batches(copied(3, 0, 9), first_offset=70), first_offset=70)
-    damaged = metadata_batches([*copied(4, 0, 9), *copied(5, 10, 19)])
+    write_log(log_dir, 2, metadata_batches(copied(3, 0, 9, partition=of_2), first_offset=70), first_offset=70)
+    damaged = metadata_batches([*copied(4, 0, 9, partition=of_3), *copied(5, 10, 19, partition=of_3)])
     damaged[1] = damaged[1][:-1] + b"\x55"
     write_log(log_dir, 3, damaged)
     return log_dir
@@ -152,6 +155,9 @@ def test_row_groups_hold_one_metadata_partition_each(tmp_path: Path, monkeypatch
 
 class Made:
     """A source of given records by metadata partition, in chunks."""
+
+    cluster_id: str | None = None
+    partition_count: int | None = None
 
     def __init__(self, chunks: dict[int, list[list[MetadataRecord]]], failure: BaseException | None = None) -> None:
         self._chunks = chunks

@@ -25,19 +25,25 @@ def finish(
     quiet: bool = False,
     metrics_file: Path | None = None,
     otherwise: ExitCode = ExitCode.CLEAN,
+    sentences: Iterable[str] = (),
 ) -> ExitCode:
     """Shows a listing and says the findings that belong to it; gives their exit code, or `otherwise` without any.
 
+    `sentences` are said before the listing, behind what makes it incomplete.
     `findings` may grow while the listing's items are read: it is looked at afterwards. A reader that has gone, such as
     `head`, takes nothing from the exit code.
     """
+    speaks = output not in _DOCUMENTS and not quiet
+    first = say_what_is_incomplete(findings) if speaks else []
+    for sentence in () if quiet else sentences:
+        say(sentence)
     try:
         render(listing, output, sys.stdout)
         sys.stdout.flush()
     except BrokenPipeError:
         discard(sys.stdout)
-    if output not in _DOCUMENTS and not quiet:
-        say_findings(findings)
+    if speaks:
+        say_findings(finding for finding in findings if finding not in first)
     code = exit_code_of(findings) or otherwise
     if metrics_file is not None:
         from tieredctl.cli.metrics import metrics_text, write_metrics
@@ -45,6 +51,13 @@ def finish(
         summary = listing.summary() if callable(listing.summary) else listing.summary
         write_metrics(metrics_file, metrics_text(listing.kind, summary, findings, code))
     return code
+
+
+def say_what_is_incomplete(findings: Iterable[Finding]) -> list[Finding]:
+    """Says, before any answer, what already makes it an incomplete one; gives what was said."""
+    said = [finding for finding in findings if finding.kind.incomplete and finding.severity is not Severity.INFO]
+    say_findings(said)
+    return said
 
 
 def say_findings(findings: Iterable[Finding]) -> None:

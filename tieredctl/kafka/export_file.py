@@ -40,13 +40,23 @@ class ExportFile:
         self._rows = _opened(path)
         self._partitions = {partition.metadata_partition: partition for partition in self._rows.header.partitions}
 
+    @property
+    def cluster_id(self) -> str | None:
+        found = self._rows.header.source.get("clusterId")
+        return found if isinstance(found, str) else None
+
+    @property
+    def partition_count(self) -> int | None:
+        found = self._rows.header.source.get("topicPartitions")
+        return found if isinstance(found, int) else None
+
     def describe(self) -> dict[str, object]:
-        cluster_id = self._rows.header.source.get("clusterId")
         return {
             "kind": "export",
             "export": str(self._path),
-            "clusterId": cluster_id if isinstance(cluster_id, str) else None,
+            "clusterId": self.cluster_id,
             "metadataPartitions": len(self._partitions),
+            "topicPartitions": self.partition_count,
             "endOffsets": {str(number): partition.end_offset for number, partition in sorted(self._partitions.items())},
             "exported": dict(self._rows.header.source),
         }

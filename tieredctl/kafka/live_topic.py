@@ -34,12 +34,21 @@ class LiveTopic:
         self._cluster_id, partitions = _cluster_id_and_partitions(self._client)
         self._ranges = {partition: _offset_range(self._client, partition) for partition in partitions}
 
+    @property
+    def cluster_id(self) -> str | None:
+        return self._cluster_id
+
+    @property
+    def partition_count(self) -> int | None:
+        return max(self._ranges, default=-1) + 1
+
     def describe(self) -> dict[str, object]:
         document: dict[str, object] = {
             "kind": "topic",
             "bootstrapServer": self._client.bootstrap_server,
             "clusterId": self._cluster_id,
             "metadataPartitions": len(self._ranges),
+            "topicPartitions": self.partition_count,
             "endOffsets": {str(partition): offsets.end for partition, offsets in self._ranges.items()},
         }
         if self._client.ignored_properties:

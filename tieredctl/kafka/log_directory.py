@@ -6,12 +6,14 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from heapq import merge
 from itertools import groupby
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
+from tieredctl.kafka.cluster_metadata import metadata_topic_partition_count
 from tieredctl.kafka.local_logs import read_log_start_offsets
 from tieredctl.kafka.partition_log import PartitionLog, passed_over
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataRecord, OffsetRange, RecordChunk, chunk_of, truncated
@@ -44,12 +46,21 @@ class LogDirectories:
             raise TieredctlError("not-a-log-dir", f"No {METADATA_TOPIC} partition is in {names}.")
         self._cluster_id = _one_cluster_id(self._folders)
 
+    @property
+    def cluster_id(self) -> str | None:
+        return self._cluster_id
+
+    @cached_property
+    def partition_count(self) -> int | None:
+        return metadata_topic_partition_count(self._folders)
+
     def describe(self) -> dict[str, object]:
         return {
             "kind": "log-dir",
             "logDirs": [str(folder) for folder in self._folders],
             "clusterId": self._cluster_id,
             "metadataPartitions": len(self._replicas),
+            "topicPartitions": self.partition_count,
             "endOffsets": {str(partition): end for partition, end in sorted(self._end_offsets.items())},
         }
 

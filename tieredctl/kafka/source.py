@@ -99,6 +99,16 @@ class MetadataSource(Protocol):
     when reading begins.
     """
 
+    @property
+    def cluster_id(self) -> str | None:
+        """Whose metadata it is, where that is known here."""
+        ...
+
+    @property
+    def partition_count(self) -> int | None:
+        """How many partitions the topic has, those that are not here included; None where nothing here tells."""
+        ...
+
     def describe(self) -> dict[str, object]:
         """What this is and how far it was read, for the `source` of a JSON document."""
         ...

@@ -136,6 +136,13 @@ _TABLE = (
         incomplete=True,
     ),
     FindingKind(
+        "metadata-partition-missing",
+        Severity.ERROR,
+        "a partition of the metadata topic is not here: what it says is unknown",
+        "tieredctl metadata stats --bootstrap-server HOST:PORT",
+        incomplete=True,
+    ),
+    FindingKind(
         "metadata-conflict",
         Severity.CRITICAL,
         "replicas hold different bytes at one metadata offset",

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.metadata_records import decode_event
 from tieredctl.kafka.source import METADATA_TOPIC, NO_VALUE, MetadataRecord, MetadataSource, RecordChunk, chunk_of
-from tieredctl.model.events import EventRecord
+from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.findings import Finding
+from tieredctl.ops.metadata_coverage import MetadataCoverage, MetadataPlaces
+
+if TYPE_CHECKING:
+    from tieredctl.formats.metadata_columns import EventGroup
+    from tieredctl.formats.windows import Bytes, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +42,27 @@ class EventStream:
         metadata_partition: int | None = None,
         as_of: AsOf | None = None,
         from_offsets: Mapping[int, int] | None = None,
+        places: MetadataPlaces | None = None,
     ) -> None:
-        """`from_offsets`: where to begin (inclusive) in each metadata partition; at its beginning where not named."""
+        """`from_offsets`: where to begin (inclusive) in each metadata partition; at its beginning where not named.
+        `places`: what was seen below them, which this adds to."""
         self.source = source
         self.findings: list[Finding] = source.findings()
         """Grows while the stream is read."""
         self._as_of = as_of
         self._from_offsets = from_offsets or {}
+        self._is_restricted = metadata_partition is not None
         self._metadata_partitions = source.metadata_partitions() if metadata_partition is None else [metadata_partition]
+        self._places = MetadataPlaces() if places is None else places
+        self._missing: Finding | None = None
         if metadata_partition is not None:
             self.findings = [f for f in self.findings if _concerns(f, metadata_partition)]
+        self._say_what_is_missing()
+
+    @property
+    def coverage(self) -> MetadataCoverage:
+        """Which metadata partitions are here, by the source and by all that was read so far."""
+        return self._places.coverage(self.source.metadata_partitions(), self.source.partition_count)
 
     def chunks(self) -> Iterator[tuple[int, RecordChunk]]:
         """Records that are not decoded yet, each chunk with its metadata partition."""
@@ -53,6 +70,7 @@ class EventStream:
             for chunk in self.source.chunks(metadata_partition, self._from_offsets.get(metadata_partition, 0)):
                 self.findings += chunk.findings
                 yield metadata_partition, self._cut(metadata_partition, chunk)
+        self._say_what_is_missing()
 
     def records(self) -> Iterator[EventRecord]:
         """Every event that can be decoded."""
@@ -70,7 +88,30 @@ class EventStream:
             except DecodeError as error:
                 self.findings.append(_undecodable(metadata_partition, offset, error))
             else:
+                if not isinstance(event, RemoteLogSegmentMetadataSnapshot):
+                    self._places.note(metadata_partition, (event.topic_id_partition,))
                 yield EventRecord(metadata_partition, offset, int(chunk.timestamps[row]), event)
+
+    def decode_columns(
+        self, metadata_partition: int, data: Bytes, starts: Ints, ends: Ints
+    ) -> tuple[list[EventGroup], Ints]:
+        """The events of a chunk's values as columns, and which rows are left to `decode`."""
+        from tieredctl.formats.metadata_columns import decode_columns
+
+        groups, left = decode_columns(data, starts, ends)
+        for group in groups:
+            self._places.note(metadata_partition, group.partitions)
+        return groups, left
+
+    def _say_what_is_missing(self) -> None:
+        """Before all else, as early as it is known; who asked for one metadata partition misses none."""
+        if self._is_restricted:
+            return
+        if self._missing is not None:
+            self.findings.remove(self._missing)
+        self._missing = self.coverage.finding()
+        if self._missing is not None:
+            self.findings.insert(0, self._missing)
 
     def _cut(self, metadata_partition: int, chunk: RecordChunk) -> RecordChunk:
         if self._as_of is None:

@@ -13,6 +13,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata_coverage import MISSING, READ_ALL, MetadataCoverage, MetadataPlaces
 
 
 class Reading(NamedTuple):
@@ -34,6 +35,7 @@ class FollowedMetadata:
     """How far (exclusive) it must go at least, by metadata partition, which have to be the same ones; empty where
     nobody read it before."""
     _end_offsets: dict[int, int] = field(default_factory=dict)
+    _places: MetadataPlaces = field(default_factory=MetadataPlaces)
 
     def read(self, take: Callable[[EventStream], Iterable[Finding]]) -> Reading:
         """Gives `take` what is new, up to now; it returns what it found: no error may be among that.
@@ -43,18 +45,20 @@ class FollowedMetadata:
         """
         source = self.open_source()
         self._demand_same_cluster(source)
-        stream = EventStream(source, from_offsets=self._end_offsets)
+        stream = EventStream(source, from_offsets=self._end_offsets, places=self._places)
         demand_whole(take(stream))
         return Reading(source, self._advance(source))
 
     def _demand_same_cluster(self, source: MetadataSource) -> None:
-        found = source.describe().get("clusterId")
-        if isinstance(found, str):
+        found = source.cluster_id
+        if found is not None:
             self.cluster_id = self.cluster_id or found
             if found != self.cluster_id:
                 message = f"This metadata is of cluster {found}, not of {self.cluster_id}."
                 raise TieredctlError("another-cluster", message)
         known, numbers = sorted(self._end_offsets or self.read_before), source.metadata_partitions()
+        if known and set(numbers) < set(known):
+            MetadataCoverage(numbers, [max(known) + 1]).demand_all("The metadata was whole before")
         if known and known != numbers:
             message = f"{METADATA_TOPIC} had {len(known)} partitions, and has {len(numbers)} here."
             raise TieredctlError("another-cluster", message)
@@ -76,4 +80,6 @@ def demand_whole(findings: Iterable[Finding]) -> None:
     """Raises TieredctlError `metadata-incomplete` where something of the metadata could not be read."""
     for finding in findings:
         if finding.severity >= Severity.ERROR:
-            raise TieredctlError("metadata-incomplete", f"{finding.code}: {finding.subject}: {finding.message}.")
+            hint = READ_ALL if finding.code == MISSING else None
+            message = f"{finding.code}: {finding.subject}: {finding.message}."
+            raise TieredctlError("metadata-incomplete", message, hint=hint)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _ROW_GROUP_RECORDS = 1 << 16
 _COPY_BYTES = 1 << 20
-_DECODED_AGAIN = "event-undecodable"
+_FOUND_AGAIN = ("event-undecodable", "metadata-partition-missing")
 """What reading the export finds by itself, so that it would be found twice if it were in the header too."""
 
 
@@ -55,7 +55,7 @@ def export_metadata(stream: EventStream, path: Path, *, force: bool) -> list[Doc
             ExportedPartition(number, *stream.source.offset_range(number), counts[number])
             for number in stream.source.metadata_partitions()
         ]
-        findings = [finding for finding in stream.findings if finding.code != _DECODED_AGAIN]
+        findings = [finding for finding in stream.findings if finding.code not in _FOUND_AGAIN]
         writer.finish(ExportHeader(stream.source.describe(), partitions, findings))
     return [_row(partition) for partition in partitions]
 

@@ -68,12 +68,11 @@ def _column_lines(
     import numpy as np
 
     from tieredctl.formats.arrow_columns import text_array
-    from tieredctl.formats.metadata_columns import decode_columns
     from tieredctl.formats.metadata_text_columns import in_order
     from tieredctl.formats.metadata_text_columns import kafka_lines as group_lines
 
     offsets, starts, ends = (np.asarray(column, np.int64) for column in (chunk.offsets, chunk.starts, chunk.ends))
-    groups, left = decode_columns(np.frombuffer(chunk.buffer, np.uint8), starts, ends)
+    groups, left = stream.decode_columns(metadata_partition, np.frombuffer(chunk.buffer, np.uint8), starts, ends)
     lines = [group_lines(metadata_partition, offsets, group, text) for group in groups]
     rows = [group.rows for group in groups]
     row_of_offset = {int(offsets[row]): row for row in left}

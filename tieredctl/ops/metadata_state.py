@@ -11,7 +11,7 @@ from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document, event_document, partition_document, segment_document
 from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.selection import Selection, one_partition
+from tieredctl.ops.selection import Selection
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
@@ -64,9 +64,8 @@ class Lookup:
     reason: str | None
 
 
-def lookup(store: RemotePartitionMetadataStore, selection: Selection, epoch: int, offset: int) -> Lookup:
-    """What a broker's remoteLogSegmentMetadata(epoch, offset) gives. Raises TieredctlError for unknown topics."""
-    cache = store.caches[one_partition(store.caches, selection)]
+def lookup(cache: RemoteLogMetadataCache, epoch: int, offset: int) -> Lookup:
+    """What a broker's remoteLogSegmentMetadata(epoch, offset) gives for a partition."""
     known = cache.remote_log_segment_metadata(epoch, offset)
     return Lookup(known, None if known else _why_not(cache, epoch, offset))
 

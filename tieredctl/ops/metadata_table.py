@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tieredctl.formats.arrow_columns import binary_array, flag_array, number_array, text_array
 from tieredctl.formats.columns import NULL, Lists, Spans
-from tieredctl.formats.metadata_columns import EventGroup, decode_columns
+from tieredctl.formats.metadata_columns import EventGroup
 from tieredctl.formats.metadata_export import METADATA_OFFSET, METADATA_PARTITION, TIMESTAMP_MS, VALUE
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA
 from tieredctl.formats.metadata_text_columns import uuid_texts
@@ -77,7 +77,10 @@ def record_table(stream: EventStream, metadata_partition: int, chunk: RecordChun
         number_array(timestamps),
         _binary(data, Spans(starts, ends)),
     ]
-    groups, left = decode_columns(data, starts, ends) if len(chunk) >= COLUMNS_FROM else ([], np.arange(len(chunk)))
+    groups: list[EventGroup] = []
+    left: Ints = np.arange(len(chunk))
+    if len(chunk) >= COLUMNS_FROM:
+        groups, left = stream.decode_columns(metadata_partition, data, starts, ends)
     rows = [*(group.rows for group in groups), left]
     tables = [_group_table(data, group) for group in groups]
     if len(left) or not tables:

@@ -71,7 +71,9 @@ def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIde
     )
     segment = next(found, None)
     if segment is None:
-        raise TieredctlError("unknown-segment", f"The metadata has no {selection}, or no longer.")
+        why = f"The metadata has no {selection}, or no longer."
+        stream.coverage.demand_all(why)
+        raise TieredctlError("unknown-segment", why)
     return segment
 
 

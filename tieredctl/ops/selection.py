@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata_coverage import MetadataCoverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,13 @@ class Selection:
         return self.segment_id in (None, segment_id) and self.has(partition)
 
 
-def one_partition(known: Iterable[TopicIdPartition], selection: Selection) -> TopicIdPartition:
+def one_partition(
+    known: Iterable[TopicIdPartition], selection: Selection, coverage: MetadataCoverage
+) -> TopicIdPartition:
     """The one partition that a selection of topic and partition means.
 
-    Raises TieredctlError where none is known, or where the topic was recreated and its name means several.
+    Raises TieredctlError where none is known, or where the topic was recreated and its name means several;
+    `metadata-incomplete` where it may be in metadata that is not here.
     """
     candidates = list(known)
     found = [partition for partition in candidates if selection.has(partition)]
@@ -50,7 +54,9 @@ def one_partition(known: Iterable[TopicIdPartition], selection: Selection) -> To
         ids = ", ".join(sorted(partition.topic_id for partition in found))
         raise TieredctlError("ambiguous-topic", f"Topic {selection.topic} was recreated: it has the topic ids {ids}.")
     if not found:
-        raise TieredctlError("unknown-topic", _why_unknown(candidates, selection))
+        why = _why_unknown(candidates, selection)
+        coverage.demand_all(why)
+        raise TieredctlError("unknown-topic", why)
     return found[0]
 
 

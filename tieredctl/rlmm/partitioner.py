@@ -13,13 +13,18 @@ DEFAULT_METADATA_PARTITIONS = 50
 
 def metadata_partition(topic_id: str, partition: int, metadata_partitions: int) -> int:
     """The metadata partition of a user partition. The topic's name takes no part, so it is stable per topic id."""
+    return partition_hash(topic_id, partition) % metadata_partitions
+
+
+def partition_hash(topic_id: str, partition: int) -> int:
+    """What the metadata partition is the remainder of: below 2^31."""
     data = uuid_bytes(topic_id)
     code = 1
     for half in (data[8:], data[:8]):  # the least significant half comes first
         number = int.from_bytes(half)
         code = code * 31 + (number ^ number >> 32) & _MASK
     code = code * 31 + partition & _MASK
-    return (murmur2(code.to_bytes(4)) & 0x7FFFFFFF) % metadata_partitions
+    return murmur2(code.to_bytes(4)) & 0x7FFFFFFF
 
 
 def murmur2(data: bytes) -> int:

@@ -226,10 +226,10 @@ def metadata(
             with closing(open_cluster(bootstrap_server, command_config)) as cluster:
                 found = read_metadata(stream, cluster)
         source, findings = stream.source.describe(), stream.findings
-    if not quiet and found.summary.get("eventsPerDay") is not None:
-        say(_GROWTH_SENTENCE.format_map(found.summary))
+    grows = found.summary.get("eventsPerDay") is not None
+    said = [_GROWTH_SENTENCE.format_map(found.summary)] if grows else []
     listing = Listing("MetadataEstimate", source, found.rows, _MEMORY_COLUMNS, found.summary)
-    return finish(listing, output, findings, quiet=quiet)
+    return finish(listing, output, findings, quiet=quiet, sentences=said)
 
 
 @_commands.command("cost")
@@ -263,9 +263,8 @@ def cost(
         raise TieredctlError("usage", f"The configuration has no price for {opened.url}.", hint=hint)
     stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
     found = cost_estimate(stream, Selection(topic, topic_id), chosen, price, now_ms(now), reads_per_day=reads_per_day)
-    if not quiet:
-        for reason in found.summary["notKnown"]:
-            say(f"Not in the cost: {reason}")
-        say(f"{found.summary['cost']} {found.summary['currency']} a month")
+    said = [f"Not in the cost: {reason}" for reason in found.summary["notKnown"]]
+    said.append(f"{found.summary['cost']} {found.summary['currency']} a month")
     listing = Listing("CostEstimate", stream.source.describe(), found.rows, _COST_COLUMNS, found.summary)
-    return finish(listing, output, [one for one in stream.findings if one.kind.incomplete], quiet=quiet)
+    findings = [one for one in stream.findings if one.kind.incomplete]
+    return finish(listing, output, findings, quiet=quiet, sentences=said)

@@ -46,7 +46,7 @@ from tieredctl.cli.options import (
     Topic,
     TopicId,
 )
-from tieredctl.cli.outcome import finding_documents, finish, say, say_findings
+from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
 from tieredctl.cli.wiring import open_stream
 from tieredctl.errors import ExitCode, TieredctlError
@@ -130,11 +130,12 @@ def format_events(
         listing = replace(_listing("MetadataEvents", stream, documents, EVENT_COLUMNS), fields=EVENT_FIELDS)
         return finish(listing, output, stream.findings, quiet=quiet)
     pieces = _pieces(stream, style, kafka_version, formatter_property)
+    first = [] if quiet else say_what_is_incomplete(stream.findings)
     for piece in pieces:
         sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
     if not quiet:
-        say_findings(stream.findings)
+        say_findings(finding for finding in stream.findings if finding not in first)
     return exit_code_of(stream.findings)
 
 
@@ -204,7 +205,9 @@ def history(
     stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
     items = list(metadata_state.history(stream, segment_id))
     if not items:
-        raise TieredctlError("unknown-segment", f"The metadata has no event of segment {segment_id}.")
+        why = f"The metadata has no event of segment {segment_id}."
+        stream.coverage.demand_all(why)
+        raise TieredctlError("unknown-segment", why)
     return finish(_listing("SegmentHistory", stream, items, EVENT_COLUMNS), output, stream.findings, quiet=quiet)
 
 
@@ -230,7 +233,8 @@ def lookup(
     selection = Selection(topic, topic_id, partition)
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
     store = metadata_state.replayed(stream, replace(selection, partition=None))
-    answer = metadata_state.lookup(store, selection, epoch, offset)
+    known = one_partition(store.caches, selection, stream.coverage)
+    answer = metadata_state.lookup(store.caches[known], epoch, offset)
     items = [segment_document(answer.segment)] if answer.segment else []
     listing = _listing("SegmentLookup", stream, items, SEGMENT_COLUMNS, reason=answer.reason)
     findings = [finding for finding in stream.findings if finding.kind.incomplete]
@@ -261,7 +265,7 @@ def epochs(
     selection = Selection(topic, topic_id, number)
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
     store = metadata_state.replayed(stream, replace(selection, partition=None))
-    partition = one_partition(store.caches, selection)
+    partition = one_partition(store.caches, selection, stream.coverage)
     items = list(metadata_state.leader_epochs(store, partition))
     listing = _listing("LeaderEpochs", stream, items, EPOCH_COLUMNS)
     return finish(listing, output, stream.findings, quiet=quiet)
@@ -343,10 +347,9 @@ def stats(
 
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
     found = statistics(stream)
-    if output in _TABLES and not quiet:
-        say(_STATISTICS_SENTENCE.format_map(found.total))
     listing = _listing("MetadataStatistics", stream, found.partitions, STATISTICS_COLUMNS, **found.total)
-    return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
+    said = [_STATISTICS_SENTENCE.format_map(found.total)] if output in _TABLES else []
+    return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file, sentences=said)
 
 
 @_commands.command("export")

@@ -122,7 +122,6 @@ def scan(
             min_age_ms=min_age_ms,
             topic_sources=topics,
             selection=Selection(topic, topic_id, partition, segment_id),
-            partitions_are_told=bootstrap_server is not None,
             price=storage_price(opened.url),
         )
         found = Scan(listed.objects, chosen, opened.url, read, options)

@@ -142,7 +142,6 @@ def plan(
             min_age_ms=min_age_ms,
             topic_sources=topics,
             selection=Selection(topic, topic_id, partition, segment_id),
-            partitions_are_told=bootstrap_server is not None,
         )
         scan = Scan(listed.objects, chosen, opened.url, read, scan_options)
         planning = Planning(scan, writer, options, layouts_installed(), opened if multipart else None)

@@ -110,7 +110,6 @@ def apply(
             min_age_ms=header.min_age_ms,
             topic_sources=topics,
             clock_ms=clock_ms,
-            partitions_are_told=not offline_metadata,
         )
         place = _ReceiptPlace(receipts, plan, store)
         user = PlanUser(
@@ -205,7 +204,6 @@ def purge(
             min_age_ms=0,
             topic_sources=topics,
             clock_ms=clock_ms,
-            partitions_are_told=not offline_metadata,
         )
         purging = Purge(opened, metadata, known_cluster_id, duration_ms(older_than), clock_ms, no_lease)
         result = purging.rehearse() if dry_run else purging.run()

@@ -27,7 +27,7 @@ from tieredctl.cli.options import (
     Store,
     StoreOptions,
 )
-from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_error
+from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_error, say_what_is_incomplete
 from tieredctl.cli.output import Item, Listing, OutputFormat, render
 from tieredctl.cli.wiring import open_remote, open_stream
 from tieredctl.errors import DecodeError, ExitCode, TieredctlError, worst
@@ -165,6 +165,7 @@ def check(
     items = finding_documents(result.findings)
     listing = Listing("StoreCheck", source, items, FINDING_COLUMNS, result.summary(), FINDING_FIELDS)
     if output in _TABLES and not quiet:
+        say_what_is_incomplete(stream.findings)
         say(_headline(result))
     return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)
 

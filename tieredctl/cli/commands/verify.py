@@ -31,7 +31,7 @@ from tieredctl.cli.options import (
     Topic,
     TopicId,
 )
-from tieredctl.cli.outcome import finding_documents, finish, say
+from tieredctl.cli.outcome import finding_documents, finish, say, say_what_is_incomplete
 from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.progress import ProgressMode, segment_progress
 from tieredctl.cli.wiring import open_remote, open_stream
@@ -104,6 +104,7 @@ def verify(
     items = finding_documents(result.findings)
     listing = Listing("Verification", source, items, FINDING_COLUMNS, result.summary, FINDING_FIELDS)
     if output in (OutputFormat.TABLE, OutputFormat.WIDE) and not quiet:
+        say_what_is_incomplete(stream.findings)
         say(_headline(result))
     return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)
 

@@ -92,7 +92,7 @@ def explain_metadata(stream: EventStream, selection: Selection, offset: int, epo
     unless `epoch` is named. Raises TieredctlError as `one_partition` does.
     """
     store = replayed(stream, Selection(selection.topic, selection.topic_id))
-    partition = one_partition(store.caches, selection)
+    partition = one_partition(store.caches, selection, stream.coverage)
     remote = store.caches[partition]
     epochs = remote.epochs() if epoch is None else [epoch]
     found = ((one, remote.remote_log_segment_metadata(one, offset)) for one in reversed(epochs))

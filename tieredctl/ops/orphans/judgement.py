@@ -1,7 +1,7 @@
 """Whose is an object? The rules in their order; the first that fits decides.
 
 1. No layout explains the key, or what metadata says of the segment contradicts it: unknown.
-2. Its topic id was never known: foreign.
+2. Its topic id was never known: foreign; unknown, where metadata that is not here may know it.
 3. A broker may read its segment: owned. This covers a copy that another displaced, which is Kafka's to delete.
 4. It is younger than the age floor: in progress.
 5. Metadata never named its segment: in progress if the object is newer than all that was read, else an orphan, if the
@@ -136,6 +136,7 @@ class Judge:
         unfinished, finished = states == State.COPY_SEGMENT_STARTED, states == State.COPY_SEGMENT_FINISHED
         decided = _Decision(len(facts))
         decided.status(~are(_Fact.EXPLAINED), ObjectStatus.UNKNOWN)
+        decided.status(~are(_Fact.KNOWN_TOPIC) & are(_Fact.ELSEWHERE), ObjectStatus.UNKNOWN)
         decided.status(~are(_Fact.KNOWN_TOPIC), ObjectStatus.FOREIGN)
         decided.status(named & ((states == NO_STATE) | ~are(_Fact.AGREES)), ObjectStatus.UNKNOWN)
         decided.status(finished & ~gone & ~removed, ObjectStatus.OWNED)

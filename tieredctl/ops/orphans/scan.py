@@ -25,7 +25,6 @@ from tieredctl.ops.inventory import ListedObject, iso_8601, object_document
 from tieredctl.ops.orphans.judgement import NO_SEGMENT, Judge, Verdicts, verdict_of
 from tieredctl.ops.orphans.listing import Listing
 from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES, KnownTopics, LiveTopics, TopicSources, live_topics
-from tieredctl.ops.orphans.metadata_partitions import PartitionsHere, partitions_here, partitions_missing
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_events import SegmentEvents
@@ -43,8 +42,6 @@ class ScanOptions:
     min_age_ms: int
     topic_sources: TopicSources = NO_TOPIC_SOURCES
     selection: Selection = Selection()
-    partitions_are_told: bool = True
-    """Whether the metadata's source itself knows how many metadata partitions there are, as a live cluster does."""
     price: StoragePrice | None = None
     """What storing costs; None where that is not known."""
 
@@ -157,11 +154,7 @@ class Scan:
 
     def _judge(self, events: SegmentEvents, live: LiveTopics, stream: EventStream) -> Judge:
         states, options = segment_states(events), self.options
-        numbers = stream.source.metadata_partitions()
-        here = PartitionsHere.ALL if options.partitions_are_told else partitions_here(states, numbers)
-        if here is PartitionsHere.NOT_ALL:
-            stream.findings.append(partitions_missing(numbers))
-        sure = here is not PartitionsHere.PERHAPS_ALL
+        sure = stream.coverage.is_certain
         return Judge(states, options.now_ms, options.min_age_ms, live, self.metadata_is_whole, sure)
 
     def selected(self, objects: ObjectColumns) -> Ints:

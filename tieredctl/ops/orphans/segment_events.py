@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tieredctl.formats.metadata_columns import EventGroup, decode_columns
+from tieredctl.formats.metadata_columns import EventGroup
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA
 from tieredctl.formats.windows import Ints
 from tieredctl.kafka.source import RecordChunk
@@ -49,7 +49,7 @@ class SegmentEvents:
         )
         self.last_timestamp_ms = max(self.last_timestamp_ms, int(timestamps.max()))
         events = EventColumns.blank(metadata_partition, offsets)
-        groups, left = decode_columns(np.frombuffer(chunk.buffer, np.uint8), starts, ends)
+        groups, left = stream.decode_columns(metadata_partition, np.frombuffer(chunk.buffer, np.uint8), starts, ends)
         for group in groups:
             self._add_group(events, group)
             self._date_group(group, timestamps[group.rows])

@@ -17,7 +17,8 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.event_publisher import NO_BROKER
 from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.followed_metadata import FollowedMetadata
+from tieredctl.ops.followed_metadata import FollowedMetadata, demand_whole
+from tieredctl.ops.metadata_coverage import MISSING
 from tieredctl.ops.recovery.broker_traits import BrokerTraits
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
@@ -70,6 +71,8 @@ class KnownMetadata:
         self.findings = found or self.findings
         for finding in found:
             if finding.severity >= Severity.ERROR:
+                if finding.code == MISSING:
+                    demand_whole([finding])
                 message = f"{finding.code}: {finding.subject}: {finding.message}."
                 raise TieredctlError("metadata-incomplete", message, hint=_WAY_OUT)
         return ()

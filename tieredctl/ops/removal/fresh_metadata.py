@@ -14,11 +14,10 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.removal import PlannedObject
 from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.followed_metadata import FollowedMetadata, demand_whole
+from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphans.judgement import Judge, verdict_of
 from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.live_topics import KnownTopics, TopicSources, live_topics
-from tieredctl.ops.orphans.metadata_partitions import PartitionsHere, partitions_here, partitions_missing
 from tieredctl.ops.orphans.object_columns import KnownOwners, object_columns
 from tieredctl.ops.orphans.segment_events import SegmentEvents
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
@@ -37,8 +36,6 @@ class FreshMetadata:
     topic_sources: TopicSources
     """Where it is said which topics there are at the moment."""
     clock_ms: Callable[[], int]
-    partitions_are_told: bool = True
-    """As in ScanOptions."""
     partitions_are_sure: bool = False
     """Whether all metadata partitions were surely read: else what has no event may have some in another."""
     _events: SegmentEvents = field(default_factory=SegmentEvents)
@@ -56,8 +53,7 @@ class FreshMetadata:
             self._states = segment_states(self._events)
         # Not before: what is asked about has to be older than the answer.
         live = live_topics(self.topic_sources, self._events.first_events_ms, source)
-        sure = self.partitions_are_sure = self._demand_all_partitions(self._states, source.metadata_partitions())
-        self._judge = Judge(self._states, self.clock_ms(), self.min_age_ms, live, True, sure)
+        self._judge = Judge(self._states, self.clock_ms(), self.min_age_ms, live, True, self.partitions_are_sure)
         self._known = KnownOwners(self._events.partitions, KnownTopics(self._events.first_events_ms, live))
 
     def verdicts(self, objects: Iterable[StoredObject]) -> list[Verdict]:
@@ -74,15 +70,9 @@ class FreshMetadata:
                 message = f"{planned.key} was {planned.status}, and is {status.value} now."
                 raise TieredctlError("world-changed", message)
 
-    def _demand_all_partitions(self, states: SegmentStates, numbers: Sequence[int]) -> bool:
-        """Whether these are surely all metadata partitions; where some surely are not here, that is raised."""
-        here = PartitionsHere.ALL if self.partitions_are_told else partitions_here(states, numbers)
-        if here is PartitionsHere.NOT_ALL:
-            demand_whole([partitions_missing(numbers)])
-        return here is PartitionsHere.ALL
-
     def _take(self, stream: EventStream) -> list[Finding]:
         self._events.read(stream)
+        self.partitions_are_sure = stream.coverage.is_certain
         return stream.findings
 
 

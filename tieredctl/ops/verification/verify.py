@@ -9,12 +9,14 @@ from typing import Any
 
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.crc32c import crc32c
+from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.inventory import Inventory
+from tieredctl.ops.metadata_coverage import MISSING, MetadataCoverage, numbers_text
 from tieredctl.ops.metadata_state import replayed
 from tieredctl.ops.selection import Selection
 from tieredctl.ops.verification.confirmation import confirmed
@@ -128,10 +130,11 @@ def verify(
     """
     metadata = replayed(stream, options.selection)
     result = Verification(options.level, findings=list(stream.findings))
-    _demand_known_segment(metadata, options.selection)
-    tasks = _check_partitions(metadata, store, layout, options, result)
+    coverage = stream.coverage
+    _demand_known_segment(metadata, options.selection, coverage)
+    tasks = _check_partitions(metadata, store, layout, options, result, coverage)
     if not metadata.caches and len(result.findings) == len(stream.findings):
-        _demand_no_topic(options.selection)
+        _demand_no_topic(options.selection, coverage)
     if options.level is not Level.LISTING:
         for done, report in enumerate(engine.check_segments(tasks, store, layout), start=1):
             result.bytes_read += report.bytes_read
@@ -155,23 +158,52 @@ def _check_partitions(
     layout: Layout,
     options: VerifyOptions,
     result: Verification,
+    coverage: MetadataCoverage,
 ) -> list[SegmentTask]:
     tasks: list[SegmentTask] = []
+    elsewhere = _Elsewhere(metadata, coverage)
     # A partition that a broker has and the metadata never heard of may have lost all of its events.
-    local = (partition for partition in options.local_logs if options.selection.has(partition))
+    local = (one for one in options.local_logs if options.selection.has(one) and not elsewhere.may_have(one))
     promised = PromisedTransactionIndexes.by(metadata)
     unseen = {partition: RemoteLogMetadataCache() for partition in local} | metadata.caches
     for partition, listed in _listed_partitions(store, layout, options.selection, result):
         cache = unseen.pop(partition, None)
-        if cache is None:
+        if elsewhere.may_have(partition):
+            elsewhere.objects += len(listed)
+        elif cache is None:
             result.findings += (unreferenced(stored, explained) for stored, explained in listed)
         else:
             tasks += _check_one(partition, cache, listed, store, layout, promised, options=options, result=result)
     for partition, cache in unseen.items():
         tasks += _check_one(partition, cache, [], store, layout, promised, options=options, result=result)
     tasks.sort(key=_task_place)
-    result.findings = _without_referenced(result.findings, metadata, layout)
+    result.findings = _without_referenced(result.findings, metadata, layout) + elsewhere.findings()
     return tasks
+
+
+@dataclass(slots=True)
+class _Elsewhere:
+    """What may have its events in metadata that is not here, and is not judged: objects that were listed."""
+
+    metadata: RemotePartitionMetadataStore
+    coverage: MetadataCoverage
+    objects: int = 0
+
+    def may_have(self, partition: TopicIdPartition) -> bool:
+        """Whether a partition has no events here and may have some elsewhere."""
+        known = partition in self.metadata.caches or partition in self.metadata.partition_deletes
+        return not known and self.coverage.may_be_elsewhere(partition.topic_id, partition.partition)
+
+    def findings(self) -> list[Finding]:
+        """What is said of them where nothing else says that metadata is missing."""
+        if not self.objects or self.coverage.is_broken:
+            return []
+        message = (
+            f"{self.objects} objects are of partitions without events in the metadata partitions that are here "
+            f"({numbers_text(self.coverage.here)}); there may be others, where they have some"
+        )
+        evidence = {"metadataPartitions": list(self.coverage.here), "objects": self.objects}
+        return [Finding(MISSING, METADATA_TOPIC, message, evidence)]
 
 
 def _check_one(
@@ -235,17 +267,23 @@ def _without_referenced(
     return [f for f in findings if f.code != "object-unreferenced" or f.evidence["key"] in unexplained]
 
 
-def _demand_known_segment(metadata: RemotePartitionMetadataStore, selection: Selection) -> None:
+def _demand_known_segment(
+    metadata: RemotePartitionMetadataStore, selection: Selection, coverage: MetadataCoverage
+) -> None:
     segment_id = selection.segment_id
     if segment_id and all(cache.state_of(segment_id) is None for cache in metadata.caches.values()):
-        raise TieredctlError("unknown-segment", f"The metadata has no segment {segment_id}, or no longer.")
+        why = f"The metadata has no segment {segment_id}, or no longer."
+        coverage.demand_all(why)
+        raise TieredctlError("unknown-segment", why)
 
 
-def _demand_no_topic(selection: Selection) -> None:
+def _demand_no_topic(selection: Selection, coverage: MetadataCoverage) -> None:
     """Where nothing at all is known of what was selected, a typing error must not look like a clean result."""
     if selection != Selection():
         named = selection.topic or selection.topic_id or f"a partition {selection.partition}"
-        raise TieredctlError("unknown-topic", f"Neither the metadata nor the store knows {named}.")
+        why = f"Neither the metadata nor the store knows {named}."
+        coverage.demand_all(why)
+        raise TieredctlError("unknown-topic", why)
 
 
 def _concerns(finding: Finding, segment_id: str) -> bool:
@@ -260,13 +298,15 @@ def _task_place(task: SegmentTask) -> tuple[str, str, int, int, str]:
     return (partition.topic, partition.topic_id, partition.partition, offset, task.metadata.segment_id)
 
 
-def _place(finding: Finding) -> tuple[str, str, int, int, str, str]:
-    """Where a finding stands among others: by partition, then offset, then object."""
+def _place(finding: Finding) -> tuple[bool, str, str, int, int, str, str]:
+    """Where a finding stands among others: what of the metadata is not here first; by partition, then offset, then
+    object."""
     evidence = finding.evidence
     offsets = evidence.get("offsets")
     first = offsets[0] if isinstance(offsets, list) else -1
     partition = evidence.get("partition")
     return (
+        finding.code != MISSING,
         str(evidence.get("topic", "")),
         str(evidence.get("topicId", "")),
         partition if isinstance(partition, int) else -1,
