@@ -62,7 +62,7 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         source = self._source()
         if partition.value is _OF_NO_PARTITION:
-            findings = [finding for finding in source.findings() if _PARTITION not in finding.evidence]
+            findings = [finding for finding in EventStream(source).findings if _PARTITION not in finding.evidence]
         else:
             stream = EventStream(source, metadata_partition=partition.value)
             for number, chunk in stream.chunks():

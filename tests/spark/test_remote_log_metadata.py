@@ -109,6 +109,7 @@ def test_what_is_odd_has_rows_of_its_own(spark: SparkSession, tmp_path: Path) ->
         "metadata-truncated",
         "folder-passed-over",
         "batch-corrupt",
+        "metadata-partition-missing",
     }
     assert findings_of(frame) == findings
     assert records_of(frame) == records
