@@ -21,7 +21,8 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataSource, OffsetRange, RecordChunk
 from tieredctl.model.findings import Finding
 from tieredctl.model.removal import Receipt, ReceiptsHeader
-from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE, original_key
+from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE
+from tieredctl.ops.removal.quarantine_keys import quarantined
 from tieredctl.ops.removal.receipts import Receipts, _drop_unfinished_line
 from tieredctl.storage.protocol import (
     Capability,
@@ -92,10 +93,10 @@ class World:
         """Nothing is deleted that was owned when the metadata had to be read last, nor the last copy of it."""
         if any(map(lt, self.last_read, self.read_before)):
             self.violations.append(f"{key} was deleted by what a replica said that is behind")
-        original = original_key(key) if key.startswith(QUARANTINE) else None
+        original = quarantined(key) if key.startswith(QUARANTINE) else None
         # What was read beyond may say that its broker gave it up.
         owned = self.cluster.owned_objects(tuple(map(max, self.must_have_read, self.last_read)))
-        if key in owned or (original and original[1] in owned and self.cluster.read(original[1]) is None):
+        if key in owned or (original and original.key in owned and self.cluster.read(original.key) is None):
             self.violations.append(f"{key} was deleted although a segment owns it")
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from tests.chaos.model_cluster import content
 from tests.chaos.trial import Told, Trial
 from tieredctl.model.removal import Receipt, ReceiptStep, RemovalMode
-from tieredctl.ops.removal.own_objects import quarantine_key
+from tieredctl.ops.removal.quarantine_keys import quarantine_key
 from tieredctl.storage.protocol import RESERVED_FOLDER
 
 
@@ -132,7 +132,9 @@ def _may_be_deleted_again(trial: Trial, key: str) -> bool:
 
 
 def _quarantined(trial: Trial, key: str) -> bytes | None:
-    return trial.cluster.read(quarantine_key(trial.plan.header.plan_id, key))
+    header = trial.plan.header
+    planned = trial.planned_by_key.get(key)
+    return planned and trial.cluster.read(quarantine_key(header.cluster_id, header.plan_id, planned))
 
 
 def _report(trial: Trial, broken: list[str]) -> str:

@@ -17,7 +17,7 @@ from tests.chaos.model_cluster import ModelCluster, ReadUpTo
 from tests.faults.cluster import LAYOUT
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.model.removal import Receipt, ReceiptsHeader, RemovalMode
+from tieredctl.model.removal import PlannedObject, Receipt, ReceiptsHeader, RemovalMode
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphans.listing import SpooledListing
@@ -121,8 +121,12 @@ class Trial:
         return list(found.entries())
 
     @cached_property
+    def planned_by_key(self) -> dict[str, PlannedObject]:
+        return {planned.key: planned for planned in self.plan.objects()}
+
+    @cached_property
     def planned_keys(self) -> set[str]:
-        return {planned.key for planned in self.plan.objects()}
+        return set(self.planned_by_key)
 
     @property
     def receipts_file(self) -> Path:

@@ -24,7 +24,11 @@ ENOUGH = ("--max-percent", "80")
 AGED = ("--min-age", "1h")
 NO_AGE = ("--min-age", "0s", "--allow-young")
 """For servers, whose objects are as old as the test."""
+AT_ONCE = ("--older-than", "0s", "--allow-young", *ENOUGH)
+"""Lets all that is in quarantine be purged."""
 
+DELETED_TOPIC = "gone33"
+"""Of the crash capture."""
 LONG_AGO = 1_700_000_000
 FOREIGN_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 FOREIGN = f"tiered/other-{FOREIGN_TOPIC_ID}/0/00000000000000000000-zXsqEEMnQWWg1Y7BM4vDkw.log"
@@ -137,6 +141,23 @@ def verdict_on(cluster: CrashedClusterOnDisk, key: str) -> tuple[str, str | None
 def without_lease(objects: Mapping[str, bytes]) -> dict[str, bytes]:
     """Objects but for the lease and the clock, which each run writes."""
     return {key: data for key, data in objects.items() if key not in (LEASE_KEY, CLOCK_KEY)}
+
+
+def deleted_topic_id(cluster: CrashedCluster) -> str:
+    """The id of the topic that was deleted last."""
+    (topic_id,) = {id_ for topic, id_ in _topics(cluster) if topic == DELETED_TOPIC}
+    return topic_id
+
+
+def live_topic_ids(cluster: CrashedCluster) -> list[str]:
+    """The ids of all topics that are tiered and there, and of the metadata topic."""
+    own = (cluster.log_dir / "__remote_log_metadata-0" / "partition.metadata").read_text().split()[-1]
+    return sorted({own} | {topic_id for topic, topic_id in _topics(cluster) if topic != DELETED_TOPIC})
+
+
+def _topics(cluster: CrashedCluster) -> set[tuple[str, str]]:
+    segments = json.loads((cluster.log_dir.parent / "capture.json").read_text())["segments"].values()
+    return {(one["topic"], one["topic_id"]) for one in segments}
 
 
 def metadata_of(cluster: CrashedCluster, folder: Path) -> Path:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.crashed_cluster import (
     AGED,
+    AT_ONCE,
     CLUSTER_ID,
     ENOUGH,
     ORPHANS,
@@ -116,7 +117,7 @@ def test_a_store_that_another_run_changes_is_left_alone(planned: CrashedClusterO
     before = planned.objects()
 
     with lease_held(FileStore(str(planned.bucket)), "orphans apply", lambda: time.time_ns() // 1_000_000):
-        outcomes = [planned.apply(), planned.purge("--older-than", "0s")]
+        outcomes = [planned.apply(), planned.purge(*AT_ONCE)]
 
     assert [outcome.exit_code for outcome in outcomes] == [11, 11]
     assert all("is locked by" in outcome.err for outcome in outcomes)

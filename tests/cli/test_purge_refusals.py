@@ -10,14 +10,28 @@ import pytest
 
 from tests.cli.command_line import Outcome
 from tests.cli.crashed_cluster import (
+    AGED,
+    AT_ONCE,
     CLUSTER_ID,
+    ENOUGH,
     ORPHANS,
     OTHER_CLUSTER_ID,
     CrashedClusterOnDisk,
+    deleted_topic_id,
+    live_topic_ids,
     metadata_of,
+    plan_lines,
+    put,
     without_lease,
+    without_own,
 )
+from tieredctl.ops.removal.own_objects import QUARANTINE
+from tieredctl.ops.removal.quarantine_keys import quarantine_key
+from tieredctl.ops.removal.quarantine_keys import quarantined as quarantined_as
+from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
 
+OF_THE_DELETED_TOPIC = 78
+"""Objects of its finished segments."""
 IN_FIRST_METADATA_PARTITION = 16
 """How many of the orphans have their events there."""
 
@@ -30,7 +44,7 @@ def quarantined(planned: CrashedClusterOnDisk) -> CrashedClusterOnDisk:
 
 
 def purge(cluster: CrashedClusterOnDisk, *words: str | Path) -> Outcome:
-    return cluster.tieredctl("orphans", "purge", *cluster.store, "--older-than", "0s", *words)
+    return cluster.tieredctl("orphans", "purge", *cluster.store, *AT_ONCE, *words)
 
 
 def test_a_purge_by_half_of_the_history_is_refused(quarantined: CrashedClusterOnDisk, tmp_path: Path) -> None:
@@ -38,10 +52,10 @@ def test_a_purge_by_half_of_the_history_is_refused(quarantined: CrashedClusterOn
     shutil.rmtree(half.log_dir / "__remote_log_metadata-0")
     before = without_lease(quarantined.objects())
 
-    purged = half.purge("--older-than", "0s")
+    purged = half.purge(*AT_ONCE)
 
     assert purged.exit_code == 5
-    assert "half of the history" in purged.err
+    assert "what it says is unknown" in purged.err
     assert without_lease(quarantined.objects()) == before
 
 
@@ -52,7 +66,7 @@ def test_another_clusters_metadata_is_refused(quarantined: CrashedClusterOnDisk,
     outcome = purge(quarantined, "--log-dir", captures / "aiven-plain-4.3.1/data", "--layout", "aiven", *confirmed)
 
     assert outcome.exit_code == 2
-    assert f"removed objects of cluster {CLUSTER_ID}, not of {OTHER_CLUSTER_ID}" in outcome.err
+    assert f"is of cluster {CLUSTER_ID}, not of {OTHER_CLUSTER_ID}" in outcome.err
     assert without_lease(quarantined.objects()) == before
 
 
@@ -103,8 +117,174 @@ def test_events_that_may_be_in_a_partition_that_is_not_here_keep_what_they_may_n
     for number in (1, 2, 3):
         shutil.rmtree(half.log_dir / f"__remote_log_metadata-{number}")
 
-    outcome = half.purge("--older-than", "0s", "-o", "json")
+    outcome = half.purge(*AT_ONCE, "-o", "json")
 
     summary = outcome.document()["summary"]
     assert outcome.exit_code == 5
     assert (summary["done"], summary["skipped"]) == (IN_FIRST_METADATA_PARTITION, ORPHANS - IN_FIRST_METADATA_PARTITION)
+
+
+@pytest.mark.parametrize("ledger", ["lost", "damaged", "of the wrong cluster"])
+def test_without_a_ledger_another_clusters_metadata_is_refused_too(
+    quarantined: CrashedClusterOnDisk, captures: Path, ledger: str
+) -> None:
+    alter_ledger(quarantined, ledger)
+    confirmed = ("--offline-metadata", "--yes", "--cluster-id", OTHER_CLUSTER_ID)
+    before = without_lease(quarantined.objects())
+
+    outcome = purge(quarantined, "--log-dir", captures / "aiven-plain-4.3.1/data", "--layout", "aiven", *confirmed)
+
+    assert outcome.exit_code == 2
+    assert without_lease(quarantined.objects()) == before
+
+
+@pytest.mark.parametrize("ledger", ["lost", "damaged"])
+def test_without_a_ledger_another_layout_is_refused_too(quarantined: CrashedClusterOnDisk, ledger: str) -> None:
+    alter_ledger(quarantined, ledger)
+    confirmed = ("--offline-metadata", "--yes", "--cluster-id", CLUSTER_ID)
+    before = without_lease(quarantined.objects())
+
+    outcome = purge(quarantined, "--log-dir", quarantined.log_dir, "--layout", "local", *confirmed)
+
+    assert outcome.exit_code == 2
+    assert "knows no topic" in outcome.err
+    assert without_lease(quarantined.objects()) == before
+
+
+def test_metadata_that_says_it_is_of_this_cluster_and_knows_none_of_its_objects_is_refused(
+    quarantined: CrashedClusterOnDisk, captures: Path, tmp_path: Path
+) -> None:
+    impostor = replace(quarantined, log_dir=captures / "aiven-plain-4.3.1/data")
+    impostor = replace(impostor, log_dir=metadata_of(impostor, tmp_path / "impostor"))
+    shutil.copy(quarantined.log_dir / "meta.properties", impostor.log_dir)
+    before = without_lease(quarantined.objects())
+
+    outcome = impostor.purge(*AT_ONCE)
+
+    assert outcome.exit_code == 2
+    assert "knows no topic" in outcome.err
+    assert without_lease(quarantined.objects()) == before
+
+
+def test_what_is_hardly_in_quarantine_is_not_purged_unless_that_is_asked_for_by_name(
+    quarantined: CrashedClusterOnDisk,
+) -> None:
+    before = quarantined.objects()
+
+    outcome = quarantined.purge("--older-than", "59m")
+
+    assert outcome.exit_code == 2
+    assert "less than an hour" in outcome.err
+    assert quarantined.objects() == before
+
+
+@pytest.mark.parametrize(("words", "code"), [((), 2), (("--max-percent", "23"), 2), (("--max-percent", "24"), 0)])
+def test_no_more_of_the_store_is_deleted_for_good_than_is_allowed(
+    quarantined: CrashedClusterOnDisk, words: tuple[str, ...], code: int
+) -> None:
+    outcome = quarantined.purge("--older-than", "0s", "--allow-young", *words, "-o", "json")
+
+    assert (outcome.exit_code, outcome.document()["summary"]["done"]) == (code, 0 if code else ORPHANS)
+    assert not code or "115 of the 499 objects" in outcome.err
+
+
+def as_older_releases_named_it(cluster: CrashedClusterOnDisk) -> None:
+    """Without the cluster's id, and what the object was."""
+    plan_id = plan_lines(cluster.plan_file)[0]["planId"]
+    for file in [file for file in (cluster.bucket / QUARANTINE).rglob("*") if file.is_file()]:
+        found = quarantined_as(file.relative_to(cluster.bucket).as_posix())
+        assert found is not None
+        older = cluster.bucket / QUARANTINE / plan_id / found.key
+        older.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(older)
+
+
+def test_copies_of_older_releases_are_purged_where_the_ledger_tells_whose_they_are(
+    quarantined: CrashedClusterOnDisk,
+) -> None:
+    as_older_releases_named_it(quarantined)
+
+    outcome = quarantined.purge(*AT_ONCE, "-o", "json")
+
+    assert (outcome.exit_code, outcome.document()["summary"]["done"]) == (0, ORPHANS)
+
+
+@pytest.mark.parametrize("ledger", ["lost", "damaged"])
+def test_copies_that_nothing_tells_whose_they_are_stay(quarantined: CrashedClusterOnDisk, ledger: str) -> None:
+    as_older_releases_named_it(quarantined)
+    alter_ledger(quarantined, ledger)
+    before = without_lease(quarantined.objects())
+
+    outcome = quarantined.purge(*AT_ONCE, "-o", "json")
+
+    summary = outcome.document()["summary"]
+    assert (outcome.exit_code, summary["done"], summary["unproven"]) == (5, 0, ORPHANS)
+    assert without_lease(quarantined.objects()) == before
+
+
+def alter_ledger(cluster: CrashedClusterOnDisk, how: str) -> None:
+    (file,) = (cluster.bucket / RESERVED_FOLDER / "plans").iterdir()
+    if how == "lost":
+        file.unlink()
+    elif how == "damaged":
+        file.write_bytes(b"{")
+    else:
+        file.write_text(file.read_text().replace(CLUSTER_ID, OTHER_CLUSTER_ID))
+
+
+@pytest.fixture
+def without_a_topic(cluster: CrashedClusterOnDisk) -> tuple[CrashedClusterOnDisk, Path]:
+    """A cluster that is no more, with a deleted topic's objects in quarantine, and the list of the other topics."""
+    live = cluster.folder / "live-topic-ids"
+    live.write_text("\n".join(live_topic_ids(cluster)) + "\n")
+    cluster.plan(*ENOUGH, *AGED, "--cause", "topic-gone", "--live-topic-ids", live)
+    assert cluster.apply("--live-topic-ids", live).exit_code == 0
+    return cluster, live
+
+
+def test_objects_of_gone_topics_are_purged_by_what_tells_which_topics_there_are(
+    without_a_topic: tuple[CrashedClusterOnDisk, Path],
+) -> None:
+    cluster, live = without_a_topic
+
+    outcome = cluster.purge(*AT_ONCE, "--live-topic-ids", live, "-o", "json")
+
+    assert (outcome.exit_code, outcome.document()["summary"]["done"]) == (0, OF_THE_DELETED_TOPIC)
+
+
+def test_where_nobody_tells_which_topics_there_are_nothing_is_called_lost(
+    without_a_topic: tuple[CrashedClusterOnDisk, Path],
+) -> None:
+    cluster, _ = without_a_topic
+    before = without_lease(cluster.objects())
+
+    outcome = cluster.purge(*AT_ONCE, "-o", "json")
+
+    summary = outcome.document()["summary"]
+    assert (outcome.exit_code, summary["done"], summary["skipped"]) == (5, 0, OF_THE_DELETED_TOPIC)
+    assert "--live-topic-ids" in outcome.err
+    assert without_lease(cluster.objects()) == before
+
+
+def test_what_a_live_topic_owns_and_lacks_is_called_lost(without_a_topic: tuple[CrashedClusterOnDisk, Path]) -> None:
+    cluster, live = without_a_topic
+    live.write_text(live.read_text() + deleted_topic_id(cluster) + "\n")
+    before = without_lease(cluster.objects())
+
+    outcome = cluster.purge(*AT_ONCE, "--live-topic-ids", live)
+
+    assert outcome.exit_code == 4
+    assert "object-missing" in outcome.err
+    assert without_lease(cluster.objects()) == before
+
+
+def test_a_forged_copy_takes_nothing_along(quarantined: CrashedClusterOnDisk) -> None:
+    live = {key for key in quarantined.objects() if not key.startswith(RESERVED_FOLDER)}
+    for key in sorted(live):
+        name = quarantine_key(CLUSTER_ID, "0" * 32, StoredObject(key, 1, 0, "1"))
+        put(quarantined, name, b"x")
+    before = without_own(quarantined.objects())
+
+    quarantined.purge(*AT_ONCE, "--max-percent", "100")
+
+    assert without_own(quarantined.objects()) == before

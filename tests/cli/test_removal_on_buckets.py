@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_bucket import STUCK, UNFINISHED, FilledBucket, crashed_contents, store_words
-from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, plan_lines, planned_keys
+from tests.cli.crashed_cluster import AT_ONCE, CAPTURE, ENOUGH, NO_AGE, CrashedCluster, plan_lines, planned_keys
 from tests.rigs.buckets import Bucket, GcsBucket, S3Bucket
 
 SERVERS: Mapping[str, type[Bucket]] = {
@@ -85,7 +85,7 @@ def test_a_purge_empties_the_quarantine(cluster: CrashedCluster, filled: FilledB
     cluster.apply()
     quarantined = len(filled.in_quarantine())
 
-    purged = cluster.purge("--older-than", "0s", "-o", "json")
+    purged = cluster.purge(*AT_ONCE, "-o", "json")
 
     assert (purged.exit_code, purged.document()["summary"]["done"]) == (0, quarantined)
     assert quarantined >= UNFINISHED

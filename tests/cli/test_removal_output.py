@@ -13,6 +13,7 @@ import yaml
 from tests.cli.command_line import Outcome
 from tests.cli.crashed_cluster import (
     AGED,
+    AT_ONCE,
     ENOUGH,
     LONG_AGO,
     ORPHANS,
@@ -21,6 +22,7 @@ from tests.cli.crashed_cluster import (
     planned_keys,
     without_own,
 )
+from tieredctl.ops.removal.quarantine_keys import quarantined
 
 BYTES = 57_787
 FORMATS = ("table", "wide", "json", "jsonl", "csv", "yaml")
@@ -45,7 +47,7 @@ def test_every_command_has_every_form(cluster: CrashedClusterOnDisk, form: str) 
     planned = cluster.plan(*AGED, *ENOUGH, "-o", form)
     applied = cluster.apply("-o", form)
     restored = cluster.restore("-o", form)
-    purged = cluster.purge("--older-than", "0s", "-o", form)
+    purged = cluster.purge(*AT_ONCE, "-o", form)
 
     each_object = 0 if form in ("table", "wide") else ORPHANS
     assert [one.exit_code for one in (planned, applied, restored, purged)] == [0, 0, 0, 0]
@@ -59,7 +61,7 @@ def test_summaries_count(cluster: CrashedClusterOnDisk) -> None:
     applied = cluster.apply("-o", "json").document()
     restored = cluster.restore("-o", "json").document()
     cluster.plan(*AGED, *ENOUGH, "-o", "json", "--force")
-    purged = cluster.purge("--older-than", "0s", "-o", "json").document()
+    purged = cluster.purge(*AT_ONCE, "-o", "json").document()
 
     kinds = [one["kind"] for one in (planned, applied, restored, purged)]
     assert kinds == ["RemovalPlan", "Removal", "Restoration", "Purge"]
@@ -75,7 +77,8 @@ def test_each_item_says_where_its_object_went(planned: CrashedClusterOnDisk) -> 
     items = planned.apply("-o", "jsonl").lines()
 
     assert {item["key"] for item in items} == planned_keys(planned.plan_file)
-    assert all(item["quarantineKey"] == f".tieredctl/quarantine/{plan_id}/{item['key']}" for item in items)
+    copies = {item["key"]: quarantined(item["quarantineKey"]) for item in items}
+    assert all(copy and (copy.key, copy.plan_id) == (key, plan_id) for key, copy in copies.items())
     assert {(item["status"], item["error"]) for item in items} == {("removed", None)}
 
 
@@ -100,7 +103,7 @@ def test_metrics_of_each_command(cluster: CrashedClusterOnDisk, tmp_path: Path) 
     applied = read()
     cluster.restore(*to)
     restored = read()
-    cluster.purge("--older-than", "0s", *to)
+    cluster.purge(*AT_ONCE, *to)
     purged = read()
 
     commands = {"RemovalPlan": planned, "Removal": applied, "Restoration": restored, "Purge": purged}
@@ -111,7 +114,7 @@ def test_metrics_of_each_command(cluster: CrashedClusterOnDisk, tmp_path: Path) 
 
 
 def test_quiet_says_nothing(planned: CrashedClusterOnDisk) -> None:
-    outcomes = [planned.apply("--quiet"), planned.restore("--quiet"), planned.purge("--older-than", "0s", "--quiet")]
+    outcomes = [planned.apply("--quiet"), planned.restore("--quiet"), planned.purge(*AT_ONCE, "--quiet")]
 
     assert [outcome.err for outcome in outcomes] == ["", "", ""]
 

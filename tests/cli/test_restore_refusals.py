@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.crashed_cluster import (
     AGED,
+    AT_ONCE,
     ENOUGH,
     ORPHANS,
     CrashedClusterOnDisk,
@@ -104,7 +105,7 @@ def test_a_file_that_has_no_receipts_is_not_written_over(
 
 def test_what_was_purged_cannot_be_put_back(planned: CrashedClusterOnDisk) -> None:
     planned.apply()
-    planned.purge("--older-than", "0s")
+    planned.purge(*AT_ONCE)
     before = without_lease(planned.objects())
 
     outcome = planned.restore("-o", "json")

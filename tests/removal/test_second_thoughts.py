@@ -19,8 +19,8 @@ from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.ledger import Ledger, record_of
-from tieredctl.ops.removal.own_objects import quarantine_key
 from tieredctl.ops.removal.putting_back import put_back
+from tieredctl.ops.removal.quarantine_keys import quarantine_key
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 
@@ -30,7 +30,7 @@ PLAN = ReceiptsHeader(PLAN_ID, "0" * 64, "cluster", "memory:", "local", RemovalM
 
 def removed(store: MemoryStore, key: str, data: bytes) -> Receipt:
     """What is on record of an object whose copy is in quarantine."""
-    copy = store.put(quarantine_key(PLAN_ID, key), data)
+    copy = store.put(quarantine_key("cluster", PLAN_ID, StoredObject(key, len(data), 0, "1")), data)
     return Receipt(
         ReceiptStep.COPIED, key, 0, len(data), QuarantinedCopy(copy.key, copy.size, copy.last_modified_ms, copy.version)
     )
@@ -39,7 +39,7 @@ def removed(store: MemoryStore, key: str, data: bytes) -> Receipt:
 def test_an_object_is_put_back_from_a_copy_that_was_made_once_more() -> None:
     store = MemoryStore()
     receipt = removed(store, "a", b"bytes")
-    store.put(quarantine_key(PLAN_ID, "a"), b"bytes")
+    removed(store, "a", b"bytes")
 
     back = put_back(store, receipt, 0)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, objects_a_second, pairs
+from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, objects_a_second, pairs, percentage
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import (
     BootstrapServer,
@@ -56,6 +56,7 @@ _IN_STORE = "store"
 _COLUMNS = (TableColumn("STATUS", "status"), TableColumn("KEY", "key"), TableColumn("ERROR", "error"))
 _FIELDS = ("key", "status", "size", "quarantineKey", "error")
 _UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
+_WHICH_TOPICS = " Give --live-topic-ids or --kraft-snapshot to purge what topics left that are gone."
 _TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 
 
@@ -164,11 +165,24 @@ def purge(
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Delete what has been in quarantine for longer: 7d.")
     ],
+    allow_young: Annotated[
+        bool, typer.Option("--allow-young", help="Allow an --older-than below 1h: nothing can be undone then.")
+    ] = False,
+    max_percent: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            parser=percentage,
+            help="Refuse to delete more of the store's objects, those in quarantine included.",
+        ),
+    ] = 10.0,
     log_dir: LogDirs = None,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
     export: Export = None,
     offline_metadata: OfflineMetadata = False,
+    live_topic_ids: LiveTopicIds = None,
+    kraft_snapshot: KraftSnapshot = None,
     store: Store = None,
     store_option: StoreOptions = None,
     layout: LayoutName = AUTO,
@@ -184,11 +198,14 @@ def purge(
     """Delete for good what has been in quarantine for long, and is still nobody's: exit 4 if something is not."""
     from tieredctl.ops.followed_metadata import FollowedMetadata
     from tieredctl.ops.removal.fresh_metadata import FreshMetadata
-    from tieredctl.ops.removal.purge import Purge
+    from tieredctl.ops.removal.purge import LEAST_AGE_MS, Purge
 
     if store is None:
         raise TieredctlError("no-store", "There is no store to empty the quarantine of.")
-    _demand_source(bootstrap_server, offline_metadata=offline_metadata)
+    if duration_ms(older_than) < LEAST_AGE_MS and not allow_young:
+        message = "What has been in quarantine for less than an hour is not deleted for good."
+        raise TieredctlError("age-too-low", message, hint="Give an --older-than of 1h or more, or --allow-young.")
+    _demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
     read = partial(open_source, log_dir, bootstrap_server, command_config, export)
     known_cluster_id = read().describe().get("clusterId") or cluster_id
     if not isinstance(known_cluster_id, str):
@@ -197,7 +214,7 @@ def purge(
         what = f"The deletion for good of what has been in the quarantine of {store} for {older_than}"
         demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
     opened = _opened(store, store_option, dry_run=dry_run)
-    with topic_sources(None, None, bootstrap_server, command_config) as topics:
+    with topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics:
         metadata = FreshMetadata(
             FollowedMetadata(read, known_cluster_id),
             layout=layout_in(opened, layout, pairs("--layout-option", layout_option)),
@@ -205,17 +222,24 @@ def purge(
             topic_sources=topics,
             clock_ms=clock_ms,
         )
-        purging = Purge(opened, metadata, known_cluster_id, duration_ms(older_than), clock_ms, no_lease)
+        purging = Purge(opened, metadata, known_cluster_id, duration_ms(older_than), clock_ms, no_lease, max_percent)
         result = purging.rehearse() if dry_run else purging.run()
     if not quiet:
         verb = "Would delete" if dry_run else "Deleted"
         done = result.planned - result.skipped if dry_run else result.done
         said = f"{verb} {done} of {result.planned} objects in the quarantine of {opened.url} for good."
         say(printable(said))
+        if result.unproven:
+            unproven = f"{result.unproven} more copies were kept: nothing tells which cluster they are of."
+            say(f"{unproven} Put them back with `tieredctl orphans restore`, or delete them yourself.")
+        if unclear := result.skipped - len(result.owned):
+            hint = "" if live_topic_ids or kraft_snapshot or bootstrap_server else _WHICH_TOPICS
+            say(f"{unclear} copies were kept: what they are copies of has an owner, or may have one.{hint}")
     source = {"clusterId": known_cluster_id, "store": opened.url}
-    listing = Listing("Purge", source, (), (), _counts(result) | {"dryRun": dry_run}, _FIELDS)
+    kept = {"unproven": result.unproven}
+    listing = Listing("Purge", source, (), (), _counts(result) | kept | {"dryRun": dry_run}, _FIELDS)
     findings = [_lost(key, opened.url) for key in result.owned]
-    incomplete = bool(result.failed or result.skipped)
+    incomplete = bool(result.failed or result.skipped or result.unproven)
     return _end(listing, output, findings, result.stopped, incomplete, quiet=quiet, metrics_file=metrics_file)
 
 

@@ -17,7 +17,7 @@ from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.index_recovery.planning import IndexRecoveryPlan, PlannedPart, finished_segment
 from tieredctl.ops.removal.comparison import same_by
 from tieredctl.ops.removal.lease import Hold
-from tieredctl.ops.removal.own_objects import quarantine_key
+from tieredctl.ops.removal.quarantine_keys import quarantine_key
 from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
 
 
@@ -68,41 +68,43 @@ class IndexRecovery:
         """Writes what is to be written. Whatever stops it is in the outcome."""
         outcome = IndexRecoveryOutcome(self.plan)
         try:
-            self._demand_unchanged()
+            cluster_id = self._demand_unchanged()
             for part in self.plan.to_write():
                 lease.renew()
-                self._write(part, outcome)
+                self._write(part, cluster_id, outcome)
                 outcome.written.append(part.found.part)
         except TieredctlError as error:
             outcome.stopped = error
         return outcome
 
-    def _demand_unchanged(self) -> None:
-        """Raises TieredctlError where the segment is no longer what was read: what is written for a segment that is
-        being deleted would be left behind."""
-        segment_id = self.plan.metadata.segment_id
-        if finished_segment(self.read_metadata(), segment_id).metadata != self.plan.metadata:
+    def _demand_unchanged(self) -> str | None:
+        """The cluster's id, where the metadata tells. Raises TieredctlError where the segment is no longer what was
+        read: what is written for a segment that is being deleted would be left behind."""
+        segment_id, stream = self.plan.metadata.segment_id, self.read_metadata()
+        if finished_segment(stream, segment_id).metadata != self.plan.metadata:
             raise TieredctlError("world-changed", f"The metadata of segment {segment_id} changed since it was read.")
         log = self.plan.log
         if log is None or self.store.head(log.key) != log:
             raise TieredctlError("world-changed", "The segment's log was written again since it was read.")
+        cluster_id = stream.source.describe().get("clusterId")
+        return cluster_id if isinstance(cluster_id, str) else None
 
-    def _write(self, part: PlannedPart, outcome: IndexRecoveryOutcome) -> None:
+    def _write(self, part: PlannedPart, cluster_id: str | None, outcome: IndexRecoveryOutcome) -> None:
         if part.key is None or part.rebuilt is None:
             raise TypeError(f"{part.found.part} is not to be written")
         if part.stored is None:
             done = self.store.put_if_absent(part.key, part.rebuilt)
         else:
-            outcome.quarantined[part.found.part] = self._quarantine(part.stored)
+            outcome.quarantined[part.found.part] = self._quarantine(part.stored, cluster_id)
             done = self.store.replace(part.stored, part.rebuilt)
         # A store that lost its own answer refuses the same again.
         if done is None and not self._is_there(part.key, part.rebuilt):
             raise TieredctlError("world-changed", f"{part.key} was written by somebody else since it was looked at.")
 
-    def _quarantine(self, stored: StoredObject) -> str:
+    def _quarantine(self, stored: StoredObject, cluster_id: str | None) -> str:
         """Copies an object out of the way; where to."""
         version = sha256(stored.version.encode()).hexdigest()[:12]
-        key = quarantine_key(f"{self.plan.metadata.segment_id}-{version}", stored.key)
+        key = quarantine_key(cluster_id, f"{self.plan.metadata.segment_id}-{version}", stored)
         copy = self.store.copy(stored, key)
         if copy is None or same_by(self.store, stored, copy) is None:
             message = f"{stored.key} could not be copied into quarantine, and stays as it is."

@@ -173,7 +173,7 @@ class Removal:
 
     def _prepared(self, batch: Sequence[PlannedObject]) -> list[Prepared]:
         header = self.plan.header
-        preparation = Preparation(self.store, header.plan_id, header.mode)
+        preparation = Preparation(self.store, header.cluster_id, header.plan_id, header.mode)
         return in_parallel(self.store, lambda one: preparation.prepare(one, self._before(one)), batch)
 
     def _delete(self, doomed: Sequence[Prepared]) -> list[Receipt]:

@@ -17,7 +17,7 @@ from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphans.judgement import Judge, verdict_of
 from tieredctl.ops.orphans.listing import SpooledListing
-from tieredctl.ops.orphans.live_topics import KnownTopics, TopicSources, live_topics
+from tieredctl.ops.orphans.live_topics import KnownTopics, LiveTopics, TopicSources, live_topics
 from tieredctl.ops.orphans.object_columns import KnownOwners, object_columns
 from tieredctl.ops.orphans.segment_events import SegmentEvents
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
@@ -40,6 +40,7 @@ class FreshMetadata:
     """Whether all metadata partitions were surely read: else what has no event may have some in another."""
     _events: SegmentEvents = field(default_factory=SegmentEvents)
     _states: SegmentStates | None = None
+    _live: LiveTopics | None = None
     _judge: Judge | None = None
     _known: KnownOwners | None = None
 
@@ -52,7 +53,7 @@ class FreshMetadata:
         if went_further or self._states is None:
             self._states = segment_states(self._events)
         # Not before: what is asked about has to be older than the answer.
-        live = live_topics(self.topic_sources, self._events.first_events_ms, source)
+        live = self._live = live_topics(self.topic_sources, self._events.first_events_ms, source)
         self._judge = Judge(self._states, self.clock_ms(), self.min_age_ms, live, True, self.partitions_are_sure)
         self._known = KnownOwners(self._events.partitions, KnownTopics(self._events.first_events_ms, live))
 
@@ -61,6 +62,11 @@ class FreshMetadata:
         assert self._judge is not None
         assert self._known is not None
         return verdicts_on(objects, self.layout, self._known, self._judge)
+
+    def topic_is_live(self, key: str) -> bool | None:
+        """Whether the topic of an object is known to be there, by what was read last; None where nobody says."""
+        explained = self.layout.explain(key)
+        return None if explained is None or self._live is None else self._live.is_live(explained.topic_id)
 
     def demand_unchanged(self, batch: Sequence[PlannedObject]) -> None:
         """Raises TieredctlError `world-changed` where an object is no longer of the status that it was planned for."""

@@ -13,17 +13,6 @@ REMOVED_FOLDER = RESERVED_FOLDER + "removed/"
 """Below it, by plan, the keys of what was removed."""
 
 
-def quarantine_key(plan_id: str, key: str) -> str:
-    """Where the copy of an object goes that a plan removes."""
-    return f"{QUARANTINE}{plan_id}/{key}"
-
-
-def original_key(quarantined: str) -> tuple[str, str] | None:
-    """The plan and the key that a key below QUARANTINE is of; None for what no plan put there."""
-    plan_id, slash, key = quarantined.removeprefix(QUARANTINE).partition("/")
-    return (plan_id, key) if slash and key else None
-
-
 def ledger_key(plan_id: str) -> str:
     """What remembers that a plan was used."""
     return f"{RESERVED_FOLDER}plans/{plan_id}.json"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tieredctl.errors import TieredctlError
 from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep, RemovalMode
 from tieredctl.ops.removal.comparison import demand_same, is_there
-from tieredctl.ops.removal.own_objects import quarantine_key
+from tieredctl.ops.removal.quarantine_keys import quarantine_key
 from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
 
 _SECOND_MS = 1_000
@@ -33,6 +33,7 @@ class Preparation:
     """What of a plan decides how its objects are made ready."""
 
     store: WritableObjectStore
+    cluster_id: str
     plan_id: str
     mode: RemovalMode
 
@@ -47,7 +48,7 @@ class Preparation:
                 return self._absent(planned, before)
             if self.mode is RemovalMode.DELETE:
                 return Prepared(planned, found)
-            copy = self.store.copy(found, quarantine_key(self.plan_id, planned.key))
+            copy = self.store.copy(found, quarantine_key(self.cluster_id, self.plan_id, planned))
             if copy is None:
                 return self._absent(planned, before)
             compared_by = self._compared(found, copy)
@@ -88,7 +89,7 @@ class Preparation:
         if self.mode is RemovalMode.DELETE:
             # Whoever tried it before, and could not say how it ended, may have deleted it.
             return Prepared(planned, step=ReceiptStep.GONE if before is None else ReceiptStep.REMOVED)
-        copy = self.store.head(quarantine_key(self.plan_id, planned.key))
+        copy = self.store.head(quarantine_key(self.cluster_id, self.plan_id, planned))
         if copy is None or copy.size != planned.size:
             return Prepared(planned, step=ReceiptStep.GONE)
         # An earlier run deleted it, and was stopped before it could say so.

@@ -1,4 +1,8 @@
-"""Empties the quarantine of what has been there for long: the one step that cannot be undone."""
+"""Empties the quarantine of what has been there for long: the one step that cannot be undone.
+
+Nothing goes but copies of the cluster whose metadata is read, of objects that this metadata, whole and of this store,
+calls nobody's still, or that a plan took by name.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,26 @@ from itertools import islice
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.ownership import ObjectStatus
+from tieredctl.model.removal import PlanRecord
+from tieredctl.ops.orphans.listing import SpooledBatches, SpooledListing
 from tieredctl.ops.removal.deletion import delete_surely
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.lease import Hold, lease_held
 from tieredctl.ops.removal.ledger import plan_record
-from tieredctl.ops.removal.own_objects import QUARANTINE, original_key
-from tieredctl.storage.protocol import MOST_DELETED_AT_ONCE, DeletionOutcome, StoredObject, WritableObjectStore
+from tieredctl.ops.removal.own_objects import QUARANTINE
+from tieredctl.ops.removal.quarantine_keys import Quarantined, quarantined
+from tieredctl.storage.protocol import (
+    MOST_DELETED_AT_ONCE,
+    DeletionOutcome,
+    StoredObject,
+    WritableObjectStore,
+    list_unreserved,
+)
 
-_KEPT = (ObjectStatus.OWNED, ObjectStatus.IN_PROGRESS)
+LEAST_AGE_MS = 3_600_000
+"""What has been in quarantine for less may be purged only if that is asked for by name."""
+_STRANGE = (ObjectStatus.FOREIGN, ObjectStatus.UNKNOWN)
+"""What metadata calls so may as well be of another cluster or layout."""
 
 
 @dataclass(slots=True)
@@ -26,10 +42,12 @@ class PurgeResult:
     done: int = 0
     failed: int = 0
     skipped: int = 0
-    """Those that have an owner by now, or may get one."""
+    """Those that have an owner by now, or may have or get one."""
     bytes: int = 0
     owned: list[str] = field(default_factory=list)
     """The keys of those that have an owner: they should be restored."""
+    unproven: int = 0
+    """Old enough, and of a cluster that neither their keys nor the store's record of their plan tells: kept."""
     stopped: TieredctlError | None = None
 
 
@@ -42,13 +60,20 @@ class Purge:
     cluster_id: str
     older_than_ms: int
     clock_ms: Callable[[], int]
+    """The host's."""
     without_lease: bool = False
+    max_percent: float = 100.0
+    """Of all objects of the store, those in quarantine too: more is refused."""
+    _records: dict[str, PlanRecord | None] = field(default_factory=dict)
+    """What the store remembers of plans, by id."""
+    _in_quarantine: int = 0
 
     def rehearse(self) -> PurgeResult:
         """Looks what would be deleted, and changes nothing."""
         result = PurgeResult()
-        for batch in self._batches():
-            self._demand_unowned(batch, result)
+        with self._old_copies(self.clock_ms(), result) as copies:
+            for batch in self._batches(copies, result):
+                self._demand_unowned(batch, result)
         return result
 
     def run(self) -> PurgeResult:
@@ -56,31 +81,51 @@ class Purge:
         result = PurgeResult()
         with lease_held(self.store, "orphans purge", self.clock_ms, unguarded=self.without_lease) as lease:
             try:
-                for batch in self._batches():
-                    self._purge(batch, lease, result)
+                with self._old_copies(lease.clock(), result) as copies:
+                    for batch in self._batches(copies, result):
+                        self._purge(batch, lease, result)
             except TieredctlError as error:
                 result.stopped = error
         return result
 
-    def _batches(self) -> Iterator[list[tuple[StoredObject, str]]]:
-        """Old copies with the keys of what they are copies of."""
-        newest_ms = self.clock_ms() - self.older_than_ms
-        # Put aside: a listing that things are deleted from is not to be trusted.
-        found = [
-            (copy, original)
-            for copy in self.store.list(QUARANTINE)
-            if copy.last_modified_ms <= newest_ms and (original := original_key(copy.key))
-        ]
-        for plan_id in {plan_id for _, (plan_id, _) in found}:
-            self._demand_made_for(plan_id)
-        copies = ((copy, key) for copy, (_, key) in found)
-        while batch := list(islice(copies, MOST_DELETED_AT_ONCE)):
-            yield batch
+    def _old_copies(self, now_ms: int, result: PurgeResult) -> SpooledListing:
+        """This cluster's copies that are old enough. Put aside: a listing that things are deleted from is not to be
+        trusted."""
+        return SpooledListing(self._chosen(now_ms - self.older_than_ms, result))
 
-    def _demand_made_for(self, plan_id: str) -> None:
+    def _chosen(self, newest_ms: int, result: PurgeResult) -> Iterator[StoredObject]:
+        ours, strangers = False, set[str]()
+        self._in_quarantine = 0
+        for copy in self.store.list(QUARANTINE):
+            original = quarantined(copy.key)
+            if original is None:
+                continue
+            self._in_quarantine += 1
+            cluster_id = self._cluster_of(original)
+            if cluster_id == self.cluster_id:
+                ours = True
+                if copy.last_modified_ms <= newest_ms:
+                    self._demand_same_layout(original.plan_id)
+                    yield copy
+            elif cluster_id is not None:
+                strangers.add(cluster_id)
+            elif copy.last_modified_ms <= newest_ms:
+                result.unproven += 1
+        if strangers and not ours:
+            found = ", ".join(sorted(strangers))
+            message = f"What is in the quarantine of {self.store.url} is of cluster {found}, not of {self.cluster_id}."
+            raise TieredctlError("another-cluster", message, hint="Give the metadata of that cluster.")
+
+    def _cluster_of(self, original: Quarantined) -> str | None:
+        if original.cluster_id is not None:
+            return original.cluster_id
+        record = self._record_of(original.plan_id)
+        return None if record is None else record.cluster_id
+
+    def _demand_same_layout(self, plan_id: str) -> None:
         """Raises TieredctlError where the store remembers a plan as one of another cluster or layout: what it removed
         would look like nobody's to this one."""
-        record = plan_record(self.store, plan_id)
+        record = self._record_of(plan_id)
         if record is None:
             return
         if record.cluster_id != self.cluster_id:
@@ -90,27 +135,82 @@ class Purge:
             message = f"Plan {plan_id} removed objects of layout {record.layout}, not of {self.metadata.layout.name}."
             raise TieredctlError("usage", message, hint=f"Give --layout {record.layout}.")
 
-    def _demand_unowned(self, batch: Sequence[tuple[StoredObject, str]], result: PurgeResult) -> list[StoredObject]:
+    def _record_of(self, plan_id: str) -> PlanRecord | None:
+        """None too where what the store remembers cannot be read: it proves nothing."""
+        if plan_id not in self._records:
+            try:
+                self._records[plan_id] = plan_record(self.store, plan_id)
+            except TieredctlError as error:
+                if error.kind.code != "ledger-damaged":
+                    raise
+                self._records[plan_id] = None
+        return self._records[plan_id]
+
+    def _batches(self, copies: SpooledBatches, result: PurgeResult) -> Iterator[list[tuple[StoredObject, Quarantined]]]:
+        """Copies with what they are copies of, once nothing speaks against a purge."""
+        old = sum(len(batch) for batch in copies.batches())
+        if not old:
+            return
+        self._demand_share(old)
+        self._demand_overlap(copies)
+        pairs = _pairs(copies)
+        while batch := list(islice(pairs, MOST_DELETED_AT_ONCE)):
+            result.planned += len(batch)
+            yield batch
+
+    def _demand_share(self, old: int) -> None:
+        """Counts no more of the store than needed."""
+        if self.max_percent >= 100:
+            return
+        enough = int(old * 100 / self.max_percent) + 1 if self.max_percent else None
+        all_objects = self._in_quarantine + sum(1 for _ in islice(list_unreserved(self.store), enough))
+        if old * 100 > all_objects * self.max_percent:
+            share = f"{old} of the {all_objects} objects of {self.store.url}, its quarantine included,"
+            message = f"{share} would be deleted for good: more than {self.max_percent:g} %."
+            raise TieredctlError("plan-too-large", message)
+
+    def _demand_overlap(self, copies: SpooledBatches) -> None:
+        """Metadata that knows nothing of what is, or was, in a store is not that store's."""
+        self.metadata.refresh()
+        for objects in (_originals(copies), list_unreserved(self.store)):
+            while batch := list(islice(objects, MOST_DELETED_AT_ONCE)):
+                if any(status not in _STRANGE for status, _ in self.metadata.verdicts(batch)):
+                    return
+        message = f"The metadata knows no topic that {self.store.url} or its quarantine has objects of."
+        raise TieredctlError("no-overlap", message)
+
+    def _demand_unowned(
+        self, batch: Sequence[tuple[StoredObject, Quarantined]], result: PurgeResult
+    ) -> list[StoredObject]:
         """The copies whose originals are nobody's by what the metadata says now."""
         self.metadata.refresh()
-        verdicts = self.metadata.verdicts(StoredObject(key, copy.size, 0, "") for copy, key in batch)
-        result.planned += len(batch)
+        verdicts = self.metadata.verdicts(StoredObject(one.key, copy.size, 0, "") for copy, one in batch)
         doomed = []
-        for (copy, key), (status, _) in zip(batch, verdicts, strict=True):
+        for (copy, original), (status, _) in zip(batch, verdicts, strict=True):
             # Where the original is in its place, the copy is one too many, whosever it is.
-            if not self._may_be_somebodys(key, status) or self.store.head(key) is not None:
+            if self._is_nobodys(original, status) or self.store.head(original.key) is not None:
                 doomed.append(copy)
             else:
                 result.skipped += 1
-                result.owned += [key] if status is ObjectStatus.OWNED else []
+                if status is ObjectStatus.OWNED and self.metadata.topic_is_live(original.key):
+                    result.owned.append(original.key)
         return doomed
 
-    def _may_be_somebodys(self, key: str, status: ObjectStatus) -> bool:
-        if self.metadata.partitions_are_sure or self.metadata.layout.explain(key) is None:
-            return status in _KEPT
-        return status is not ObjectStatus.ORPHAN
+    def _is_nobodys(self, original: Quarantined, status: ObjectStatus) -> bool:
+        """Whether its metadata says so, or its plan took it by name."""
+        if status is ObjectStatus.ORPHAN:
+            return True
+        record, explained = self._record_of(original.plan_id), self.metadata.layout.explain(original.key)
+        if record is None or (explained is not None and not self.metadata.partitions_are_sure):
+            return False
+        # Releases that did not record the names planned nothing strange without one either.
+        if status is ObjectStatus.UNKNOWN:
+            return record.unknown_keys is None or original.key in record.unknown_keys
+        if status is ObjectStatus.FOREIGN and explained is not None:
+            return record.foreign_topic_ids is None or explained.topic_id in record.foreign_topic_ids
+        return False
 
-    def _purge(self, batch: Sequence[tuple[StoredObject, str]], lease: Hold, result: PurgeResult) -> None:
+    def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeResult) -> None:
         doomed = self._demand_unowned(batch, result)
         lease.renew()
         for deletion in delete_surely(self.store, doomed):
@@ -119,3 +219,17 @@ class Purge:
                 result.bytes += deletion.stored.size
             else:
                 result.failed += 1
+
+
+def _pairs(copies: SpooledBatches) -> Iterator[tuple[StoredObject, Quarantined]]:
+    for batch in copies.batches():
+        for row in batch.to_pylist():
+            key = row["key"].decode("utf-8", "surrogateescape")
+            copy = StoredObject(key, row["size"], row["lastModifiedMs"], row["version"].decode())
+            original = quarantined(key)
+            if original is not None:
+                yield copy, original
+
+
+def _originals(copies: SpooledBatches) -> Iterator[StoredObject]:
+    return (StoredObject(original.key, copy.size, 0, "") for copy, original in _pairs(copies))
