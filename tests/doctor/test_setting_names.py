@@ -21,8 +21,8 @@ JUDGED = {**BROKER_SETTINGS, **{f"rlmm.config.{name}": kind for name, kind in ME
 METADATA = "rlmm.config.remote.log.metadata."
 
 
-def found(changes: Mapping[str, str | None]) -> list[Finding]:
-    return broker_findings(BrokerSettings("broker 1", {**SOUND, **changes}, Release(4, 1, 1)))
+def found(changes: Mapping[str, str | None], release: Release | None = None) -> list[Finding]:
+    return broker_findings(BrokerSettings("broker 1", {**SOUND, **changes}, release))
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,11 @@ def test_of_a_value_that_is_none_one_thing_is_said_and_doing_it_is_enough(settin
     if "value" in finding.evidence:
         mended = found({setting: str(finding.evidence["value"])})
         assert setting not in [one.evidence.get("name") for one in mended]
+
+
+@pytest.mark.parametrize(("release", "expected"), [(Release(4, 3, 1), [UNKNOWN]), (Release(4, 4, 0), [])])
+def test_the_copy_lag_is_passed_over_before_4_4(release: Release, expected: list[str]) -> None:
+    assert [one.code for one in found({"log.remote.copy.lag.ms": "3600000"}, release)] == expected
 
 
 @pytest.mark.parametrize("stated", ["ture", "True!", "tru", "maybe"])

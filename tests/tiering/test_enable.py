@@ -232,3 +232,20 @@ def test_nothing_is_changed_without_confirmation(topic_command: TopicCommand, wo
     outcome = topic_command(cluster, "enable", *LOCAL, *words)
 
     assert (outcome.exit_code, cluster.alterations) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("own", "waiting"),
+    [
+        ({}, 0),
+        ({"remote.copy.lag.ms": str(HOUR_MS)}, 5 * SEGMENT_BYTES),
+        ({"remote.copy.lag.ms": str(HOUR_MS), "remote.copy.lag.bytes": str(SEGMENT_BYTES)}, SEGMENT_BYTES),
+    ],
+)
+def test_what_the_copy_lag_keeps_out_of_remote_storage_is_told(
+    topic_command: TopicCommand, own: dict[str, str], waiting: int
+) -> None:
+    outcome = topic_command(ModelCluster(own=own, size=10 * SEGMENT_BYTES), "enable", *LOCAL)
+
+    assert outcome.document()["summary"]["estimate"]["waitingBytes"] == waiting
+    assert ("The copy lag keeps part of it out" in outcome.err) is bool(waiting)

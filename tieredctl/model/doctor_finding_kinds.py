@@ -120,6 +120,12 @@ DOCTOR_FINDING_KINDS = (
         _SET_PROPERTY,
     ),
     FindingKind("topic-config-value-invalid", Severity.ERROR, "a value that Kafka refuses", _UNSET_TOPIC),
+    FindingKind(
+        "topic-config-copy-lag",
+        Severity.ERROR,
+        "a copy lag above local retention, which Kafka refuses, or with which nothing is ever copied",
+        _SET_TOPIC,
+    ),
     FindingKind("topic-config-name-unknown", Severity.ERROR, "a setting that topics do not have", _SET_TOPIC),
     FindingKind(
         "topic-config-cleanup-policy",
@@ -263,6 +269,12 @@ DOCTOR_FINDING_KINDS = (
         "local-disk-not-reclaimed",
         Severity.WARNING,
         "segments that are in remote storage, and past local retention, are still on the leader's disk",
+        _STATUS,
+    ),
+    FindingKind(
+        "copy-lag-waits",
+        Severity.INFO,
+        "what waits on leaders' disks for remote.copy.lag, and is not in remote storage meanwhile",
         _STATUS,
     ),
     FindingKind(

@@ -10,7 +10,9 @@ from tieredctl.kafka.cluster import Cluster, ConfigValue, PartitionDescription, 
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.model.local_replica import LocalReplica
+from tieredctl.ops.doctor.copy_lag import copy_lag_faults
 from tieredctl.ops.doctor.retention import effective_local, local_retention_fault
+from tieredctl.ops.doctor.topic_settings import TopicSettings
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.explanation.leader import only_partition, read_leader_log
@@ -171,6 +173,12 @@ def _local_retention(settings: Mapping[str, ConfigValue], change: RetentionChang
     ):
         if fault is not None:
             raise TieredctlError("usage", f"Kafka refuses that: {fault}.", hint="Choose less local retention.")
+    stated = {name: one.value for name, one in settings.items()}
+    wanted = {"retention.ms": total.ms, "retention.bytes": total.bytes}
+    wanted |= {"local.retention.ms": ms, "local.retention.bytes": size}
+    after = TopicSettings("", {**stated, **{name: str(value) for name, value in wanted.items()}})
+    for name, fault in copy_lag_faults(after):
+        raise TieredctlError("usage", f"Kafka refuses that: {fault}.", hint=f"Set {name} to -1 or less before.")
     return Retention(effective_local(ms, total.ms), effective_local(size, total.bytes))
 
 

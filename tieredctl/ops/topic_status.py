@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
+from tieredctl.kafka.cluster import Cluster, ConfigValue, ListedOffset, TopicDescription, settings_of
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.doctor.copy_lag import CopyLag, copy_lag, offset_by_time
+from tieredctl.ops.doctor.topic_settings import TopicSettings
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.metadata_state import replayed, stuck_finding
@@ -24,6 +26,8 @@ SETTINGS = (
     "retention.bytes",
     "local.retention.ms",
     "local.retention.bytes",
+    "remote.copy.lag.ms",
+    "remote.copy.lag.bytes",
     "segment.ms",
     "segment.bytes",
     "cleanup.policy",
@@ -113,6 +117,7 @@ class TopicStatus:
     rows: Sequence[Document]
     findings: Sequence[Finding]
     ability: TieringAbility
+    lag: CopyLag | None = None
 
     def summary(self) -> Document:
         """Of all partitions."""
@@ -122,6 +127,8 @@ class TopicStatus:
             "brokersUnable": _listed_ids(self.ability.unable_brokers),
             "controllersUnable": _listed_ids(self.ability.unable_controllers),
             **{name: sum(row[name] or 0 for row in self.rows) for name in counted},
+            "waitingBytes": _sum_of_known([row["waitingBytes"] for row in self.rows]),
+            "copyLag": None if self.lag is None else self.lag._asdict(),
             "settings": {
                 name: {"value": self.settings[name].value, "source": self.settings[name].source}
                 for name in SETTINGS
@@ -135,14 +142,19 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
     offsets = topic_offsets(cluster, name)
     topic = offsets.topic
     local = cluster.replica_bytes([name])
+    settings = settings_of(cluster, name)
+    lag = copy_lag(TopicSettings(name, {key: one.value for key, one in settings.items()}))
+    young = cluster.list_offsets(topic, max(0, now_ms - lag.ms)) if lag is not None and lag.ms > 0 else {}
     rows = []
     for row in offsets.rows():
         part = parts.get(TopicIdPartition(topic.topic_id, name, row["partition"]), RemotePart())
         sizes = local.get((name, row["partition"]), {})
-        rows.append(_status(row, part, sizes.get(row["leader"]), now_ms))
+        local_bytes = sizes.get(row["leader"])
+        waiting = 0 if lag is None else _waiting_bytes(row, local_bytes, lag, young.get(row["partition"]))
+        rows.append({**_status(row, part, local_bytes, now_ms), "waitingBytes": waiting})
     own = (part for partition, part in parts.items() if partition.topic_id == topic.topic_id)
     stuck = list(_stuck(own, now_ms, older_than_ms))
-    return TopicStatus(topic, settings_of(cluster, name), rows, stuck, tiering_ability(cluster))
+    return TopicStatus(topic, settings, rows, stuck, tiering_ability(cluster), lag)
 
 
 def _listed_ids(nodes: Sequence[int] | None) -> list[int] | None:
@@ -170,6 +182,23 @@ def _not_tiered_bytes(row: Document, local_bytes: int | None) -> int | None:
         return None
     offsets = row["latest"] - row["earliestLocal"]
     return local_bytes * row["notTiered"] // offsets if offsets else 0
+
+
+def _waiting_bytes(row: Document, local_bytes: int | None, lag: CopyLag, young: ListedOffset | None) -> int | None:
+    """How much of what is not tiered waits for the copy lag; None where it is not known."""
+    pending = _not_tiered_bytes(row, local_bytes)
+    if pending is None or local_bytes is None or (lag.ms > 0 and (young is None or young.error is not None)):
+        return None
+    first = row["latest"] - row["notTiered"]
+    begins = first if young is None else max(first, offset_by_time(young, row["latest"]))
+    offsets = row["latest"] - row["earliestLocal"]
+    return lag.waiting(pending, local_bytes * (row["latest"] - begins) // offsets if offsets else 0)
+
+
+def _sum_of_known(sizes: Sequence[int | None]) -> int | None:
+    """None where one is not known."""
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def _lag_ms(row: Document, part: RemotePart, now_ms: int) -> int | None:

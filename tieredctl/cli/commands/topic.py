@@ -52,6 +52,7 @@ _STATUS_COLUMNS = (
     TableColumn("LAG-MS", "lagMs"),
     TableColumn("UNFINISHED", "unfinished"),
     TableColumn("NOT-TIERED-BYTES", "notTieredBytes", wide=True),
+    TableColumn("WAITING-BYTES", "waitingBytes", wide=True),
     TableColumn("SEGMENTS", "remoteSegments", wide=True),
 )
 

@@ -34,7 +34,8 @@ from tieredctl.ops.tiering.watching import Patience, Seen, await_first_segment, 
 _ENDS = {
     Seen.YES: "Topic {name} has its first segment in remote storage.",
     Seen.NOTHING_TO_SEE: (
-        "Topic {name} has no closed segment yet: the first is copied once segment.bytes or segment.ms closes it."
+        "Topic {name} has no closed segment yet that is to be copied: the first is once segment.bytes or segment.ms "
+        "closes it, and its copy lag is over."
     ),
     Seen.CANNOT_TELL: "These brokers do not tell what is tiered: `tieredctl topic status {name}` reads it elsewhere.",
 }
@@ -121,6 +122,9 @@ def _say_plan(plan: EnablePlan, shown: Shown, summary: Document) -> None:
         shown.say(f"Broker {one['brokerId']}: {copied}, about {one['freedBytes']} bytes of disk to be freed")
     amount = f"{estimate['bytesToCopy']} bytes, {estimate['segments']} segments, {estimate['requestsAtLeast']} requests"
     shown.say(f"In all: {amount} or more{_cost(estimate)}")
+    if (waiting := estimate["waitingBytes"]) != 0:
+        much = "how much of it is not known" if waiting is None else f"about {waiting} bytes of it"
+        shown.say(f"The copy lag keeps part of it out of remote storage as long as disks have it: {much}")
 
 
 def _cost(estimate: Document) -> str:

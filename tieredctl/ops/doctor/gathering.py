@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.cluster import BrokerFeatures, Cluster, ConfigValue
+from tieredctl.kafka.cluster import BrokerFeatures, Cluster, ConfigValue, ListedOffset
 from tieredctl.kafka.group_offsets import ConsumerGroups
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.layouts.protocol import Layout
@@ -15,6 +15,7 @@ from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.doctor.broker_settings import BrokerSettings
+from tieredctl.ops.doctor.copy_lag import copy_lag, offset_by_time
 from tieredctl.ops.doctor.object_checks import auxiliary_state, transaction_indexes
 from tieredctl.ops.doctor.release import Release, release_of_metadata_version
 from tieredctl.ops.doctor.snapshot import (
@@ -113,7 +114,8 @@ def with_tiered_data(
         read = looking.at("the records of the metadata topic", lambda: _read(open_events()))
         if read is not None:
             stores, replay, odd = read
-    partitions = [_partition(row, sizes, stores) for row in rows]
+    young = {name: _first_young(cluster, one, settings.clock, looking) for name, one in settings.topics.items()}
+    partitions = [_partition(row, sizes, young[row["topic"]].get(row["partition"]), stores) for row in rows]
     unfinished = [known for store in stores for _, known in store.segments() if known.metadata.state in _UNFINISHED]
     return replace(
         settings,
@@ -202,6 +204,19 @@ def _offsets(cluster: Cluster, name: str, looking: _Looking) -> list[Document]:
     return rows
 
 
+def _first_young(
+    cluster: Cluster, settings: TopicSettings, clock: Clock, looking: _Looking
+) -> Mapping[int, ListedOffset]:
+    """By partition; nothing where the topic has no copy lag by time."""
+    lag = copy_lag(settings)
+    if lag is None or lag.ms < 0:
+        return {}
+    what = f"offsets of {settings.topic} by time"
+    since = max(0, clock.now_ms - lag.ms)
+    answers = looking.at(what, lambda: cluster.list_offsets(cluster.topic(settings.topic), since)) or {}
+    return {partition: answer for partition, answer in answers.items() if answer.error is None}
+
+
 def _read(stream: EventStream) -> tuple[list[RemotePartitionMetadataStore], ReplayFacts, list[Finding]]:
     found = statistics(stream)
     total = found.total
@@ -212,6 +227,7 @@ def _read(stream: EventStream) -> tuple[list[RemotePartitionMetadataStore], Repl
 def _partition(
     row: Document,
     sizes: Mapping[tuple[str, int], Mapping[int, int]],
+    first_young: ListedOffset | None,
     stores: Iterable[RemotePartitionMetadataStore],
 ) -> PartitionFacts:
     partition = TopicIdPartition(row["topicId"], row["topic"], row["partition"])
@@ -225,6 +241,7 @@ def _partition(
         latest_tiered=row["latestTiered"],
         latest=row["latest"],
         local_bytes=sizes.get((row["topic"], row["partition"]), {}).get(row["leader"]),
+        first_young=None if first_young is None else offset_by_time(first_young, row["latest"]),
         segments=segments,
         displaced=frozenset(one.segment_id for one in finished if not cache.is_referenced(one)),
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.doctor import topic_settings as names
+from tieredctl.ops.doctor.copy_lag import copy_lag
 from tieredctl.ops.doctor.release import Release
 from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.topic_settings import TopicSettings
@@ -16,6 +17,7 @@ from tieredctl.rlmm.cache import KnownSegment
 
 _TOLERATED_SEGMENTS = 2
 """The active segment, and one that was just closed or is just being removed."""
+_LAGS_SINCE = (4, 4)
 _NO_OFFSET_BEHIND = 1 << 63
 _COUNTS_FINISHED_ONLY_SINCE = (3, 8)
 
@@ -31,7 +33,7 @@ def partition_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
         yield from _seam(facts)
         yield from _behind(facts, settings)
         yield from _not_reclaimed(facts, settings, cluster.clock)
-        yield from _kept_twice(facts)
+        yield from _kept_twice(facts, settings)
 
 
 def _stuck(unfinished: Sequence[KnownSegment], clock: Clock) -> Iterator[Finding]:
@@ -129,6 +131,16 @@ def _behind(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]
         return
     # Records differ in size, so this is an estimate; two segments of it are never too many.
     size = facts.local_bytes * waiting // on_disk
+    lag = copy_lag(settings)
+    if lag is not None:
+        if lag.ms > 0 and facts.first_young is None:
+            return  # what waits for its age is not known
+        young = facts.latest - min(facts.latest, max(first, facts.first_young or 0))
+        waits = lag.waiting(size, facts.local_bytes * young // on_disk)
+        if waits:
+            message = f"some {waits} bytes wait for their copy lag: so much is not in remote storage yet"
+            yield _finding("copy-lag-waits", facts, message, {"bytes": waits, "lagMs": lag.ms, "lagBytes": lag.bytes})
+        size -= waits
     if size > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES):
         message = f"some {size} bytes from offset {first} on are not tiered, more than an active segment holds"
         yield _finding("tiering-behind", facts, message, {"offsets": [first, facts.latest - 1], "bytes": size})
@@ -155,11 +167,16 @@ def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock)
             yield _finding("local-disk-not-reclaimed", facts, message, evidence)
 
 
-def _kept_twice(facts: PartitionFacts) -> Iterator[Finding]:
+def _kept_twice(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
     twice = sum(segment.segment_size_in_bytes for segment in facts.on_disk_too)
     if twice:
         message = f"{twice} bytes are in remote storage and on the leader's disk"
-        yield _finding("kept-twice", facts, message, {"bytes": twice, "localBytes": facts.local_bytes})
+        evidence: dict[str, object] = {"bytes": twice, "localBytes": facts.local_bytes}
+        has_lags = settings.release is not None and settings.release.line >= _LAGS_SINCE
+        if has_lags and copy_lag(settings) is None:
+            message += f"; {names.COPY_LAG_MS}=-1 keeps as much out of remote storage from now on"
+            evidence["savedByCopyLag"] = twice
+        yield _finding("kept-twice", facts, message, evidence)
 
 
 def _finding(

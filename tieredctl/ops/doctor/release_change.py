@@ -91,10 +91,25 @@ UPGRADE_STEPS = (
         "in server.properties: follower.fetch.last.tiered.offset.enable=true",
         Severity.INFO,
     ),
+    Step(
+        (4, 4),
+        "copy lag",
+        "a closed segment may wait on the leader's disk before it is copied (KIP-1241), so that less is kept twice; "
+        "by default it is copied at once",
+        f"{_SET_ON_TOPIC} --add-config remote.copy.lag.ms=-1",
+        Severity.INFO,
+    ),
 )
 """What each line of releases brings to who comes from below."""
 
 DOWNGRADE_STEPS = (
+    Step(
+        (4, 4),
+        "copy lag",
+        "remote.copy.lag.ms and remote.copy.lag.bytes are not known below 4.4: remove them, and expect all that waits "
+        "to be copied at once",
+        f"{_SET_ON_TOPIC} --delete-config remote.copy.lag.ms,remote.copy.lag.bytes",
+    ),
     Step(
         (4, 3),
         "followers",

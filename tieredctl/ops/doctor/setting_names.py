@@ -25,6 +25,7 @@ _UNJUDGED = frozenset(
     }
 )
 """Of RemoteLogManagerConfig, besides those that are judged."""
+_SINCE_4_4 = (names.COPY_LAG_MS, names.COPY_LAG_BYTES)
 _CLIENTS = ("common.client", "producer", "consumer", "admin")
 """Of the metadata manager: what follows is a client's setting, and is not looked at."""
 _TELLING_WORDS = 3
@@ -58,6 +59,10 @@ _AIVEN_BACKENDS = ("s3.", "aws.", "gcs.", "azure.", "oci.")
 def unknown_names(settings: BrokerSettings) -> Iterator[Finding]:
     """Names in a node's settings that no release up to the last known one has, nor the managers that it names."""
     known = _known(settings)
+    for name in _SINCE_4_4:
+        if name in settings.values and settings.is_before((4, 4)):
+            message = f"Kafka {settings.release} passes over {name}, which came with 4.4"
+            yield Finding("broker-config-name-unknown", settings.subject, message, {"misspelt": name})
     for name, stated in settings.values.items():
         if name in known or name.startswith(_of_clients(settings)):
             continue

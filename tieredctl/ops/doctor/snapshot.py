@@ -31,6 +31,9 @@ class PartitionFacts:
     latest_tiered: int | None = None
     latest: int | None = None
     local_bytes: int | None = None
+    first_young: int | None = None
+    """The first offset that is younger than the topic's copy lag; as `latest` where none is. None where the topic has
+    no such lag, or its leader does not tell."""
     segments: Sequence[KnownSegment] = ()
     displaced: frozenset[str] = frozenset()
 

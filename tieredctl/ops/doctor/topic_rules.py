@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from tieredctl.model.findings import Finding
 from tieredctl.ops.doctor import topic_settings as names
 from tieredctl.ops.doctor.broker_settings import as_number
+from tieredctl.ops.doctor.copy_lag import AS_LOCAL_RETENTION, copy_lag, copy_lag_faults
 from tieredctl.ops.doctor.retention import AS_TOTAL, local_retention_fault
 from tieredctl.ops.doctor.setting_names import unknown_topic_names
 from tieredctl.ops.doctor.topic_settings import TopicSettings
@@ -91,6 +92,16 @@ def _copy_disable(settings: TopicSettings) -> Iterator[Finding]:
             yield _finding("topic-config-copy-disable", settings, local, message, str(AS_TOTAL))
 
 
+def _copy_lag(settings: TopicSettings) -> Iterator[Finding]:
+    for name, fault in copy_lag_faults(settings):
+        yield _finding("topic-config-copy-lag", settings, name, fault, str(AS_LOCAL_RETENTION))
+    lag = copy_lag(settings)
+    if lag is not None and lag.is_endless:
+        lags = f"{names.COPY_LAG_MS} and {names.COPY_LAG_BYTES}"
+        message = f"{lags} follow local retention, which is unlimited: nothing is ever copied"
+        yield _finding("topic-config-copy-lag", settings, names.COPY_LAG_MS, message, "0")
+
+
 def _small_segments(settings: TopicSettings) -> Iterator[Finding]:
     size, time = settings.number(names.SEGMENT_BYTES), settings.number(names.SEGMENT_MS)
     if 0 < size < SMALL_SEGMENT_BYTES:
@@ -119,7 +130,7 @@ def _segment_exceeds_local_retention(settings: TopicSettings) -> Iterator[Findin
 
 
 def _kept_twice(settings: TopicSettings) -> Iterator[Finding]:
-    if settings.is_true(names.COPY_DISABLE):
+    if settings.is_true(names.COPY_DISABLE) or copy_lag(settings) is not None:
         return
     if all(settings.number(local) in (AS_TOTAL, settings.number(total)) for local, total in _LIMITS):
         message = (
@@ -145,6 +156,7 @@ TIERED_RULES: tuple[Rule, ...] = (
     _cleanup_policy,
     _local_retention,
     _copy_disable,
+    _copy_lag,
     _small_segments,
     _segment_exceeds_local_retention,
     _kept_twice,

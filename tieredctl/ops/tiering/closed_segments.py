@@ -18,9 +18,11 @@ def with_closed_segments(
     topic: TopicDescription,
     settings: TopicSettings,
     partitions: Sequence[PartitionBytes],
+    waiting: Mapping[int, int | None],
     now_ms: int,
 ) -> list[int]:
-    """The partitions whose offsets that are not copied yet are more, or older, than one segment may hold.
+    """The partitions whose offsets that are not copied yet are more, or older, than one segment may hold. Where some of
+    them wait for the copy lag (`waiting`, in bytes, None where that is not known), the others have to be more.
 
     `settings` are those that the topic shall have. To be asked before it is tiered: while a broker begins to, it does
     not look offsets up by time. Raises TieredctlError as the cluster does.
@@ -31,8 +33,13 @@ def with_closed_segments(
     return [
         one.partition.partition
         for one in partitions
-        if one.bytes_to_copy > largest or (one.bytes_to_copy and _begins_before(one, first_young))
+        if _has_more_than(largest, one, waiting[one.partition.partition])
+        or (waiting[one.partition.partition] == 0 and one.bytes_to_copy and _begins_before(one, first_young))
     ]
+
+
+def _has_more_than(largest: int, one: PartitionBytes, waiting: int | None) -> bool:
+    return waiting is not None and one.bytes_to_copy - waiting > largest
 
 
 def _begins_before(one: PartitionBytes, first_young: Mapping[int, ListedOffset]) -> bool:

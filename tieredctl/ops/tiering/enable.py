@@ -12,6 +12,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_replica import LocalReplica
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.doctor import topic_settings as names
+from tieredctl.ops.doctor.copy_lag import copy_lag
 from tieredctl.ops.doctor.disk_rules import disk_findings
 from tieredctl.ops.doctor.gathering import gather_settings
 from tieredctl.ops.doctor.known_bugs import KNOWN_BUGS
@@ -25,6 +26,7 @@ from tieredctl.ops.tiering.closed_segments import with_closed_segments
 from tieredctl.ops.tiering.config_change import ConfigChange, config_change, is_tiered, refusals
 from tieredctl.ops.tiering.copy_estimate import CopyEstimate, copy_estimate, first_kept_offsets
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes, read_partition_bytes
+from tieredctl.ops.tiering.waiting_bytes import waiting_by_partition
 
 NEVER_TIERED = frozenset(
     {METADATA_TOPIC, "__cluster_metadata", "__consumer_offsets", "__transaction_state", "__share_group_state"}
@@ -52,6 +54,8 @@ class EnablePlan:
     partitions: Sequence[PartitionBytes] = ()
     closed: Sequence[int] = ()
     """The partitions that may have a closed segment to copy."""
+    waiting_bytes: int | None = 0
+    """What of the bytes to copy waits for the copy lag; None where that is not known."""
 
     @property
     def begins_copying(self) -> bool:
@@ -67,6 +71,11 @@ class EnablePlan:
         """As every output format shows it, without the findings; what it costs by a price, if there is one."""
         topic = self.change.topic
         estimate = None if self.estimate is None else self.estimate.document(price)
+        if estimate is not None:
+            estimate["waitingBytes"] = self.waiting_bytes
+            if price is not None:
+                saved = None if self.waiting_bytes is None else price.monthly_cost(self.waiting_bytes)
+                estimate["copyLagSavesPerMonth"] = saved
         return {"topic": topic.topic, "topicId": topic.topic_id, **self.change.document(), "estimate": estimate}
 
 
@@ -90,8 +99,13 @@ def plan_enable(
     found = [*checks, *_disks(planned, topic, partitions, replicas), *refusals(cluster, change)]
     kept = first_kept_offsets(cluster, topic, after, now_ms)
     estimate = copy_estimate(partitions, after, snapshot.brokers, kept)
-    closed = with_closed_segments(cluster, topic, after, partitions, now_ms)
-    return EnablePlan(change, sorted(found, key=lambda finding: -finding.severity), estimate, partitions, closed)
+    waiting = waiting_by_partition(cluster, topic, copy_lag(after), partitions, now_ms)
+    known = [one for one in waiting.values() if one is not None]
+    all_waiting = sum(known) if len(known) == len(waiting) else None
+    closed = with_closed_segments(cluster, topic, after, partitions, waiting, now_ms)
+    return EnablePlan(
+        change, sorted(found, key=lambda finding: -finding.severity), estimate, partitions, closed, all_waiting
+    )
 
 
 def _wanted(before: Mapping[str, ConfigValue], local: LocalRetention) -> dict[str, str | None]:

@@ -1,0 +1,29 @@
+"""What of a topic's bytes to copy waits for its copy lag: it is kept out of remote storage meanwhile, and later on as
+much of what is newer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
+from tieredctl.ops.doctor.copy_lag import CopyLag, offset_by_time
+from tieredctl.ops.tiering.partition_bytes import PartitionBytes
+
+
+def waiting_by_partition(
+    cluster: Cluster, topic: TopicDescription, lag: CopyLag | None, partitions: Sequence[PartitionBytes], now_ms: int
+) -> dict[int, int | None]:
+    """An estimate in bytes for each partition, None where it is not known. Raises TieredctlError as the cluster
+    does."""
+    young = cluster.list_offsets(topic, max(0, now_ms - lag.ms)) if lag is not None and lag.ms > 0 else {}
+    return {one.partition.partition: 0 if lag is None else _waiting(one, lag, young) for one in partitions}
+
+
+def _waiting(one: PartitionBytes, lag: CopyLag, young: Mapping[int, ListedOffset]) -> int | None:
+    if lag.ms < 0:
+        return lag.waiting(one.bytes_to_copy, 0)
+    answer = young.get(one.partition.partition)
+    if answer is None or answer.error is not None or one.latest is None:
+        return None
+    begins = max(one.first_pending, offset_by_time(answer, one.latest))
+    return lag.waiting(one.bytes_to_copy, one.share_from(begins, one.leader_bytes))
