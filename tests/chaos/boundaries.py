@@ -175,11 +175,11 @@ class ObservedStore:
         self._after(may_delete=current.key == LEASE_KEY and made is not None)
         return made
 
-    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
         self._before()
         if self.world.chance.random() < self.world.copy_fault_rate:
             raise _THROTTLED
-        made = self.store.copy(source, key)
+        made = self.store.copy(source, key, modified_ms)
         self._after()
         return made
 

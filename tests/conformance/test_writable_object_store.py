@@ -196,6 +196,16 @@ def test_a_copy_holds_the_same_bytes(writable_with: WritableWith) -> None:
     assert store.read("quarantine/orders-0/1.log") == b"0123456789"
 
 
+@pytest.mark.parametrize("store_kind", ["file", "memory"])
+def test_a_copy_has_the_time_that_it_is_given_where_times_can_be_set(writable_with: WritableWith) -> None:
+    store = writable_with({"a": b"0"})
+
+    made = store.copy(head(store, "a"), "b", 1_600_000_000_123)
+
+    assert made == head(store, "b")
+    assert made.last_modified_ms == 1_600_000_000_123
+
+
 def test_an_empty_object_can_be_copied(writable_with: WritableWith) -> None:
     store = writable_with({"a": b""})
 

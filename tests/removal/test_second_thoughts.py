@@ -46,6 +46,23 @@ def test_an_object_is_put_back_from_a_copy_that_was_made_once_more() -> None:
     assert (back.step, store.read("a")) == (ReceiptStep.RESTORED, b"bytes")
 
 
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("modified_ms", "put_back_as"), [(5, 5), (NOW_MS + 9, NOW_MS), (-1 << 70, 0)], ids=["past", "to come", "absurd"]
+)
+def test_an_object_that_is_put_back_is_as_old_as_it_was(modified_ms: int, put_back_as: int) -> None:
+    store = MemoryStore()
+    receipt = removed(store, "a", b"bytes")._replace(modified_ms=modified_ms)
+
+    put_back(store, receipt, NOW_MS)
+
+    found = store.head("a")
+    assert found is not None
+    assert found.last_modified_ms == put_back_as
+
+
 def test_an_object_that_was_never_deleted_is_back_without_a_copy() -> None:
     store = MemoryStore()
     store.put("a", b"bytes")

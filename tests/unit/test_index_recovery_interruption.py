@@ -57,9 +57,9 @@ class MortalStore(MemoryStore):
         self._boundary()
         return done
 
-    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
         self._boundary()
-        done = super().copy(source, key)
+        done = super().copy(source, key, modified_ms)
         self._boundary()
         return done
 

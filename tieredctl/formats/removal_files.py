@@ -178,6 +178,7 @@ def encode_receipt(receipt: Receipt) -> bytes:
         "uploadId": receipt.upload_id,
         "error": receipt.error,
         "comparedBy": receipt.compared_by,
+        "modifiedMs": receipt.modified_ms,
     }
     return _line({name: value for name, value in fields.items() if value is not None})
 
@@ -196,6 +197,7 @@ def decode_receipt(line: bytes) -> Receipt:
             upload_id=fields.get("uploadId"),
             error=fields.get("error"),
             compared_by=fields.get("comparedBy"),
+            modified_ms=None if fields.get("modifiedMs") is None else _number(fields["modifiedMs"]),
         )
 
 

@@ -148,6 +148,8 @@ class Receipt(NamedTuple):
     """The error's code and sentence."""
     compared_by: str | None = None
     """How a copy was found to hold the same bytes: a checksum's name, or `bytes` where both were read."""
+    modified_ms: int | None = None
+    """When the object was modified before it was removed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,9 +95,9 @@ class CountingStore:
         self._count("replace")
         return self._store.replace(current, data)
 
-    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
         self._count("copy")
-        return self._store.copy(source, key)
+        return self._store.copy(source, key, modified_ms)
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         self._count("delete", len(objects))

@@ -103,9 +103,9 @@ class FileStore:
         self._demand_writable(current.key)
         return file_changes.replace(self.root, current, data)
 
-    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
         self._demand_writable(key)
-        return file_changes.copy(self.root, source, key) if path_of(self.root, source.key) else None
+        return file_changes.copy(self.root, source, key, modified_ms) if path_of(self.root, source.key) else None
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)

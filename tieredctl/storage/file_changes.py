@@ -87,8 +87,11 @@ def replace(root: str, current: StoredObject, data: bytes) -> StoredObject | Non
     return stored
 
 
-def copy(root: str, source: StoredObject, key: str) -> StoredObject | None:
-    """Puts a copy of the version `source` at `key`, with its mode and, where we may give it away, its owner."""
+def copy(root: str, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
+    """Puts a copy of the version `source` at `key`, with its mode and, where we may give it away, its owner.
+
+    Its time is `modified_ms`, or that of now.
+    """
     with _opened_source(root, source) as original:
         if original is None:
             return None
@@ -102,6 +105,9 @@ def copy(root: str, source: StoredObject, key: str) -> StoredObject | None:
             with suppress(PermissionError):
                 os.fchown(file.fileno(), status.st_uid, status.st_gid)
             os.fchmod(file.fileno(), status.st_mode & 0o7777)
+            if modified_ms is not None:
+                file.flush()
+                os.utime(file.fileno(), ns=(modified_ms * 1_000_000,) * 2)
             stored = _finished(key, file)
             with _excluding_others(root):
                 if stored_as(source.key, status) != source or _found(root, source.key) != source:

@@ -125,7 +125,7 @@ class GcsStore:
             raise (self._bucket_missing() if failure.is_missing else failure) from None
         return self._stored(blob)
 
-    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:  # noqa: ARG002
         target = self._blob(self._writable_name(key))
         original = self._description(source.key)
         condition = {"if_source_generation_match": int(source.version)}
@@ -134,6 +134,9 @@ class GcsStore:
             original = original if original and str(original.generation) == source.version else None
         if original is None:
             return None
+        if original.kms_key_name:
+            key_name = original.kms_key_name.partition("/cryptoKeyVersions/")[0]
+            target = self._client.bucket(self.address.bucket).blob(target.name, kms_key_name=key_name)
         for field in _KEPT_BY_A_COPY:
             # Whoever names one of these for the copy must name all: the others would be lost.
             if getattr(original, field) is not None:

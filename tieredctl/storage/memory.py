@@ -85,9 +85,11 @@ class MemoryStore:
         with self._writing:
             return self.put(current.key, data, self.clock_ms()) if self._is_current(current) else None
 
-    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
         with self._writing:
-            return self.put(key, self.read(source.key), self.clock_ms()) if self._is_current(source) else None
+            if not self._is_current(source):
+                return None
+            return self.put(key, self.read(source.key), self.clock_ms() if modified_ms is None else modified_ms)
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)

@@ -213,10 +213,12 @@ class WritableObjectStore(ObjectStore, Protocol):
         """
         ...
 
-    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
         """Copies an object inside the store, without its bytes passing through here, and replaces what is under `key`.
 
-        The copy keeps content type, metadata and storage class; its time is that of the copying. None, and nothing is
+        The copy keeps all that describes the object: content type and its siblings, Expires, metadata, tags, storage
+        class, encryption, and, where the store tells it, who may use it; of a file its mode and owner. Its time is
+        `modified_ms` where the store can set one, as files can; else that of the copying. None, and nothing is
         changed, where the source is no longer the version `source`. Raises TieredctlError `object-archived`.
         """
         ...

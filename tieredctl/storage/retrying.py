@@ -151,8 +151,8 @@ class RetryingStore:
 
         return self.policy.run(replace)
 
-    def copy(self, source: StoredObject, key: str) -> StoredObject | None:
-        return self.policy.run(lambda _: self.store.copy(source, key))
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
+        return self.policy.run(lambda _: self.store.copy(source, key, modified_ms))
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         latest = {deletion.stored: deletion for deletion in self.store.delete(objects)}

@@ -31,6 +31,8 @@ Operation = Literal[
     "delete_object",
     "delete_objects",
     "get_object",
+    "get_object_acl",
+    "get_object_tagging",
     "head_object",
     "list_multipart_uploads",
     "list_parts",
@@ -58,6 +60,7 @@ _THROTTLED = {
     "TooManyRequestsException",
 }
 _UNKNOWN_USER = {"InvalidAccessKeyId", "InvalidToken", "ExpiredToken", "SignatureDoesNotMatch", "TokenRefreshRequired"}
+_NOT_IMPLEMENTED = "NotImplemented"
 _OTHER_REGION = {"AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect", "301"}
 _NO_CREDENTIALS = {
     "CredentialRetrievalError",
@@ -193,6 +196,8 @@ def refusal(reason: str, status: int, url: str) -> S3Failure:
         return S3Failure("store-forbidden", f"{url} does not accept these credentials ({reason}).", reason=reason)
     if reason == "AccessDenied" or status in {401, 403}:
         return S3Failure("store-forbidden", f"{url} may not be used this way ({reason}).", reason=reason)
+    if reason == _NOT_IMPLEMENTED:
+        return S3Failure("unreadable", f"{url} does not know such a request ({reason}).", reason=reason)
     if status >= 500 or reason in {"InternalError", "RequestTimeout"}:
         return S3Failure("store-unreachable", f"{url} failed to answer ({reason}).", reason=reason)
     return S3Failure("unreadable", f"{url} refused the request ({reason}).", reason=reason)

@@ -5,21 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Protocol
+from urllib.parse import urlencode
 
 from tieredctl.storage.concurrently import concurrently
 from tieredctl.storage.s3_connection import Answer, Operation, S3Failure
 
 _MOST_PARTS = 10_000
-# What a copy at once takes along by itself.
+# What a copy at once takes along by itself, as it does tags.
 _TAKEN_ALONG = (
     "CacheControl",
     "ContentDisposition",
     "ContentEncoding",
     "ContentLanguage",
     "ContentType",
+    "Expires",
     "Metadata",
+)
+_NEVER_TAKEN_ALONG = (
+    "BucketKeyEnabled",
+    "SSEKMSKeyId",
+    "ServerSideEncryption",
+    "StorageClass",
     "WebsiteRedirectLocation",
 )
+_GRANTED_BY = {
+    "FULL_CONTROL": "GrantFullControl",
+    "READ": "GrantRead",
+    "READ_ACP": "GrantReadACP",
+    "WRITE_ACP": "GrantWriteACP",
+}
+_GRANTEES = {"CanonicalUser": ("id", "ID"), "Group": ("uri", "URI"), "AmazonCustomerByEmail": ("email", "EmailAddress")}
+_PASSING = ("store-unreachable", "store-throttled")
+_REFUSED = ("store-forbidden", *_PASSING)
 
 
 class Request(Protocol):
@@ -30,7 +47,7 @@ class Request(Protocol):
 
 def copy_at_once(request: Request, name: str, source: Mapping[str, Any], description: Mapping[str, Any]) -> None:
     """One request. `source` says what to copy, on which condition; `description` is what HeadObject said of it."""
-    request("copy_object", Key=name, **source, **_storage_class(description))
+    request("copy_object", Key=name, **source, **_not_taken_along(request, source, description))
 
 
 def copy_in_parts(
@@ -43,7 +60,10 @@ def copy_in_parts(
     size: int = description["ContentLength"]
     part_bytes = max(part_bytes, -(-size // _MOST_PARTS))
     kept = {field: description[field] for field in _TAKEN_ALONG if field in description}
-    upload = request("create_multipart_upload", Key=name, **kept, **_storage_class(description))["UploadId"]
+    if "ExpiresString" in description and "Expires" not in description:
+        kept["Expires"] = 0  # what is no date, such as "0", means that it has expired
+    kept |= _tags(request, source) | _not_taken_along(request, source, description)
+    upload = request("create_multipart_upload", Key=name, **kept)["UploadId"]
 
     def copy_part(start: int) -> dict[str, Any]:
         number = start // part_bytes + 1
@@ -61,5 +81,39 @@ def copy_in_parts(
         raise
 
 
-def _storage_class(description: Mapping[str, Any]) -> dict[str, str]:
-    return {"StorageClass": description["StorageClass"]} if "StorageClass" in description else {}
+def _not_taken_along(request: Request, source: Mapping[str, Any], description: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: description[field] for field in _NEVER_TAKEN_ALONG if field in description} | _grants(
+        request, source
+    )
+
+
+def _tags(request: Request, source: Mapping[str, Any]) -> dict[str, str]:
+    """The source's tags. Raises S3Failure where they may not be read: they would be lost."""
+    try:
+        answer = request("get_object_tagging", Key=source["CopySource"]["Key"])
+    except S3Failure as failure:
+        if failure.kind.code in _REFUSED:
+            raise
+        return {}  # a server without tags
+    tags = urlencode([(tag["Key"], tag["Value"]) for tag in answer.get("TagSet", ())])
+    return {"Tagging": tags} if tags else {}
+
+
+def _grants(request: Request, source: Mapping[str, Any]) -> dict[str, str]:
+    """Who else may use the source, where the server tells it; nothing where only its owner may."""
+    try:
+        answer = request("get_object_acl", Key=source["CopySource"]["Key"])
+    except S3Failure as failure:
+        if failure.kind.code in _PASSING:
+            raise
+        return {}
+    owner = answer.get("Owner", {}).get("ID")
+    granted: dict[str, list[str]] = {}
+    others = False
+    for grant in answer.get("Grants", ()):
+        grantee, permission = grant.get("Grantee", {}), _GRANTED_BY.get(grant.get("Permission"))
+        kind, field = _GRANTEES.get(grantee.get("Type"), ("", ""))
+        if permission and grantee.get(field):
+            granted.setdefault(permission, []).append(f'{kind}="{grantee[field]}"')
+            others |= grantee[field] != owner
+    return {permission: ",".join(grantees) for permission, grantees in granted.items()} if others else {}

@@ -194,13 +194,17 @@ class Removal:
         if deletion.outcome is DeletionOutcome.GONE:
             return self._receipt(one, ReceiptStep.REMOVED)
         error = deletion.error or written_since(one.planned.key)
-        return failed(one.planned.key, self.clock_ms(), error, _quarantined(one.copy))
+        return failed(one.planned.key, self.clock_ms(), error, _quarantined(one.copy), _modified_ms(one))
 
     def _receipt(self, one: Prepared, step: ReceiptStep) -> Receipt:
         if one.error is not None:
             return failed(one.planned.key, self.clock_ms(), one.error)
         copy = _quarantined(one.copy)
-        return Receipt(step, one.planned.key, self.clock_ms(), one.planned.size, copy, compared_by=one.compared_by)
+        return Receipt(
+            *(step, one.planned.key, self.clock_ms(), one.planned.size, copy),
+            compared_by=one.compared_by,
+            modified_ms=_modified_ms(one),
+        )
 
     def _give_up(self, uploads: Sequence[PlannedUpload]) -> list[Receipt]:
         self.metadata.refresh()
@@ -284,6 +288,11 @@ def _batches(planned: Iterable[_Planned], most: int) -> Iterator[list[_Planned]]
 def _hopeless(errors: Iterable[TieredctlError | None]) -> TieredctlError | None:
     """The first of them that every other object would meet too."""
     return next((error for error in errors if error is not None and error.kind.code in _HOPELESS), None)
+
+
+def _modified_ms(one: Prepared) -> int:
+    # A list of keys has no times of its own.
+    return (one.found or one.planned).last_modified_ms
 
 
 def _quarantined(copy: StoredObject | None) -> QuarantinedCopy | None:

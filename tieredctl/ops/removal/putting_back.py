@@ -9,27 +9,33 @@ from tieredctl.storage.protocol import StoredObject, WritableObjectStore
 
 
 def put_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> Receipt:
-    """Copies an object back to where it was, with its content type and metadata, unless it is there.
+    """Copies an object back to where it was, with all that describes it, unless it is there.
 
     Its copy stays in quarantine. What cannot be put back is a receipt FAILED that says why.
     """
     try:
         found, compared_by = store.head(removed.key), None
         if found is None:
-            found, compared_by = _copied_back(store, removed)
+            found, compared_by = _copied_back(store, removed, now_ms)
         elif removed.copy is not None:
             compared_by = _same_as_removed(store, found, removed.copy)
     except TieredctlError as error:
-        return failed(removed.key, now_ms, error, removed.copy)
-    return Receipt(ReceiptStep.RESTORED, removed.key, now_ms, found.size, removed.copy, compared_by=compared_by)
+        return failed(removed.key, now_ms, error, removed.copy, removed.modified_ms)
+    return Receipt(
+        *(ReceiptStep.RESTORED, removed.key, now_ms, found.size, removed.copy),
+        compared_by=compared_by,
+        modified_ms=removed.modified_ms,
+    )
 
 
-def _copied_back(store: WritableObjectStore, removed: Receipt) -> tuple[StoredObject, str]:
+def _copied_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> tuple[StoredObject, str]:
     if removed.copy is None:
         raise TieredctlError("removal-failed", f"{removed.key} was deleted without a copy: it cannot be put back.")
     # A run that was killed may have copied the same bytes once more, which gave the copy another version.
     copy = store.head(removed.copy.key)
-    back = store.copy(copy, removed.key) if copy is not None and copy.size == removed.copy.size else None
+    modified_ms = None if removed.modified_ms is None else min(max(removed.modified_ms, 0), now_ms)
+    is_kept = copy is not None and copy.size == removed.copy.size
+    back = store.copy(copy, removed.key, modified_ms) if copy is not None and is_kept else None
     if copy is None or back is None:
         raise TieredctlError("removal-failed", f"The copy {removed.copy.key} is gone or was altered.")
     return back, demand_same(store, copy, back)
@@ -49,6 +55,10 @@ def _same_as_removed(store: WritableObjectStore, found: StoredObject, copy: Quar
     return compared_by
 
 
-def failed(key: str, now_ms: int, error: TieredctlError, copy: QuarantinedCopy | None = None) -> Receipt:
+def failed(
+    key: str, now_ms: int, error: TieredctlError, copy: QuarantinedCopy | None = None, modified_ms: int | None = None
+) -> Receipt:
     """The receipt of what did not succeed."""
-    return Receipt(ReceiptStep.FAILED, key, now_ms, copy=copy, error=f"{error.kind.code}: {error.message}")
+    return Receipt(
+        ReceiptStep.FAILED, key, now_ms, copy=copy, error=f"{error.kind.code}: {error.message}", modified_ms=modified_ms
+    )

@@ -54,7 +54,8 @@ def remember(last: dict[str, Receipt], receipts: Iterable[Receipt]) -> None:
     for receipt in receipts:
         name = receipt.upload_id or receipt.key
         would_hide = receipt.step is ReceiptStep.FAILED and receipt.copy is None and name in last
-        last[name] = receipt._replace(copy=last[name].copy) if would_hide else receipt
+        before = last.get(name, receipt)
+        last[name] = receipt._replace(copy=before.copy, modified_ms=before.modified_ms) if would_hide else receipt
 
 
 class ReceiptFile:
