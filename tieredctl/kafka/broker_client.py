@@ -4,6 +4,7 @@ about why not."""
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -63,7 +64,14 @@ class BrokerClient(BrokerConnection):
         except ImportError:
             hint = "Install it with: pip install 'tieredctl[kafka]'"
             raise TieredctlError("missing-extra", "Reading a live cluster needs confluent-kafka.", hint=hint) from None
-        self.consumer = self.made(Consumer)
+        self.judge_properties(Consumer)
+
+    @cached_property
+    def consumer(self) -> Consumer:
+        """Made when it is first asked for. Raises TieredctlError where no server lets it in."""
+        from confluent_kafka import Consumer
+
+        return self.made(Consumer)
 
     def answer(self, ask: Callable[[Consumer, float], _Answer]) -> _Answer:
         """What the cluster answers to a request that takes (the consumer, seconds to wait). Raises TieredctlError."""

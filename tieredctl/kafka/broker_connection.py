@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
+from tieredctl.kafka.connection_check import demand_connection
 from tieredctl.kafka.source import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ LONGEST_WAIT_SECONDS = 0.25
 # Four bytes of something else, taken for a length; librdkafka's advice is to allow such lengths.
 _OTHER_PROTOCOL = "Invalid response size"
 _OTHER_PROTOCOL_HINT = "Check the port, and security.protocol in --command-config."
+_CERTIFICATE_HINT = (
+    "Check ssl.truststore.location and ssl.keystore.location in --command-config, and the names in the certificate."
+)
 _UNKNOWN_PROPERTY = re.compile(r'No such configuration property: "([^"]+)"')
 _DEFAULTS = {"client.id": "tieredctl", "log_level": "0"}
 
@@ -57,15 +61,25 @@ class BrokerConnection:
         self._operations = operations
         self._complaint: str | None = None
         self._refusal: str | None = None
+        self._refusal_hint: str | None = None
 
     def made(self, kind: Callable[[dict[str, Any]], _Client]) -> _Client:
-        """The client, without those properties that librdkafka does not know. Raises TieredctlError `usage` where none
-        can be made with the others."""
+        """The client, once a server let one in: librdkafka connects by itself, and again and again where that fails.
+
+        Raises TieredctlError as `demand_connection` does.
+        """
+        if "ssl.keystore.location" not in self.properties:  # Python reads no PKCS12 store.
+            demand_connection(self.bootstrap_server, self.properties, self.request_timeout_seconds)
+        return kind({**self.properties, "error_cb": self.note})
+
+    def judge_properties(self, kind: Callable[[dict[str, Any]], object]) -> None:
+        """Takes out of the properties what librdkafka does not know, by a client that has no server to contact. Raises
+        TieredctlError `usage` where none can be made with the others."""
         from confluent_kafka import KafkaException
 
         while True:
             try:
-                return kind({**self.properties, "error_cb": self.note})
+                kind({name: value for name, value in self.properties.items() if name != "bootstrap.servers"})
             except KafkaException as error:
                 reason = error.args[0].str()
                 unknown = _UNKNOWN_PROPERTY.search(reason)
@@ -75,6 +89,8 @@ class BrokerConnection:
                     raise TieredctlError("usage", message, hint=hint) from None
                 del self.properties[unknown[1]]
                 self.ignored_properties.append(unknown[1])
+            else:
+                return
 
     def demand_access(self, error: KafkaError) -> None:
         """Raises TieredctlError where an error means that the cluster does not want this client, whatever it asks."""
@@ -84,7 +100,7 @@ class BrokerConnection:
             hint = f"The user needs the operations {self._operations} on topic {METADATA_TOPIC}."
             raise self._refused(error.str(), hint)
         if error.code() == KafkaError._AUTHENTICATION or self._refusal:
-            raise self._refused(self._refusal or error.str())
+            raise self._refused(self._refusal or error.str(), self._refusal_hint)
 
     def note(self, error: KafkaError) -> None:
         """Remembers an error that may pass: if it does not, it is the reason that is told."""
@@ -92,6 +108,7 @@ class BrokerConnection:
 
         if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
             self._refusal = error.str()
+            self._refusal_hint = _CERTIFICATE_HINT if error.code() == KafkaError._SSL else None
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._complaint = error.str()
 

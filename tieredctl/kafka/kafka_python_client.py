@@ -4,46 +4,114 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tieredctl.errors import TieredctlError
 from tieredctl.kafka.client_properties import Properties
+from tieredctl.kafka.connection_check import demand_connection
 from tieredctl.kafka.kafka_python_settings import kafka_python_settings
 
 if TYPE_CHECKING:
-    from kafka.net.compat import KafkaNetClient
-
-_SECONDS_BETWEEN_TRIES = 0.1
-
-
-def connected_client(bootstrap_server: str, properties: Properties, timeout_seconds: float) -> KafkaNetClient:
-    """A client that knows its brokers. Raises TieredctlError for properties that it cannot follow, and whatever
-    kafka-python raises where no broker answers in time."""
-    from kafka.net.compat import KafkaNetClient
-
-    # It logs what it also raises, and without a handler Python would write that to stderr.
-    logging.getLogger("kafka").addHandler(logging.NullHandler())
-    settings = kafka_python_settings(bootstrap_server, properties)
-    milliseconds = int(timeout_seconds * 1000)
-    client = KafkaNetClient(**settings, request_timeout_ms=milliseconds)
-    try:
-        client.check_version(timeout_ms=milliseconds)
-    except BaseException:
-        client.close()
-        raise
-    return client
-
-
-def answer(client: KafkaNetClient, node_id: int | None, request: Any, timeout_seconds: float) -> Any:
-    """The answer of a broker; of any one, where none is named. Asks again, for the time given, after errors that may
-    pass; raises the others as kafka-python does."""
     from kafka.errors import KafkaError
 
-    deadline = time.monotonic() + timeout_seconds
-    while True:
+_SECONDS_BETWEEN_TRIES = 0.1
+_LEAST_SECONDS_A_TRY = 1.0
+_SECONDS_OF_A_CHECK = 5.0
+
+
+class KafkaPythonClient:
+    """Knows the cluster's brokers, and hears of their changes while it is asked. To be closed."""
+
+    def __init__(self, bootstrap_server: str, properties: Properties, timeout_seconds: float) -> None:
+        """Connects. Raises TieredctlError for properties that it cannot follow, and where a server refuses or none
+        answers; whatever kafka-python raises where they tell of no brokers in time."""
+        from kafka.net.compat import KafkaNetClient
+
+        # It logs what it also raises, and without a handler Python would write that to stderr.
+        logging.getLogger("kafka").addHandler(logging.NullHandler())
+        settings = kafka_python_settings(bootstrap_server, properties)
+        demand_connection(bootstrap_server, properties, timeout_seconds)
+        self._properties = properties
+        self._checked: set[int] = set()
+        milliseconds = int(timeout_seconds * 1000)
+        self._client = KafkaNetClient(**settings, request_timeout_ms=milliseconds)
         try:
-            broker = client.least_loaded_node() if node_id is None else node_id
-            return client.send_and_receive(broker, request, timeout_seconds * 1000)
-        except KafkaError as error:
-            if not error.retriable or time.monotonic() > deadline:
+            self._client.check_version(timeout_ms=milliseconds)
+        except BaseException:
+            self._client.close()
+            raise
+
+    @property
+    def cluster_id(self) -> str | None:
+        found: str | None = self._client.cluster.cluster_id
+        return found
+
+    def broker_ids(self) -> Sequence[int]:
+        """By the newest metadata that it has."""
+        return sorted(broker.node_id for broker in self._client.cluster.brokers())
+
+    def answer(self, node_id: int | None, request: Any, timeout_seconds: float, *, awaits_broker: bool = True) -> Any:
+        """The answer of a broker; of any one, where none is named.
+
+        Asks again, for the time given, after errors that may pass: of any broker, another one. Without `awaits_broker`
+        one that cannot be reached is not waited for: somebody else may lead what it led. Raises other errors as
+        kafka-python does, and TieredctlError where the broker does not let this client in.
+        """
+        from kafka.errors import KafkaError
+
+        deadline = time.monotonic() + timeout_seconds
+        a_try = timeout_seconds
+        if node_id is None:
+            a_try = max(_LEAST_SECONDS_A_TRY, timeout_seconds / max(1, len(self.broker_ids())))
+        while True:
+            try:
+                broker = self._client.least_loaded_node() if node_id is None else node_id
+                return self._answer_of(broker, request, min(a_try, max(0.1, deadline - time.monotonic())))
+            except KafkaError as error:
+                is_away = _is_away(error)
+                if is_away and isinstance(broker, int):
+                    self._demand_access(broker)
+                if not (error.retriable or is_away) or time.monotonic() > deadline or (is_away and not awaits_broker):
+                    raise
+                self.hear_of_changes()
+
+    def hear_of_changes(self) -> None:
+        """Asks for the cluster's brokers once more, which takes a moment."""
+        self._client.cluster.request_update()
+        self._client.poll(timeout_ms=_SECONDS_BETWEEN_TRIES * 1000)
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._client.close()
+
+    def _answer_of(self, broker: int | str | None, request: Any, seconds: float) -> Any:
+        from kafka.errors import KafkaTimeoutError
+
+        future = self._client.send(broker, request)
+        self._client.poll(timeout_ms=seconds * 1000, future=future)
+        if future.succeeded():
+            return future.value
+        if future.failed():
+            raise future.exception
+        raise KafkaTimeoutError("no answer in time")
+
+    def _demand_access(self, broker: int) -> None:
+        """Looks once why a broker cannot be reached: one that refuses this client will go on to."""
+        node = self._client.cluster.broker_metadata(broker)
+        if node is None or broker in self._checked:
+            return
+        self._checked.add(broker)
+        host = f"[{node.host}]" if ":" in node.host else node.host
+        try:
+            demand_connection(f"{host}:{node.port}", self._properties, _SECONDS_OF_A_CHECK, waits_for_restart=False)
+        except TieredctlError as error:
+            if error.kind.code != "broker-unreachable":
                 raise
-            time.sleep(_SECONDS_BETWEEN_TRIES)
+
+
+def _is_away(error: KafkaError) -> bool:
+    """Whether there is no connection to the broker, or no such broker by now."""
+    from kafka.errors import KafkaConnectionError, NodeNotReadyError, UnknownBrokerIdError
+
+    return isinstance(error, KafkaConnectionError | NodeNotReadyError | UnknownBrokerIdError)

@@ -13,16 +13,16 @@ from typing import Any
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.client_properties import Properties
 
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+KNOWN_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _SYSTEMS_AUTHORITIES = ("", "probe")
 _LONGEST_RESPONSE_BYTES = 100_000_000
 
 
 def kafka_python_settings(bootstrap_server: str, properties: Properties) -> dict[str, Any]:
     """Raises TieredctlError for properties that kafka-python cannot follow, and for certificates that are none."""
-    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    protocol = security_protocol_of(properties)
     settings: dict[str, Any] = {
-        "bootstrap_servers": [server.strip() for server in bootstrap_server.split(",")],
+        "bootstrap_servers": _servers(bootstrap_server),
         "client_id": properties.get("client.id", "tieredctl"),
         "security_protocol": protocol,
         "receive_message_max_bytes": _LONGEST_RESPONSE_BYTES,
@@ -30,22 +30,51 @@ def kafka_python_settings(bootstrap_server: str, properties: Properties) -> dict
     if protocol.startswith("SASL_"):
         settings |= _login(properties)
     if protocol.endswith("SSL"):
-        try:
-            settings["ssl_context"] = _ssl_context(properties)
-        except (OSError, ValueError) as error:
-            raise _refused(f"the certificates cannot be used: {error}") from None
+        settings["ssl_context"] = ssl_context(properties)
     return settings
 
 
+def server_addresses(bootstrap_server: str) -> list[tuple[str, int]]:
+    """Host and port of each bootstrap server. Raises TieredctlError for one without a port."""
+    found = [server.rpartition(":") for server in _servers(bootstrap_server)]
+    for host, _, port in found:
+        if not host or not port.isdecimal():
+            raise TieredctlError("usage", f"{host}{port} is not HOST:PORT.")
+    return [(host.strip("[]"), int(port)) for host, _, port in found]
+
+
+def security_protocol_of(properties: Properties) -> str:
+    """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+    return properties.get("security.protocol", "PLAINTEXT").upper()
+
+
+def mechanism_of(properties: Properties) -> str:
+    """The SASL mechanism that is asked for."""
+    return properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))
+
+
+def _servers(bootstrap_server: str) -> list[str]:
+    return [server.strip() for server in bootstrap_server.split(",")]
+
+
 def _login(properties: Properties) -> dict[str, str | None]:
-    mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))
-    if mechanism not in _MECHANISMS:
-        raise _refused(f"the mechanism {mechanism} is not among {', '.join(_MECHANISMS)}")
+    mechanism = mechanism_of(properties)
+    if mechanism not in KNOWN_MECHANISMS:
+        raise _refused(f"the mechanism {mechanism} is not among {', '.join(KNOWN_MECHANISMS)}")
     return {
         "sasl_mechanism": mechanism,
         "sasl_plain_username": properties.get("sasl.username"),
         "sasl_plain_password": properties.get("sasl.password"),
     }
+
+
+def ssl_context(properties: Properties) -> ssl.SSLContext:
+    """What a connection is encrypted and a broker's certificate judged by. Raises TieredctlError for certificates that
+    cannot be used."""
+    try:
+        return _ssl_context(properties)
+    except (OSError, ValueError) as error:
+        raise _refused(f"the certificates cannot be used: {error}") from None
 
 
 def _ssl_context(properties: Properties) -> ssl.SSLContext:

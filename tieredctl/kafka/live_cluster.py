@@ -23,7 +23,7 @@ from tieredctl.kafka.cluster import (
     PartitionDescription,
     TopicDescription,
 )
-from tieredctl.kafka.kafka_python_client import answer, connected_client
+from tieredctl.kafka.kafka_python_client import KafkaPythonClient
 from tieredctl.model.ids import uuid_text
 
 _SECONDS_BETWEEN_TRIES = 0.1
@@ -62,13 +62,13 @@ class LiveCluster:
         self._properties = read_client_properties(command_config)
         self._request_timeout_seconds = timeout_seconds(self._properties, request_timeout_seconds)
         with self._failing_as_tieredctl():
-            self._client = connected_client(bootstrap_server, self._properties, self._request_timeout_seconds)
+            self._client = KafkaPythonClient(bootstrap_server, self._properties, self._request_timeout_seconds)
 
     def describe(self) -> dict[str, object]:
         return {
             "kind": "cluster",
             "bootstrapServer": self._bootstrap_server,
-            "clusterId": self._client.cluster.cluster_id,
+            "clusterId": self._client.cluster_id,
         }
 
     def close(self) -> None:
@@ -291,14 +291,14 @@ class LiveCluster:
             min_version=FIRST_VERSION_OF[OffsetSpec(timestamp)] if is_special else _FIRST_VERSION_OF_TIMESTAMPS,
         )
 
-    def _broker_ids(self) -> list[int]:
-        return sorted(broker.node_id for broker in self._client.cluster.brokers())
+    def _broker_ids(self) -> Sequence[int]:
+        return self._client.broker_ids()
 
     def _ask(self, node_id: int | None, request: Any, seconds: float | None = None) -> Any:
         """The answer of a broker; of any one, where none is named. It has the request timeout, or at most `seconds`."""
         patience = min(self._request_timeout_seconds, seconds or math.inf)
         with self._failing_as_tieredctl():
-            return answer(self._client, node_id, request, patience)
+            return self._client.answer(node_id, request, patience)
 
     def _unknown_topic(self, name: str) -> TieredctlError:
         return TieredctlError("unknown-topic", f"{self._bootstrap_server} has no topic {name}.", hint="")

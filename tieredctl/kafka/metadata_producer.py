@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,13 +56,22 @@ class MetadataProducer:
         self._connection.properties["message.timeout.ms"] = str(int(self._connection.request_timeout_seconds * 1000))
         # A transaction would keep the events from nobody, and needs further rights.
         self._connection.properties.pop("transactional.id", None)
-        self._producer: Producer = self._connection.made(partial(_quiet, Producer))
+        self._connection.judge_properties(partial(_quiet, Producer))
+        self._is_open = False
+
+    @cached_property
+    def _producer(self) -> Producer:
+        from confluent_kafka import Producer
+
+        made = self._connection.made(partial(_quiet, Producer))
+        self._is_open = True
+        return made
 
     def publish(self, metadata_partition: int, events: Sequence[MetadataEvent]) -> None:
         """Writes events in this order, without a key. Returns once all in-sync replicas have all of them.
 
-        Raises TieredctlError: `broker-refused` where the user may not write, `broker-unreachable` where not every
-        event was confirmed in time. What was not confirmed may be written all the same.
+        Raises TieredctlError: `broker-refused` where the user is not let in, or may not write, `broker-unreachable`
+        where not every event was confirmed in time. What was not confirmed may be written all the same.
         """
         from confluent_kafka import KafkaException
 
@@ -84,6 +93,8 @@ class MetadataProducer:
         """Ends the connections. What was not confirmed is not tried any more."""
         from confluent_kafka import KafkaException
 
+        if not self._is_open:
+            return
         # A fatal error is raised by whatever is called after it; it was told when it was met.
         with suppress(KafkaException):
             self._producer.purge()

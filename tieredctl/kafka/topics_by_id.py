@@ -12,17 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
-from tieredctl.kafka.kafka_python_client import answer, connected_client
+from tieredctl.kafka.kafka_python_client import KafkaPythonClient
 from tieredctl.model.ids import UUID_BYTES, uuid_bytes, uuid_text
-
-if TYPE_CHECKING:
-    from kafka.net.compat import KafkaNetClient
 
 _FIRST_VERSION_BY_ID = 12
 """Of the Metadata request: versions 10 and 11 have the field, and no broker heeds it there."""
@@ -45,7 +42,7 @@ class TopicsById:
         self._bootstrap_server = bootstrap_server
         self._properties = read_client_properties(command_config)
         self._request_timeout_seconds = timeout_seconds(self._properties, request_timeout_seconds)
-        self._client: KafkaNetClient | None = None
+        self._client: KafkaPythonClient | None = None
         self._reason: str | None = None
         """Why there was no answer when last asked."""
         self._silent_until = -math.inf
@@ -93,9 +90,9 @@ class TopicsById:
         """Fills in what is answered, also where it raises an error in the end."""
         if self._client is None:
             timeout_seconds = self._request_timeout_seconds
-            self._client = connected_client(self._bootstrap_server, self._properties, timeout_seconds)
+            self._client = KafkaPythonClient(self._bootstrap_server, self._properties, timeout_seconds)
         client = self._client
-        brokers = [broker.node_id for broker in client.cluster.brokers()]
+        brokers = client.broker_ids()
         denials = Counter[str]()
         for node_id in brokers:
             # A topic that one broker has is there, whatever the others know.
@@ -109,7 +106,7 @@ class TopicsById:
                 answers[topic_id] = False
 
     def _error_codes(
-        self, client: KafkaNetClient, node_id: int, topic_ids: Sequence[str]
+        self, client: KafkaPythonClient, node_id: int, topic_ids: Sequence[str]
     ) -> Iterator[tuple[str, int | None]]:
         """A broker's answer for each topic; None where it has none."""
         for start in range(0, len(topic_ids), _TOPICS_A_REQUEST):
@@ -118,7 +115,7 @@ class TopicsById:
             found = {uuid_text(topic.topic_id.bytes): topic.error_code for topic in response.topics}
             yield from ((topic_id, found.get(topic_id)) for topic_id in some)
 
-    def _response(self, client: KafkaNetClient, node_id: int, topic_ids: Sequence[str]) -> Any:
+    def _response(self, client: KafkaPythonClient, node_id: int, topic_ids: Sequence[str]) -> Any:
         from kafka.protocol.metadata import MetadataRequest
 
         wanted = [
@@ -131,7 +128,7 @@ class TopicsById:
             include_topic_authorized_operations=False,
             min_version=_FIRST_VERSION_BY_ID,
         )
-        return answer(client, node_id, request, self._request_timeout_seconds)
+        return client.answer(node_id, request, self._request_timeout_seconds)
 
 
 def _may_be_a_topics(topic_id: str) -> bool:
