@@ -161,6 +161,26 @@ _TABLE = (
         "ls {file}",
     ),
     FindingKind(
+        "object-archived",
+        Severity.ERROR,
+        "an object is in an archive: neither brokers nor tieredctl can read it until it is restored",
+        "tieredctl remote ls --segment-id {segmentId} …",
+        incomplete=True,
+    ),
+    FindingKind(
+        "segment-undecryptable",
+        Severity.ERROR,
+        "a segment's data key is wrapped for another key pair: what it holds is not known",
+        "tieredctl verify --segment-id {segmentId} --layout-option private-key=FILE …",
+        incomplete=True,
+    ),
+    FindingKind(
+        "altered-in-transit",
+        Severity.WARNING,
+        "reads of the same objects gave different bytes: something between here and the store alters them",
+        "tieredctl verify --segment-id {segmentId} …",
+    ),
+    FindingKind(
         "unreadable",
         Severity.ERROR,
         "something could not be read: the answer is incomplete",

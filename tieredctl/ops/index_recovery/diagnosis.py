@@ -12,6 +12,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.verification.report import Level, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
+from tieredctl.ops.verification.unread import private_key_error
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 _OF_THE_LOG = (Part.LOG, Part.MANIFEST)
@@ -55,7 +56,9 @@ def diagnose(
     stored = {part: found for part, key in keys.items() if (found := store.head(key))}
     task = SegmentTask(metadata, {part: keys[part] for part in stored}, Level.FULL, index_interval_bytes)
     grave = [one for one in check_segment(task, store, layout).findings if one.severity > Severity.WARNING]
-    unread = next((one for one in grave if one.code == "unreadable"), None)
+    if no_key := private_key_error(grave):
+        raise no_key
+    unread = next((one for one in grave if one.kind.incomplete), None)
     if unread:
         raise TieredctlError("unreadable", f"{unread.subject}: {unread.message}")
     sizes = _sizes(metadata, store, layout)

@@ -12,6 +12,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.damaged_ranges import blame
 from tieredctl.ops.verification.log_check import LogFacts
 from tieredctl.ops.verification.report import SegmentFindings, SegmentReport, SegmentTask
+from tieredctl.ops.verification.unread import report_unread
 
 STREAM_BYTES = 1 << 22
 _UNDECODABLE = {
@@ -20,7 +21,7 @@ _UNDECODABLE = {
     Part.LEADER_EPOCH: "leader-epoch-checkpoint-damaged",
 }
 _CONCERN_ALL = ("store-unreachable", "private-key")
-"""Errors for which no segment's objects are to blame."""
+"""Errors for which no part is to blame."""
 _Decoded = TypeVar("_Decoded")
 
 
@@ -31,6 +32,8 @@ class OpenedSegment:
         self.task = task
         self.metadata: RemoteLogSegmentMetadata = task.metadata
         self.findings = findings
+        self.is_open = False
+        """Whether what describes the others could be read."""
         self._segment = segment
         self._parts: Mapping[Part, int] = {}
         self._at_first_sight: tuple[Finding, ...] = ()
@@ -48,6 +51,7 @@ class OpenedSegment:
             offsets = (self.metadata.start_offset, self.metadata.end_offset)
             message = f"{error.reason}: nothing of the segment can be read"
             self.findings.add("manifest-damaged", Part.MANIFEST, message, position=error.position, offsets=offsets)
+        self.is_open = True
         self._report_contradictions()
         self._at_first_sight = tuple(self.findings.found)
 
@@ -93,7 +97,7 @@ class OpenedSegment:
         except TieredctlError as error:
             if concerns_all(error):
                 raise
-            self.findings.add("unreadable", part, error.message)
+            report_unread(error, part, self.findings)
         return None
 
     def log(self) -> Iterator[bytes]:
@@ -153,5 +157,5 @@ class OpenedSegment:
 
 
 def concerns_all(error: TieredctlError) -> bool:
-    """Whether the next segment would meet the same error."""
+    """Whether the segment's next part would meet the same error."""
     return error.kind.code in _CONCERN_ALL

@@ -17,6 +17,7 @@ from tieredctl.ops.verification.lineage_check import check_lineage
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
+from tieredctl.ops.verification.unread import report_archived
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
@@ -130,6 +131,7 @@ def _check_finished(
     _check_size(metadata, sizes, layout, findings)
     if promised.keys() <= present.keys():
         _check_stored_size(sum(sizes[part] for part in promised), layout.stored_size(metadata), findings)
+    report_archived(present, findings)
     _check_transaction_index(
         present, optional.get(Part.TRANSACTION_INDEX), store, transaction_indexes, findings, report
     )

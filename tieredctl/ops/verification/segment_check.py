@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout, Part
+from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.verification.full_check import check_everything
 from tieredctl.ops.verification.headers_check import ends_are_sound
 from tieredctl.ops.verification.opened_segment import OpenedSegment
 from tieredctl.ops.verification.report import Level, SegmentFindings, SegmentReport, SegmentTask
+from tieredctl.ops.verification.unread import report_unread
 from tieredctl.storage.protocol import ObjectStore
+
+_MOST_READS = 3
 
 
 def check_segment(task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
-    """Everything that is wrong with a segment's objects. A store that fails is a finding, never an exception: the
-    other segments are still looked at. A segment whose headers look wrong is read in full, to say what is.
+    """Everything that is wrong with a segment's objects. A store that fails, or a segment that cannot be decrypted, is
+    a finding, never an exception: the other segments are still looked at. A segment whose headers look wrong is read in
+    full, to say what is.
 
-    Raises TieredctlError `private-key` where objects are encrypted and the layout lacks the key.
+    What looks damaged is read again, since bytes may be altered on their way here too: only what two reads in a row
+    agree about is damage.
     """
+    reports = [_read(task, store, layout)]
+    while _looks_damaged(reports[-1]) and not _agree(reports) and len(reports) < _MOST_READS:
+        reports.append(_read(task, store, layout))
+    bytes_read = sum(report.bytes_read for report in reports)
+    return replace(reports[-1], bytes_read=bytes_read, findings=_believed(reports, task, layout))
+
+
+def _looks_damaged(report: SegmentReport) -> bool:
+    return any(finding.severity > Severity.INFO and not finding.kind.incomplete for finding in report.findings)
+
+
+def _agree(reports: list[SegmentReport]) -> bool:
+    return len(reports) > 1 and reports[-1].findings == reports[-2].findings
+
+
+def _believed(reports: list[SegmentReport], task: SegmentTask, layout: Layout) -> tuple[Finding, ...]:
+    """What the last read found, if it is sound or as the one before; else what both of them found."""
+    *_, last = reports
+    if all(report.findings == last.findings for report in reports):
+        return last.findings
+    findings = SegmentFindings(task.metadata, layout.promised_objects(task.metadata), list(last.findings))
+    if not _looks_damaged(last) or _agree(reports):
+        message = "an earlier read of it gave other bytes than the last: they are altered on the way from the store"
+        findings.add("altered-in-transit", Part.LOG, message)
+    else:
+        findings.found = [finding for finding in last.findings if finding in reports[-2].findings]
+        findings.add("unreadable", Part.LOG, f"{len(reports)} reads of it gave different bytes each time")
+    return tuple(findings.found)
+
+
+def _read(task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
     metadata = task.metadata
     keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
     segment = OpenedSegment(task, layout.open_segment(store, metadata), SegmentFindings(metadata, keys))
@@ -28,7 +67,5 @@ def check_segment(task: SegmentTask, store: ObjectStore, layout: Layout) -> Segm
             segment.forget()
         check_everything(segment)
     except TieredctlError as error:
-        if error.kind.code == "private-key":
-            raise  # for the whole run: no object is to blame
-        segment.findings.add("unreadable", Part.LOG, error.message)
+        report_unread(error, Part.LOG if segment.is_open else Part.MANIFEST, segment.findings)
     return segment.report()

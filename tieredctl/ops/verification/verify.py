@@ -24,12 +24,13 @@ from tieredctl.ops.verification.engine import Engine
 from tieredctl.ops.verification.partition_check import Clock, OwnedObject, check_partition, unreferenced
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level, SegmentReport, SegmentTask
+from tieredctl.ops.verification.unread import UNDECRYPTABLE, private_key_error
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.storage.protocol import ObjectStore
 
 _HASH_RANGE = 1 << 32
-_NOTICED_TWICE = ("size-mismatch", "transaction-index-missing", "unreadable")
+_NOTICED_TWICE = ("object-archived", "size-mismatch", "transaction-index-missing", "unreadable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,8 @@ def verify(
     """Reads the metadata, then lists the store, then reads segments as deep as the level says.
 
     With `read_again`, what was found is held against metadata read once more: the cluster may have gone on. Raises
-    TieredctlError where the selection names a topic or a segment that is not known.
+    TieredctlError where the selection names a topic or a segment that is not known, and `private-key` where no segment
+    can be decrypted.
     """
     metadata = replayed(stream, options.selection)
     result = Verification(options.level, findings=list(stream.findings))
@@ -135,14 +137,18 @@ def verify(
     tasks = _check_partitions(metadata, store, layout, options, result, coverage)
     if not metadata.caches and len(result.findings) == len(stream.findings):
         _demand_no_topic(options.selection, coverage)
+    undecryptable = 0
     if options.level is not Level.LISTING:
         for done, report in enumerate(engine.check_segments(tasks, store, layout), start=1):
             result.bytes_read += report.bytes_read
             result.batches += report.batches
             result.records += report.records
             result.findings += report.findings
+            undecryptable += any(finding.code == UNDECRYPTABLE for finding in report.findings)
             if progress:
                 progress(report, done, len(tasks))
+        if 0 < undecryptable == len(tasks) and (no_key := private_key_error(result.findings)):
+            raise no_key
     if result.findings and read_again:
         result.findings = confirmed(result.findings, metadata, replayed(read_again(), options.selection))
     if options.selection.segment_id:

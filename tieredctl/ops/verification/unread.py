@@ -1,0 +1,47 @@
+"""What could not be read of a segment, as findings: nothing is said of what it would have been."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Part
+from tieredctl.model.findings import Finding
+from tieredctl.ops.verification.report import SegmentFindings
+from tieredctl.storage.protocol import StoredObject
+
+_ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
+"""Of S3. What Google Cloud Storage calls ARCHIVE is read as anything else."""
+UNDECRYPTABLE = "segment-undecryptable"
+_CODES = {"object-archived": "object-archived", "private-key": UNDECRYPTABLE}
+"""By the code of the error; `unreadable` for any other."""
+
+
+def report_unread(error: TieredctlError, part: Part, findings: SegmentFindings) -> None:
+    """Why a part could not be read; once where several parts lie in one object that is archived."""
+    code = _CODES.get(error.kind.code, "unreadable")
+    key = findings.keys.get(part, findings.keys.get(Part.INDEXES))
+    if code == "object-archived" and any(one.code == code and one.evidence["key"] == key for one in findings.found):
+        return
+    if code == UNDECRYPTABLE:
+        findings.add(code, part, error.message, hint=error.hint)
+    else:
+        findings.add(code, part, error.message)
+
+
+def report_archived(present: Mapping[Part, StoredObject], findings: SegmentFindings) -> None:
+    """The objects of a segment that were listed in a class out of which they must be restored first."""
+    for part, stored in present.items():
+        if stored.storage_class in _ARCHIVES:
+            message = (
+                f"{stored.key} is in storage class {stored.storage_class}, and cannot be read until it is restored"
+            )
+            findings.add("object-archived", part, message)
+
+
+def private_key_error(findings: Iterable[Finding]) -> TieredctlError | None:
+    """The error behind the first segment that could not be decrypted."""
+    for finding in findings:
+        if finding.code == UNDECRYPTABLE:
+            return TieredctlError("private-key", finding.message, hint=str(finding.evidence["hint"]))
+    return None
