@@ -69,6 +69,16 @@ def _group(nodeid: str) -> str:
     return OLDER_KAFKA if group == KAFKA and ("3.9.1" in parameters or "kafka_3" in parameters) else group
 
 
+@pytest.fixture(autouse=True, scope="session")
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A configuration folder of the tests' own: plans are signed with a key that is made there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
+        for name in ("TIEREDCTL_CONFIG", "TIEREDCTL_PLAN_KEY_FILE"):
+            patch.delenv(name, raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for each archive of tests/captures, named like it: what real clusters left behind. Only for reading."""

@@ -115,6 +115,11 @@ _TABLE = (
     ErrorKind("no-overlap", ExitCode.USAGE, "Check --store, --layout and where the metadata is read from."),
     ErrorKind("ambiguous-prefix", ExitCode.USAGE, "Name the one root in --store."),
     ErrorKind("quarantine-scanned", ExitCode.USAGE, "Name the root that the quarantine belongs to in --store."),
+    ErrorKind(
+        "topics-doubtful",
+        ExitCode.USAGE,
+        "Give the ids of all topics that the cluster has, internal ones too, as `kafka-topics --describe` shows them.",
+    ),
     ErrorKind("age-too-low", ExitCode.USAGE, "Give a --min-age of 1h or more, or --allow-young where nothing writes."),
     ErrorKind(
         "topic-live",
@@ -133,6 +138,15 @@ _TABLE = (
     ),
     ErrorKind("plan-too-large", ExitCode.USAGE, "Look at what is planned, and raise --max-percent if it is right."),
     ErrorKind("plan-altered", ExitCode.USAGE, "Make a new plan: only one that nobody touched is carried out."),
+    ErrorKind(
+        "plan-unsigned",
+        ExitCode.USAGE,
+        "Make the plan yourself, or share its maker's key with TIEREDCTL_PLAN_KEY_FILE; or give --trust-plan, by which "
+        "its own limits count for nothing.",
+    ),
+    ErrorKind(
+        "plan-key", ExitCode.USAGE, "Name a file that only you may read with TIEREDCTL_PLAN_KEY_FILE, or mend this one."
+    ),
     ErrorKind("plan-used", ExitCode.USAGE, "Make a new plan for what is nobody's by now."),
     ErrorKind("plan-expired", ExitCode.USAGE, "Make a new plan: what is nobody's may have changed."),
     ErrorKind("not-confirmed", ExitCode.USAGE, "Give --yes and --cluster-id, or run it on a terminal."),

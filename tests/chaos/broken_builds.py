@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep
+from tieredctl.model.removal import Receipt, ReceiptStep
 from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.removal import apply, receipts
 from tieredctl.ops.removal.apply import Removal, RemovalResult
@@ -35,7 +35,7 @@ def metadata_is_read_once(patch: pytest.MonkeyPatch) -> None:
 
 def verdicts_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """The metadata is read, but the objects are not held against it."""
-    patch.setattr(FreshMetadata, "demand_unchanged", lambda *_: None)
+    patch.setattr(FreshMetadata, "demand_removable", lambda *_: None)
 
 
 def nothing_is_put_back(patch: pytest.MonkeyPatch) -> None:
@@ -68,8 +68,8 @@ def objects_are_moved_at_once(patch: pytest.MonkeyPatch) -> None:
     """Deleted as soon as they are copied, before there is a receipt, and before the metadata is asked again."""
     prepare = Preparation.prepare
 
-    def move(self: Preparation, planned: PlannedObject, before: Receipt | None) -> Prepared:
-        prepared = prepare(self, planned, before)
+    def move(self: Preparation, looked_at: Prepared, before: Receipt | None) -> Prepared:
+        prepared = prepare(self, looked_at, before)
         if prepared.found is not None:
             self.store.delete([prepared.found])
         return prepared
@@ -80,11 +80,10 @@ def objects_are_moved_at_once(patch: pytest.MonkeyPatch) -> None:
 def objects_are_deleted_before_they_are_copied(patch: pytest.MonkeyPatch) -> None:
     """Their bytes are gone when the copy is asked for."""
 
-    def prepare(self: Preparation, planned: PlannedObject, before: Receipt | None) -> Prepared:
-        found = self._found(planned)
-        if found is not None:
-            self.store.delete([found])
-        return Prepared(planned, found)
+    def prepare(self: Preparation, looked_at: Prepared, _before: Receipt | None) -> Prepared:
+        if looked_at.found is not None:
+            self.store.delete([looked_at.found])
+        return looked_at
 
     patch.setattr(Preparation, "prepare", prepare)
 

@@ -15,6 +15,7 @@ from tests.chaos.boundaries import ObservedMetadata, ObservedReceipts, ObservedS
 from tests.chaos.histories import drawn_history
 from tests.chaos.model_cluster import ModelCluster, ReadUpTo
 from tests.faults.cluster import LAYOUT
+from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.removal import PlannedObject, Receipt, ReceiptsHeader, RemovalMode
@@ -24,6 +25,7 @@ from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.live_topics import TopicSources
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.removal.limits import Limits
 from tieredctl.ops.removal.plan_file import PlanFile, read_plan, written_plan
 from tieredctl.ops.removal.planning import Planning, PlanOptions
 from tieredctl.ops.removal.purge import Purge
@@ -101,6 +103,7 @@ class Trial:
             self._metadata(world, self.plan.header.min_age_ms),
             lambda header, must_exist: self._receipts(world, header, must_exist),
             world.clock_ms,
+            Limits(self.plan.header.min_age_ms, self.plan.header.max_percent),
             batch_objects=self.setting.batch_objects,
         )
         return _told(world, user.run)
@@ -143,9 +146,10 @@ class Trial:
         options = PlanOptions(f"{self.setting.seed:032x}", self.setting.mode, CLUSTER_ID, max_percent=100)
         scan_options = ScanOptions(now_ms(), MIN_AGE_MS, self._topics())
         scan = Scan(SpooledListing(store.list()), LAYOUT, store.url, read_metadata, scan_options)
-        with written_plan(path) as writer:
+        key = signing_key()
+        with written_plan(path, key) as writer:
             Planning(scan, writer, options).run()
-        return read_plan(path)
+        return read_plan(path, key)
 
     def _store(self, world: World) -> ObservedStore:
         return ObservedStore(FileStore(str(self.cluster.store_root)), world)

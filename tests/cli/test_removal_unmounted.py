@@ -19,6 +19,7 @@ from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.removal.apply import RemovalResult
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.lease import LEASE_MS
+from tieredctl.ops.removal.limits import Limits
 from tieredctl.ops.removal.own_objects import LEASE_KEY
 from tieredctl.ops.removal.plan_file import read_plan
 from tieredctl.ops.removal.receipts import ReceiptFile
@@ -41,7 +42,10 @@ def apply_in_batches(cluster: CrashedClusterOnDisk, before_each: Callable[[int],
         topic_sources=NO_TOPIC_SOURCES,
         clock_ms=clock_ms,
     )
-    return PlanUser(plan, store, metadata, open_receipts, clock_ms, pace=before_each, batch_objects=AT_ONCE).run()
+    limits = Limits(plan.header.min_age_ms, plan.header.max_percent)
+    return PlanUser(
+        plan, store, metadata, open_receipts, clock_ms, limits, pace=before_each, batch_objects=AT_ONCE
+    ).run()
 
 
 def let_the_lease_run_out(lease: Path) -> None:

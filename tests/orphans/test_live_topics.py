@@ -10,13 +10,20 @@ import pytest
 
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.kraft_snapshots import remove_topic_record, snapshot_bytes, topic_record, write_snapshot
-from tests.metadata_logs import FIRST_TIMESTAMP_MS, TOPIC_ID, copied
+from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, TOPIC_ID, copied, updated
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
 from tieredctl.kafka.source import RecordChunk
+from tieredctl.model.events import MetadataEvent
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.orphans.listing import SpooledListing
-from tieredctl.ops.orphans.live_topics import CLOCK_SKEW_MS, KnownTopics, TopicSources, live_topics
+from tieredctl.ops.orphans.live_topics import (
+    CLOCK_SKEW_MS,
+    KnownTopics,
+    RememberedTopics,
+    TopicSources,
+    live_topics,
+)
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.orphans.topic_snapshot import TopicSnapshot, read_topic_snapshot
 from tieredctl.storage.memory import MemoryStore
@@ -203,3 +210,49 @@ def test_a_cluster_is_asked_after_the_store_was_listed_and_the_metadata_read() -
     Scan(SpooledListing(Told().list()), LAYOUT, "memory:", lambda: metadata, options).run()
 
     assert order == ["listed", "read", "asked"]
+
+
+def test_a_topic_that_was_gone_is_gone_where_nobody_tells_any_more() -> None:
+    gone: set[str] = set()
+    first = RememberedTopics(live_topics(TopicSources(frozenset({OTHER_TOPIC_ID})), {}, Metadata(())), gone)
+    assert first.is_live(TOPIC_ID) is False
+
+    silent = RememberedTopics(live_topics(TopicSources(), {}, Metadata(())), gone)
+
+    assert (silent.is_live(TOPIC_ID), silent.is_live(OTHER_TOPIC_ID)) == (False, None)
+
+
+def scanned(topic_sources: TopicSources, *events: MetadataEvent) -> None:
+    """A scan of nothing, by these events."""
+    options = ScanOptions(AS_OF_MS, 0, topic_sources)
+    Scan(SpooledListing(()), LAYOUT, "memory:", lambda: EventStream(Metadata(events)), options).run()
+
+
+def doubtful(topic_sources: TopicSources, *events: MetadataEvent) -> str:
+    with pytest.raises(TieredctlError) as refused:
+        scanned(topic_sources, *events)
+    assert refused.value.kind.code == "topics-doubtful"
+    return refused.value.message
+
+
+def test_a_list_of_nothing_is_refused() -> None:
+    assert "is empty" in doubtful(TopicSources(frozenset()), *copied(1, 0, 9))
+    assert "is empty" in doubtful(TopicSources(frozenset()))
+
+
+def test_a_list_of_none_of_the_topics_that_have_segments_is_refused() -> None:
+    assert "none of the topics" in doubtful(TopicSources(frozenset({OTHER_TOPIC_ID})), *copied(1, 0, 9))
+
+
+def test_a_snapshot_of_none_of_the_topics_that_have_segments_is_refused() -> None:
+    long_after = TopicSnapshot(Path("some.checkpoint"), frozenset({OTHER_TOPIC_ID}), AS_OF_MS * 2, CLUSTER_ID)
+
+    assert "some.checkpoint has none" in doubtful(TopicSources(snapshot=long_after), *copied(1, 0, 9))
+
+
+def test_a_cluster_that_has_none_of_the_topics_any_more_is_believed() -> None:
+    scanned(TopicSources(cluster=Answers({TOPIC_ID: False})), *copied(1, 0, 9))
+
+
+def test_topics_whose_segments_are_all_deleted_prove_nothing_of_a_list() -> None:
+    scanned(TopicSources(frozenset({OTHER_TOPIC_ID})), *copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED))

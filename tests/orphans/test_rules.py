@@ -150,9 +150,9 @@ def test_a_copy_that_began_anew_itself_may_still_end() -> None:
 
 
 def test_a_topic_that_is_gone_owns_nothing() -> None:
-    live = frozenset({OTHER_TOPIC_ID})
-    assert verdict(copied(1, 0, 9), key(1), live=live) == ("orphan", "topic-gone")
-    assert verdict([started(1, 0, 9)], key(1), live=live) == ("orphan", "copy-never-finished")
+    live, lives = frozenset({OTHER_TOPIC_ID}), copied(9, 0, 9, partition=TopicIdPartition(OTHER_TOPIC_ID, "u", 0))
+    assert verdict([*copied(1, 0, 9), *lives], key(1), live=live) == ("orphan", "topic-gone")
+    assert verdict([started(1, 0, 9), *lives], key(1), live=live) == ("orphan", "copy-never-finished")
 
 
 @pytest.mark.parametrize("state", RemotePartitionDeleteState)

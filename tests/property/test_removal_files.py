@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,16 +15,17 @@ from hypothesis import strategies as st
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.removal_files import (
-    decode_digest,
     decode_plan_header,
     decode_planned,
     decode_receipt,
     decode_receipts_header,
+    decode_seal,
     encode_plan_header,
     encode_plan_totals,
     encode_planned,
     encode_receipt,
     encode_receipts_header,
+    encode_seal,
 )
 from tieredctl.model.removal import (
     PlanHeader,
@@ -35,7 +38,9 @@ from tieredctl.model.removal import (
     ReceiptsHeader,
     ReceiptStep,
     RemovalMode,
+    Seal,
 )
+from tieredctl.ops.removal.limits import demand_signed
 from tieredctl.ops.removal.plan_file import PlanFile, read_plan, written_plan
 from tieredctl.ops.removal.receipts import ReceiptFile
 
@@ -96,14 +101,17 @@ LINES: Sequence[Planned] = (
 DECODERS: Sequence[Callable[[bytes], object]] = (
     decode_plan_header,
     decode_planned,
-    decode_digest,
+    decode_seal,
     decode_receipts_header,
     decode_receipt,
 )
 
 
-def write(path: Path, header: PlanHeader, lines: Sequence[Planned]) -> PlanTotals:
-    with written_plan(path, force=True) as writer:
+KEY, OTHER_KEY = b"k" * 32, b"o" * 32
+
+
+def write(path: Path, header: PlanHeader, lines: Sequence[Planned], key: bytes | None = KEY) -> PlanTotals:
+    with written_plan(path, key, force=True) as writer:
         writer.begin(header)
         for line in lines:
             writer.add(line)
@@ -169,7 +177,7 @@ def altered(plan: Path, data: bytes) -> str:
     """What is said of a plan that has these bytes now."""
     plan.write_bytes(data)
     with pytest.raises(TieredctlError) as refused:
-        read_plan(plan)
+        demand_signed(read_plan(plan, KEY))
     return refused.value.kind.code
 
 
@@ -181,7 +189,25 @@ def test_a_plan_of_which_any_bit_was_turned_is_refused(plan: Path) -> None:
         for position in range(len(data))
     }
 
-    assert codes == {"plan-altered"}
+    assert codes == {"plan-altered", "plan-unsigned"}
+
+
+@pytest.mark.parametrize("key", [None, OTHER_KEY])
+def test_a_plan_that_was_not_signed_with_the_key_is_readable_and_refused(plan: Path, key: bytes | None) -> None:
+    write(plan, HEADER, LINES, key)
+
+    assert not read_plan(plan, KEY).is_signed
+    assert altered(plan, plan.read_bytes()) == "plan-unsigned"
+    assert not read_plan(plan, None).is_signed
+
+
+def test_lines_that_were_sealed_anew_without_the_key_are_not_signed(plan: Path) -> None:
+    lines = plan.read_bytes().splitlines(keepends=True)
+    forged = b"".join([*lines[:2], *lines[1:-1]])
+    signature = json.loads(lines[-1])["hmacSha256"]
+
+    for seal in (Seal(hashlib.sha256(forged).hexdigest(), signature), Seal(hashlib.sha256(forged).hexdigest(), None)):
+        assert altered(plan, forged + encode_seal(seal)) == "plan-unsigned"
 
 
 def test_a_plan_that_was_cut_short_is_refused(plan: Path) -> None:

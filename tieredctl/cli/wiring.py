@@ -145,9 +145,13 @@ def topic_sources(
 
     if kraft_snapshot is not None and live_topic_ids is not None:
         raise TieredctlError("usage", "--live-topic-ids and --kraft-snapshot exclude each other.")
-    if kraft_snapshot is not None and bootstrap_server is not None:
-        hint = "The cluster itself is asked which topics there are; leave --kraft-snapshot out."
-        raise TieredctlError("usage", "--kraft-snapshot is for a cluster that is down.", hint=hint)
+    offline = [("--kraft-snapshot", kraft_snapshot is not None)]
+    if as_of_point is None:
+        offline.append(("--live-topic-ids", live_topic_ids is not None))
+    for option, is_given in offline:
+        if is_given and bootstrap_server is not None:
+            hint = f"The cluster itself is asked which topics there are; leave {option} out."
+            raise TieredctlError("usage", f"{option} is for a cluster that is down.", hint=hint)
     if live_topic_ids is not None:
         yield TopicSources(topic_ids=read_topic_ids(live_topic_ids))
     elif kraft_snapshot is not None:

@@ -48,6 +48,11 @@ def _amount(entry: Mapping[str, object], name: str) -> float:
     return float(amount)
 
 
+def configuration_folder() -> Path:
+    """Where the configuration file is, or would be."""
+    return _path().parent
+
+
 def _path() -> Path:
     named = os.environ.get(VARIABLE)
     if named:

@@ -1,6 +1,7 @@
 """Plans and receipts as lines of JSON.
 
-A plan: a header, a line for each object or upload, the totals, and last the SHA-256 of all bytes before that line.
+A plan: a header, a line for each object or upload, the totals, and last the SHA-256 of all bytes before that line,
+with their HMAC-SHA256 by the key of whoever made the plan.
 Receipts: a header, and a line for each thing that was done.
 """
 
@@ -24,12 +25,14 @@ from tieredctl.model.removal import (
     ReceiptsHeader,
     ReceiptStep,
     RemovalMode,
+    Seal,
 )
 
 API_VERSION = "tieredctl/v1"
 PLAN_KIND = "RemovalPlan"
 RECEIPTS_KIND = "RemovalReceipts"
 DIGEST = "sha256"
+SIGNATURE = "hmacSha256"
 
 
 def encode_plan_header(header: PlanHeader) -> bytes:
@@ -126,15 +129,19 @@ def encode_plan_totals(totals: PlanTotals) -> bytes:
     )
 
 
-def encode_digest(digest: str) -> bytes:
-    """The last line of a plan; the digest in hexadecimal digits."""
-    return _line({DIGEST: digest})
+def encode_seal(seal: Seal) -> bytes:
+    """The last line of a plan."""
+    return _line({DIGEST: seal.digest, SIGNATURE: seal.signature})
 
 
-def decode_digest(line: bytes) -> str:
-    """Raises DecodeError."""
+def decode_seal(line: bytes) -> Seal:
+    """Raises DecodeError. Plans of older releases have no signature."""
     with _Reading():
-        return _text(_fields(line)[DIGEST])
+        fields = _fields(line)
+        if line != _line(fields):
+            raise ValueError("more or less than a seal")
+        signature = fields.get(SIGNATURE)
+        return Seal(_text(fields[DIGEST]), None if signature is None else _text(signature))
 
 
 def encode_receipts_header(header: ReceiptsHeader) -> bytes:

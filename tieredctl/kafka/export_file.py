@@ -51,10 +51,12 @@ class ExportFile:
         return found if isinstance(found, int) else None
 
     def describe(self) -> dict[str, object]:
+        topic_id = self._rows.header.source.get("metadataTopicId")
         return {
             "kind": "export",
             "export": str(self._path),
             "clusterId": self.cluster_id,
+            "metadataTopicId": topic_id if isinstance(topic_id, str) else None,
             "metadataPartitions": len(self._partitions),
             "topicPartitions": self.partition_count,
             "endOffsets": {str(number): partition.end_offset for number, partition in sorted(self._partitions.items())},

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
+from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, read_partition_metadata
 from tieredctl.kafka.cluster_metadata import metadata_topic_partition_count
 from tieredctl.kafka.local_logs import read_log_start_offsets
 from tieredctl.kafka.partition_log import PartitionLog, passed_over
@@ -39,6 +40,7 @@ class LogDirectories:
         self._replicas: dict[int, list[PartitionLog]] = {}
         self._findings: list[Finding] = []
         self._end_offsets: dict[int, int] = {}
+        self._topic_ids: set[str] = set()
         for folder in self._folders:
             self._add(folder)
         if not self._replicas:
@@ -59,6 +61,7 @@ class LogDirectories:
             "kind": "log-dir",
             "logDirs": [str(folder) for folder in self._folders],
             "clusterId": self._cluster_id,
+            "metadataTopicId": next(iter(self._topic_ids)) if len(self._topic_ids) == 1 else None,
             "metadataPartitions": len(self._replicas),
             "topicPartitions": self.partition_count,
             "endOffsets": {str(partition): end for partition, end in sorted(self._end_offsets.items())},
@@ -106,8 +109,16 @@ class LogDirectories:
                 except OSError as error:
                     raise _unreadable(path, error) from None
                 self._replicas.setdefault(partition, []).append(replica)
+                self._topic_ids |= _topic_ids(path)
             elif match := _PASSING_FOLDER.match(name):
                 self._findings.append(passed_over(path, _WHY_PASSED_OVER[match[2]]))
+
+
+def _topic_ids(folder: Path) -> set[str]:
+    """By the partition's own file, where there is a usable one."""
+    with suppress(OSError, DecodeError):
+        return {read_partition_metadata((folder / PARTITION_METADATA_FILE).read_bytes()).topic_id}
+    return set()
 
 
 def _cluster_id(log_dir: Path) -> str | None:

@@ -103,6 +103,14 @@ class PlanTotals:
     """All of the store's, but tieredctl's own."""
 
 
+class Seal(NamedTuple):
+    """What the lines of a plan end with, both in hexadecimal digits: a digest, which shows damage, and a signature,
+    which shows who wrote them; None where they had no key."""
+
+    digest: str
+    signature: str | None
+
+
 class ReceiptStep(StrEnum):
     """What was done with an object. Each is written once the store confirmed it, but for DELETING."""
 

@@ -45,7 +45,7 @@ from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
-from tieredctl.ops.orphans.live_topics import TopicSources
+from tieredctl.ops.orphans.live_topics import TopicSources, doubt_about
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.selection import Selection
 
@@ -140,6 +140,9 @@ def scan(
         code = finish(listing, output, found.findings, quiet=quiet, metrics_file=metrics_file)
         if not quiet:
             say_unanswered(topics)
+            doubt = doubt_about(topics, found.stream.source) if found.stream else None
+            if doubt is not None:
+                say(printable(f"{doubt.message} What it lacks looks as if it were gone."))
             say(_headline(found))
     return code
 

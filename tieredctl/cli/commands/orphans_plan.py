@@ -38,6 +38,7 @@ from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.store_listing import ListingOptions, store_listing
 from tieredctl.cli.wiring import open_remote, open_stream, topic_sources
+from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.layouts.registry import layouts_installed
@@ -111,8 +112,9 @@ def plan(
 
     Objects that are foreign or unknown are never in it unless they are named.
     """
+    from tieredctl.ops.removal.limits import demand_age
     from tieredctl.ops.removal.plan_file import written_plan
-    from tieredctl.ops.removal.planning import Planning, PlanOptions, demand_age
+    from tieredctl.ops.removal.planning import Planning, PlanOptions
 
     options = PlanOptions(
         plan_id=uuid4().hex,
@@ -128,14 +130,15 @@ def plan(
         allow_young=allow_young,
     )
     at_ms, min_age_ms = now_ms(None), duration_ms(min_age)
-    demand_age(min_age_ms, options)
+    demand_age(min_age_ms, allow_young=allow_young)
+    key = signing_key()
     opened, chosen = open_remote(store, store_option, layout, layout_option)
     listed = store_listing(opened, store_option, ListingOptions(None, inventory, resume, at_ms, min_age_ms))
     read = partial(open_stream, log_dir, bootstrap_server, command_config, export, None)
     read()  # what cannot be read is refused now, not after the store was listed
     with (
         topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics,
-        written_plan(to, force=force) as writer,
+        written_plan(to, key, force=force) as writer,
     ):
         scan_options = ScanOptions(
             now_ms=at_ms,

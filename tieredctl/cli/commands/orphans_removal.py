@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, objects_a_second, pairs, percentage
+from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, kafka_id, objects_a_second, pairs, percentage
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import (
     BootstrapServer,
@@ -35,9 +35,10 @@ from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.progress import LinesApart
 from tieredctl.cli.wiring import open_source, topic_sources
+from tieredctl.config.plan_key import known_key
 from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
-from tieredctl.layouts.registry import layout_in
+from tieredctl.layouts.registry import layout_in, layouts_installed
 from tieredctl.model.findings import Finding
 from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
 from tieredctl.storage.counting import CountingStore
@@ -75,6 +76,31 @@ def apply(
         str | None,
         typer.Option(metavar="FILE|store", help="Where to record what is done; PLAN.receipts where nothing is said."),
     ] = None,
+    min_age: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Remove nothing younger: 24h, or what your plan has."),
+    ] = None,
+    allow_young: Annotated[
+        bool, typer.Option("--allow-young", help="Allow a --min-age below 1h: only where nothing writes.")
+    ] = False,
+    max_percent: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            parser=percentage,
+            help="Refuse to remove more of the store's objects: 10, or what your plan has.",
+        ),
+    ] = None,
+    foreign: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Remove this foreign topic's objects, if planned."),
+    ] = None,
+    unknown: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Remove this object, if planned, that no layout explains.")
+    ] = None,
+    trust_plan: Annotated[
+        bool, typer.Option("--trust-plan", help="Apply a plan that was not signed with your key.")
+    ] = False,
     rate: Annotated[
         float | None, typer.Option(metavar="NUMBER", parser=objects_a_second, help="So many objects a second at most.")
     ] = None,
@@ -86,18 +112,25 @@ def apply(
     quiet: Quiet = False,
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
-    """Carry out a plan, or what of it an interrupted run left: each object is checked once more before it goes.
+    """Apply a plan, or resume an interrupted one: each object is checked once more before it goes.
 
-    Exit 5 if something was skipped, failed, or stopped it.
+    What the plan says of its objects counts for nothing: only what is orphaned now is removed, and of foreign and
+    unknown objects what is named. Exit 5 if something was skipped, failed, or stopped it.
     """
     from tieredctl.ops.followed_metadata import FollowedMetadata
     from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+    from tieredctl.ops.removal.limits import GivenLimits, demand_signed, limits_of
     from tieredctl.ops.removal.pace import Pace
     from tieredctl.ops.removal.plan_file import read_plan
     from tieredctl.ops.removal.use import PlanUser
 
-    chosen = read_plan(plan)
+    chosen = read_plan(plan, known_key())
     header = chosen.header
+    given_age_ms = None if min_age is None else duration_ms(min_age)
+    given = GivenLimits(given_age_ms, max_percent, allow_young, frozenset(foreign or ()), frozenset(unknown or ()))
+    limits = limits_of(chosen, given)
+    if not (trust_plan or dry_run):
+        demand_signed(chosen)
     _demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
     if not dry_run:
         what = f"The removal of {chosen.totals.objects} objects, {chosen.totals.bytes} bytes, from {header.store}"
@@ -108,7 +141,7 @@ def apply(
         metadata = FreshMetadata(
             FollowedMetadata(read, header.cluster_id, header.metadata_end_offsets),
             layout=layout_in(store, header.layout, pairs("--layout-option", layout_option)),
-            min_age_ms=header.min_age_ms,
+            min_age_ms=limits.min_age_ms,
             topic_sources=topics,
             clock_ms=clock_ms,
         )
@@ -119,6 +152,8 @@ def apply(
             metadata,
             place.open,
             clock_ms,
+            limits,
+            layouts_installed(),
             pace=Pace(rate) if rate else lambda _: None,
             tell=_told(quiet),
             without_lease=no_lease,

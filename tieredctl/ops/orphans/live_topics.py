@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.source import MetadataSource
+from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
+from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import uuid_bytes
 from tieredctl.ops.documents import Document
+from tieredctl.ops.orphans.segment_states import SegmentStates
 from tieredctl.ops.orphans.topic_snapshot import TopicSnapshot
 
 CLOCK_SKEW_MS = 10_000
@@ -69,6 +73,67 @@ def live_topics(sources: TopicSources, first_events_ms: Mapping[str, int], metad
     if sources.cluster is not None:
         return _ClusterTopics(sources.cluster, dict(sources.cluster.ask(first_events_ms)))
     return _NoTopics()
+
+
+def demand_believable(sources: TopicSources, live: LiveTopics, states: SegmentStates) -> None:
+    """Raises TieredctlError `topics-doubtful` for a list of nothing, and where a list or a snapshot has none of the
+    topics that have segments by the metadata: it would make orphans of them all."""
+    if sources.topic_ids is not None and not sources.topic_ids:
+        raise TieredctlError("topics-doubtful", "The list of topic ids is empty.")
+    if sources.cluster is not None:
+        return
+    answers = {topic_id: live.is_live(topic_id) for topic_id in _topics_with_segments(states)}
+    if False in answers.values() and True not in answers.values():
+        message = f"{_named(sources)} has none of the topics that have segments by the metadata, as {min(answers)} has."
+        hint = "Is it of this cluster? If all tiered topics are gone, ask the live cluster: give --bootstrap-server."
+        raise TieredctlError("topics-doubtful", message, hint=hint)
+
+
+def doubt_about(sources: TopicSources, metadata: MetadataSource) -> TieredctlError | None:
+    """Why a list or a snapshot cannot have all topics, where that is seen: the metadata's own topic is one of them.
+
+    Good enough to look at, but nothing may be removed by it.
+    """
+    topic_id = metadata.describe().get("metadataTopicId")
+    told = sources.topic_ids if sources.snapshot is None else sources.snapshot.topic_ids
+    if told is None or topic_id is None or topic_id in told:
+        return None
+    message = f"{_named(sources)} lacks {topic_id}, the id of {METADATA_TOPIC}: it does not have all topics."
+    return TieredctlError("topics-doubtful", message)
+
+
+def demand_all_topics(sources: TopicSources, metadata: MetadataSource) -> None:
+    """Raises what `doubt_about` tells."""
+    doubt = doubt_about(sources, metadata)
+    if doubt is not None:
+        raise doubt
+
+
+def _named(sources: TopicSources) -> str:
+    return "The list of topic ids" if sources.snapshot is None else str(sources.snapshot.file)
+
+
+def _topics_with_segments(states: SegmentStates) -> set[str]:
+    """Those with segments that brokers may read, if the topic is there."""
+    owners = np.unique(states.owners[states.states == RemoteLogSegmentState.COPY_SEGMENT_FINISHED]).tolist()
+    return {states.partitions[owner].topic_id for owner in owners if owner not in states.partition_deletes}
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedTopics:
+    """A topic that was gone when all was clear is gone still where nobody tells: ids never come back."""
+
+    live: LiveTopics
+    gone: set[str]
+
+    def is_live(self, topic_id: str) -> bool | None:
+        answer = self.live.is_live(topic_id)
+        if answer is False:
+            self.gone.add(topic_id)
+        return False if answer is None and topic_id in self.gone else answer
+
+    def describe(self) -> Document | None:
+        return self.live.describe()
 
 
 @dataclass(frozen=True, slots=True)

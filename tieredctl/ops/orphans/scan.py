@@ -24,7 +24,14 @@ from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.inventory import ListedObject, iso_8601, object_document
 from tieredctl.ops.orphans.judgement import NO_SEGMENT, Judge, Verdicts, verdict_of
 from tieredctl.ops.orphans.listing import Listing
-from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES, KnownTopics, LiveTopics, TopicSources, live_topics
+from tieredctl.ops.orphans.live_topics import (
+    NO_TOPIC_SOURCES,
+    KnownTopics,
+    LiveTopics,
+    TopicSources,
+    demand_believable,
+    live_topics,
+)
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_events import SegmentEvents
@@ -154,6 +161,7 @@ class Scan:
 
     def _judge(self, events: SegmentEvents, live: LiveTopics, stream: EventStream) -> Judge:
         states, options = segment_states(events), self.options
+        demand_believable(options.topic_sources, live, states)
         sure = stream.coverage.is_certain
         return Judge(states, options.now_ms, options.min_age_ms, live, self.metadata_is_whole, sure)
 

@@ -28,6 +28,7 @@ from tieredctl.ops.removal.deletion import delete_surely
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.ops.removal.lease import Hold
+from tieredctl.ops.removal.limits import Limits
 from tieredctl.ops.removal.plan_file import PlanFile
 from tieredctl.ops.removal.preparation import Preparation, Prepared, written_since
 from tieredctl.ops.removal.putting_back import failed, put_back
@@ -94,6 +95,7 @@ class Removal:
     lease: Hold
     metadata: FreshMetadata
     clock_ms: Callable[[], int]
+    limits: Limits
     pace: Callable[[int], None] = lambda _objects: None
     """Called with how many objects are next; waits where they would be too many for the time."""
     tell: Callable[[RemovalResult], None] = lambda _result: None
@@ -165,6 +167,8 @@ class Removal:
         doomed = [one for one in prepared if one.step is None]
         finished = [self._receipt(one, one.step) for one in prepared if one.step is not None]
         intents = [self._receipt(one, ReceiptStep.COPIED if one.copy else ReceiptStep.DELETING) for one in doomed]
+        if any(receipt.step is ReceiptStep.GONE for receipt in finished):
+            self.lease.renew()  # else another run of this plan may be who removed it
         self._record([*finished, *intents])
         self._obstacle = _hopeless(one.error for one in prepared)
         if doomed and self._obstacle is None:
@@ -172,13 +176,20 @@ class Removal:
         return finished
 
     def _prepared(self, batch: Sequence[PlannedObject]) -> list[Prepared]:
+        """Made ready, once none of them is found to be anything but what may be removed."""
         header = self.plan.header
         preparation = Preparation(self.store, header.cluster_id, header.plan_id, header.mode)
-        return in_parallel(self.store, lambda one: preparation.prepare(one, self._before(one)), batch)
+        looked_at = in_parallel(self.store, preparation.look, batch)
+        self._demand_removable(looked_at)
+        return in_parallel(self.store, lambda one: preparation.prepare(one, self._before(one.planned)), looked_at)
+
+    def _demand_removable(self, prepared: Sequence[Prepared]) -> None:
+        found = [(one.planned, one.found) for one in prepared if one.found is not None]
+        self.metadata.demand_removable(found, self.limits)
 
     def _delete(self, doomed: Sequence[Prepared]) -> list[Receipt]:
         self.metadata.refresh()
-        self.metadata.demand_unchanged([one.planned for one in doomed])
+        self._demand_removable(doomed)
         note_removed(self.store, self.plan.header.plan_id, [one.planned.key for one in doomed])
         self.lease.renew()
         deletions = delete_surely(self.store, [one.found for one in doomed if one.found is not None])
@@ -208,14 +219,16 @@ class Removal:
 
     def _give_up(self, uploads: Sequence[PlannedUpload]) -> list[Receipt]:
         self.metadata.refresh()
-        verdicts = self.metadata.verdicts(StoredObject(one.key, 0, one.initiated_ms, "") for one in uploads)
-        for upload, (status, _) in zip(uploads, verdicts, strict=True):
-            if status is ObjectStatus.IN_PROGRESS:
-                raise TieredctlError("world-changed", f"An upload of {upload.key} may still be completed.")
+        self.metadata.demand_endable(in_parallel(self.store, self._begun_upload, uploads), self.limits)
         self.lease.renew()
         receipts = [self._given_up(upload) for upload in uploads]
         self._record(receipts)
         return receipts
+
+    def _begun_upload(self, planned: PlannedUpload) -> StoredObject:
+        """What its object would be, as of when the store says that the upload began; long ago where there is none."""
+        found = (one for one in self.store.multipart_uploads(planned.key) if one.upload_id == planned.upload_id)
+        return StoredObject(planned.key, 0, max((one.initiated_ms for one in found), default=0), "")
 
     def _given_up(self, upload: PlannedUpload) -> Receipt:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,28 +10,31 @@ from typing import BinaryIO
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.removal_files import (
-    decode_digest,
     decode_plan_header,
     decode_planned,
-    encode_digest,
+    decode_seal,
     encode_plan_header,
     encode_plan_totals,
     encode_planned,
+    encode_seal,
 )
-from tieredctl.model.removal import PlanHeader, Planned, PlannedObject, PlannedUpload, PlanTotals
+from tieredctl.model.removal import PlanHeader, Planned, PlannedObject, PlannedUpload, PlanTotals, Seal
 from tieredctl.ops.replaced_file import replaced_file
+from tieredctl.ops.sealing import Sealer, is_signed_alike
 
 _PIECE_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 24
-_LAST_LINE_BYTES = len(encode_digest(hashlib.sha256().hexdigest()))
+_LAST_LINES_BYTES = 1 << 12
+"""No less than the totals and the seal take."""
 
 
 class PlanWriter:
     """Writes a plan's lines one after another."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, key: bytes | None = None) -> None:
+        """`key` signs the plan."""
         self._file = file
-        self._sum = hashlib.sha256()
+        self._sealer = Sealer(key)
         self.objects = self.bytes = self.uploads = 0
 
     def begin(self, header: PlanHeader) -> None:
@@ -47,23 +49,23 @@ class PlanWriter:
             self.uploads += 1
 
     def end(self, listed_objects: int) -> PlanTotals:
-        """Writes the totals and the digest."""
+        """Writes the totals and the seal."""
         totals = PlanTotals(self.objects, self.bytes, self.uploads, listed_objects)
         self._write(encode_plan_totals(totals))
-        self._file.write(encode_digest(self._sum.hexdigest()))
+        self._file.write(encode_seal(self._sealer.seal()))
         return totals
 
     def _write(self, line: bytes) -> None:
-        self._sum.update(line)
+        self._sealer.update(line)
         self._file.write(line)
 
 
 @contextmanager
-def written_plan(path: Path, *, force: bool = False) -> Iterator[PlanWriter]:
-    """A plan that is at `path` once all of it is written; of a failure nothing is left. Raises TieredctlError where
-    there is a file already, unless it may be replaced."""
+def written_plan(path: Path, key: bytes | None = None, *, force: bool = False) -> Iterator[PlanWriter]:
+    """A plan that is at `path` once all of it is written, signed with `key`; of a failure nothing is left. Raises
+    TieredctlError where there is a file already, unless it may be replaced."""
     with replaced_file(path, force=force) as file:
-        yield PlanWriter(file)
+        yield PlanWriter(file, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class PlanFile:
     header: PlanHeader
     totals: PlanTotals
     digest: str
+    is_signed: bool = False
+    """Whether whoever wrote it had the key of who reads it."""
 
     def planned(self) -> Iterator[Planned]:
         """All that is planned, in the order of the file. Streams. Raises TieredctlError `plan-altered` where another
@@ -91,17 +95,23 @@ class PlanFile:
         return (planned for planned in self.planned() if isinstance(planned, PlannedUpload))
 
 
-def read_plan(path: Path) -> PlanFile:
-    """Opens a plan. Raises TieredctlError `plan-altered` where a byte of it is not as it was written."""
+def read_plan(path: Path, key: bytes | None = None) -> PlanFile:
+    """Opens a plan. Raises TieredctlError `plan-altered` where a byte of it is not as it was written.
+
+    A digest shows damage alone, as anybody can make one: `is_signed` tells whether the plan was signed with `key`.
+    """
     try:
         with path.open("rb") as file:
             header = decode_plan_header(file.readline(_LONGEST_LINE))
-            digest, written = _digests(file)
-            if digest != written:
+            last_lines = _last_lines(file)
+            seal, found = _sealed(file, file.seek(0, 2) - len(last_lines[-1]), key), decode_seal(last_lines[-1])
+            if seal.digest != found.digest:
                 message = f"{path} was altered since it was planned: its digest is not that of its lines."
                 raise TieredctlError("plan-altered", message)
-            totals = _totals(file)
-            return PlanFile(path, header, totals, digest)
+            totals = decode_planned(last_lines[-2])
+            if not isinstance(totals, PlanTotals):
+                raise DecodeError("it has no totals", 0)
+            return PlanFile(path, header, totals, seal.digest, is_signed_alike(found, seal))
     except FileNotFoundError:
         raise TieredctlError("path-missing", f"There is no plan {path}.") from None
     except OSError as error:
@@ -110,23 +120,19 @@ def read_plan(path: Path) -> PlanFile:
         raise TieredctlError("plan-altered", f"{path} is not a plan as tieredctl writes it: {error.reason}.") from None
 
 
-def _digests(file: BinaryIO) -> tuple[str, str]:
-    """The digest of all lines but the last, and what the last one says."""
-    end = file.seek(0, 2) - _LAST_LINE_BYTES
-    if end < 0:
+def _last_lines(file: BinaryIO) -> list[bytes]:
+    """The totals and the seal, perhaps behind others."""
+    file.seek(max(0, file.seek(0, 2) - _LAST_LINES_BYTES))
+    lines = file.read().splitlines(keepends=True)
+    if len(lines) < 2:
         raise DecodeError("it is cut short", 0)
+    return lines
+
+
+def _sealed(file: BinaryIO, end: int, key: bytes | None) -> Seal:
+    """The seal of all bytes before `end`."""
+    sealer = Sealer(key)
     file.seek(0)
-    digest = hashlib.sha256()
     while file.tell() < end:
-        digest.update(file.read(min(_PIECE_BYTES, end - file.tell())))
-    return digest.hexdigest(), decode_digest(file.read())
-
-
-def _totals(file: BinaryIO) -> PlanTotals:
-    """The last line but one."""
-    end = file.seek(0, 2) - _LAST_LINE_BYTES
-    file.seek(max(0, end - 1024))
-    totals = decode_planned(file.read(end - file.tell()).splitlines()[-1])
-    if not isinstance(totals, PlanTotals):
-        raise DecodeError("it has no totals", 0)
-    return totals
+        sealer.update(file.read(min(_PIECE_BYTES, end - file.tell())))
+    return sealer.seal()

@@ -16,15 +16,14 @@ from tieredctl.model.removal import PlanHeader, PlannedObject, PlannedUpload, Pl
 from tieredctl.ops.followed_metadata import demand_whole
 from tieredctl.ops.inventory import Totals
 from tieredctl.ops.orphans.judgement import Judge, Verdicts, verdict_of
+from tieredctl.ops.orphans.live_topics import demand_all_topics
 from tieredctl.ops.orphans.object_columns import ObjectColumns
 from tieredctl.ops.orphans.scan import Scan
 from tieredctl.ops.removal.foreign_folders import FolderCheck
 from tieredctl.ops.removal.fresh_metadata import Verdict, verdicts_on
+from tieredctl.ops.removal.limits import Overlap, demand_age, demand_share
 from tieredctl.ops.removal.plan_file import PlanWriter
 from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject
-
-LEAST_AGE_MS = 3_600_000
-"""Younger objects may be planned only if that is asked for by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +61,11 @@ class Planning:
     """How many objects were left for another plan, as there are limits."""
     planned: dict[str, Totals] = field(default_factory=dict)
     """How much was planned, by cause, or by status where it was named."""
-    _known_topics_seen: bool = False
-    _explained_seen: bool = False
-    _listed: int = 0
+    _overlap: Overlap = field(default_factory=Overlap)
 
     def run(self) -> PlanTotals:
         """Scans, and writes the plan. Raises TieredctlError where something speaks against any removal."""
-        demand_age(self.scan.options.min_age_ms, self.options)
+        demand_age(self.scan.options.min_age_ms, allow_young=self.options.allow_young)
         folders = FolderCheck(self.scan.subject, self.installed_layouts)
         begun = False
         for judge, objects, verdicts in self.scan.judged():
@@ -76,22 +73,23 @@ class Planning:
                 self._begin()
                 begun = True
             folders.look_at(objects)
-            self._look_at(objects)
+            self._overlap.look_at(objects)
             self._add(judge, objects, verdicts)
         if not begun:
             self._begin()
         self._demand_whole()
         folders.demand_none()
-        self._demand_overlap()
-        self._demand_share()
+        self._overlap.demand(self.scan.subject, self.scan.layout.name)
+        demand_share(self.writer.objects, self._overlap.listed, self.options.max_percent, self.scan.subject)
         self._add_uploads()
-        return self.writer.end(self._listed)
+        return self.writer.end(self._overlap.listed)
 
     def _begin(self) -> None:
         self._demand_whole()
         stream = self.scan.stream
         assert stream is not None
         options, scanned = self.options, self.scan.options
+        demand_all_topics(scanned.topic_sources, stream.source)
         self.writer.begin(
             PlanHeader(
                 plan_id=options.plan_id,
@@ -113,11 +111,6 @@ class Planning:
 
     def _demand_whole(self) -> None:
         demand_whole(self.scan.stream.findings if self.scan.stream else ())
-
-    def _look_at(self, objects: ObjectColumns) -> None:
-        self._listed += len(objects.sizes)
-        self._explained_seen |= bool(objects.is_explained.any())
-        self._known_topics_seen |= bool(objects.known_topic.any())
 
     def _add(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts) -> None:
         for row in self._chosen(objects, verdicts).tolist():
@@ -184,31 +177,6 @@ class Planning:
         return (options.max_objects is not None and writer.objects >= options.max_objects) or (
             options.max_bytes is not None and writer.bytes + planned.size > options.max_bytes
         )
-
-    def _demand_overlap(self) -> None:
-        if self._listed and not self._explained_seen:
-            message = f"Not one of the objects of {self.scan.subject} is of layout {self.scan.layout.name}."
-            raise TieredctlError("no-overlap", message)
-        if self._listed and not self._known_topics_seen:
-            message = f"The metadata knows no topic that {self.scan.subject} has objects of: one is another cluster's."
-            raise TieredctlError("no-overlap", message)
-
-    def _demand_share(self) -> None:
-        demand_share(self.writer.objects, self._listed, self.options.max_percent, self.scan.subject)
-
-
-def demand_age(min_age_ms: int, options: PlanOptions) -> None:
-    """Raises TieredctlError `age-too-low` where a plan would take what may still be in the making."""
-    if min_age_ms < LEAST_AGE_MS and not options.allow_young:
-        message = "Objects younger than an hour may be of a copy that is under way: they are not planned."
-        raise TieredctlError("age-too-low", message)
-
-
-def demand_share(planned: int, listed: int, max_percent: float, subject: str) -> None:
-    """Raises TieredctlError `plan-too-large` where a plan has more of a store's objects than it may."""
-    if planned * 100 > listed * max_percent:
-        message = f"{planned} of the {listed} objects of {subject} would be removed: more than {max_percent:g} %."
-        raise TieredctlError("plan-too-large", message)
 
 
 def _cluster_id(source: MetadataSource, given: str | None) -> str:

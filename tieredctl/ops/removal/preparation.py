@@ -8,7 +8,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep, RemovalMode
 from tieredctl.ops.removal.comparison import demand_same, is_there
 from tieredctl.ops.removal.quarantine_keys import quarantine_key
-from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
+from tieredctl.storage.protocol import StoredObject, WritableObjectStore
 
 _SECOND_MS = 1_000
 _MAY_BE_GONE = ("object-missing", "removal-failed", "unreadable")
@@ -37,13 +37,24 @@ class Preparation:
     plan_id: str
     mode: RemovalMode
 
-    def prepare(self, planned: PlannedObject, before: Receipt | None) -> Prepared:
-        """One object, of which an earlier run left the receipt `before`.
+    def look(self, planned: PlannedObject) -> Prepared:
+        """What is there of one object, or what went wrong.
 
         Raises TieredctlError `world-changed` where other bytes are under its key than were planned.
         """
         try:
-            found = self._found(planned)
+            return Prepared(planned, self._found(planned))
+        except TieredctlError as error:
+            if error.kind.code == "world-changed":
+                raise
+            return Prepared(planned, step=ReceiptStep.FAILED, error=error)
+
+    def prepare(self, looked_at: Prepared, before: Receipt | None) -> Prepared:
+        """One object that was looked at, and of which an earlier run left the receipt `before`. Raises as `look`."""
+        planned, found = looked_at.planned, looked_at.found
+        if looked_at.step is not None:
+            return looked_at
+        try:
             if found is None:
                 return self._absent(planned, before)
             if self.mode is RemovalMode.DELETE:
@@ -61,10 +72,6 @@ class Preparation:
             return Prepared(planned, step=ReceiptStep.FAILED, error=error)
 
     def _found(self, planned: PlannedObject) -> StoredObject | None:
-        """What is to be removed; it is looked at only where neither copying nor deleting does so itself."""
-        unlooked = self.mode is RemovalMode.DELETE and Capability.CONDITIONAL_DELETE not in self.store.capabilities
-        if planned.version is not None and not unlooked:
-            return StoredObject(planned.key, planned.size, planned.last_modified_ms, planned.version)
         found = self.store.head(planned.key)
         if found is not None and not _is_as_planned(found, planned):
             raise written_since(planned.key)
@@ -97,11 +104,12 @@ class Preparation:
 
 
 def _is_as_planned(found: StoredObject, planned: PlannedObject) -> bool:
+    if found.size != planned.size:
+        return False
     if planned.version is not None:
         return found.version == planned.version
     # An inventory may tell times in whole seconds.
-    same_time = found.last_modified_ms // _SECOND_MS == planned.last_modified_ms // _SECOND_MS
-    return same_time and found.size == planned.size
+    return found.last_modified_ms // _SECOND_MS == planned.last_modified_ms // _SECOND_MS
 
 
 def written_since(key: str) -> TieredctlError:

@@ -78,6 +78,13 @@ def read_removed_keys(store: ObjectStore) -> RemovedKeys:
     return RemovedKeys(np.unique(_joined(removed)), unreadable)
 
 
+def keys_removed_since(store: ObjectStore, since_ms: int) -> Iterator[str]:
+    """The keys of what was removed, or about to be, since a time in ms by the store's clock; put back or not."""
+    for _, _, note in _notes(store, "", since_ms):
+        if note is not None and not note.is_put_back:
+            yield from note.keys
+
+
 def keys_removed_by(store: ObjectStore, plan_id: str) -> Iterator[str]:
     """The keys of what one plan removed or was about to, put back or not. What a note had that cannot be read lacks."""
     for _, _, note in _notes(store, f"{plan_id}/"):
@@ -104,7 +111,7 @@ class _Collected:
         return np.setdiff1d(_joined(self._removed), _joined(self._put_back))
 
 
-def _notes(store: ObjectStore, below: str) -> Iterator[tuple[str, str, _Note | None]]:
+def _notes(store: ObjectStore, below: str, since_ms: int = 0) -> Iterator[tuple[str, str, _Note | None]]:
     """(plan id, the note's own key, the note) of each; None for one that cannot be read."""
 
     def read(keys: Sequence[str]) -> Iterator[tuple[str, str, _Note | None]]:
@@ -113,6 +120,8 @@ def _notes(store: ObjectStore, below: str) -> Iterator[tuple[str, str, _Note | N
 
     batch: list[str] = []
     for stored in store.list(REMOVED_FOLDER + below):
+        if stored.last_modified_ms < since_ms:
+            continue
         batch.append(stored.key)
         if len(batch) == _NOTES_AT_ONCE:
             yield from read(batch)

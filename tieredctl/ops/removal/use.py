@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from tieredctl.errors import TieredctlError
-from tieredctl.model.removal import PlanRecord, PlanUse, ReceiptsHeader
+from tieredctl.layouts.protocol import Layout
+from tieredctl.model.removal import PlannedObject, PlanRecord, PlanUse, ReceiptsHeader
 from tieredctl.ops.removal.apply import Removal, RemovalResult
+from tieredctl.ops.removal.fitness import Fitness
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.ops.removal.lease import Hold, lease_held
 from tieredctl.ops.removal.ledger import Ledger
+from tieredctl.ops.removal.limits import Limits
 from tieredctl.ops.removal.plan_file import PlanFile
-from tieredctl.ops.removal.planning import demand_share
+from tieredctl.ops.removal.preparation import Preparation
 from tieredctl.ops.removal.receipts import Receipts
-from tieredctl.storage.protocol import WritableObjectStore, list_unreserved
+from tieredctl.storage.protocol import WritableObjectStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,9 @@ class PlanUser:
     open_receipts: Callable[[ReceiptsHeader, bool], Receipts]
     """(of which plan, whether a run of it left some that must be there) -> the plan's receipts."""
     clock_ms: Callable[[], int]
+    limits: Limits
+    installed_layouts: Sequence[Layout] = ()
+    """As in Planning."""
     pace: Callable[[int], None] = lambda _objects: None
     tell: Callable[[RemovalResult], None] = lambda _result: None
     without_lease: bool = False
@@ -47,7 +54,7 @@ class PlanUser:
             before = self._demand_unused(ledger)
             self.metadata.refresh()
             if before is None:
-                self._demand_share()
+                self._fitness.demand()
             receipts = self.open_receipts(receipts_header(self.plan), before is not None)
             ledger.record(PlanUse.APPLYING)
             result = self._removal(receipts, lease).run(expired)
@@ -63,16 +70,28 @@ class PlanUser:
         result = RemovalResult(self.plan.totals.objects + self.plan.totals.uploads)
         try:
             self.metadata.refresh()
-            self._demand_share()
+            self._fitness.demand()
             objects = self.plan.objects()
             while batch := list(islice(objects, 10_000)):
-                self.metadata.demand_unchanged(batch)
+                self._rehearse_batch(batch, result)
         except TieredctlError as error:
             result.stopped = error
         return result
 
+    def _rehearse_batch(self, batch: Sequence[PlannedObject], result: RemovalResult) -> None:
+        header = self.plan.header
+        preparation = Preparation(self.store, header.cluster_id, header.plan_id, header.mode)
+        looked_at = in_parallel(self.store, preparation.look, batch)
+        for error in filter(None, (one.error for one in looked_at)):
+            raise error
+        found = [(one.planned, one.found) for one in looked_at if one.found is not None]
+        result.skipped += len(batch) - len(found)
+        self.metadata.demand_removable(found, self.limits)
+
     def _removal(self, receipts: Receipts, lease: Hold) -> Removal:
-        removal = Removal(self.plan, self.store, receipts, lease, self.metadata, self.clock_ms, self.pace, self.tell)
+        removal = Removal(
+            *(self.plan, self.store, receipts, lease, self.metadata, self.clock_ms, self.limits, self.pace, self.tell)
+        )
         if self.batch_objects is not None:
             removal.batch_objects = self.batch_objects
         return removal
@@ -88,7 +107,7 @@ class PlanUser:
         header = self.plan.header
         record = PlanRecord(
             *(PlanUse.APPLYING, header.cluster_id, header.layout, self.plan.digest),
-            *(header.foreign_topic_ids, header.unknown_keys),
+            *(self.limits.foreign_topic_ids, self.limits.unknown_keys),
         )
         return Ledger(self.store, record, header.plan_id)
 
@@ -98,12 +117,9 @@ class PlanUser:
             raise TieredctlError("plan-used", f"{self.plan.path} was {use.value} before; a plan is used once.")
         return use
 
-    def _demand_share(self) -> None:
-        """Looks whether the plan's share of the store is still what it may be; counts no further than needed."""
-        header, planned = self.plan.header, self.plan.totals.objects
-        enough = int(planned * 100 / header.max_percent) + 1 if header.max_percent else None
-        listed = sum(1 for _ in islice(list_unreserved(self.store), enough))
-        demand_share(planned, listed, header.max_percent, header.store)
+    @property
+    def _fitness(self) -> Fitness:
+        return Fitness(self.plan, self.store, self.metadata, self.limits, self.installed_layouts)
 
 
 def receipts_header(plan: PlanFile) -> ReceiptsHeader:

@@ -1,0 +1,123 @@
+"""What a plan is made and applied by, altered by somebody so that it says too little: nothing live is touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.crashed_cluster import AGED, CLUSTER_ID, CrashedClusterOnDisk, planned_keys, without_own
+from tests.kraft_snapshots import topic_record, write_snapshot
+from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
+
+NOW_MS = 1_900_000_000_000
+METADATA_TOPIC_ID = "VClEsq7TTwq9CJDcrhYnAg"
+NO_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
+GONE = "gone33"
+
+
+@pytest.fixture
+def topics(captures: Path) -> dict[str, str]:
+    """The ids of the capture's tiered topics, by name."""
+    record = json.loads((captures / "aiven-crash-4.3.1/capture.json").read_text())
+    return {one["topic"]: one["topic_id"] for one in record["segments"].values()}
+
+
+Told = Callable[[Path, list[str]], tuple[str, Path]]
+
+
+def in_a_list(folder: Path, topic_ids: list[str]) -> tuple[str, Path]:
+    file = folder / "topic-ids"
+    file.write_text("".join(f"{topic_id}\n" for topic_id in topic_ids))
+    return "--live-topic-ids", file
+
+
+def in_a_snapshot(folder: Path, topic_ids: list[str]) -> tuple[str, Path]:
+    properties = MetaProperties(KRAFT_VERSION, CLUSTER_ID, 1, None)
+    (folder / "meta.properties").write_bytes(encode_meta_properties(properties))
+    return "--kraft-snapshot", write_snapshot(folder, NOW_MS, *map(topic_record, topic_ids))
+
+
+TOLD = pytest.mark.parametrize("told", [in_a_list, in_a_snapshot])
+EVERYTHING = (*AGED, "--max-percent", "100")
+
+
+def keys_owned(cluster: CrashedClusterOnDisk) -> set[str]:
+    return {line["key"] for line in cluster.scan("-o", "jsonl").lines() if line["status"] == "owned"}
+
+
+@TOLD
+@pytest.mark.parametrize("lacking", ["everything", "the tiered topics", "the metadata topic"])
+def test_topics_that_cannot_be_all_plan_nothing(
+    cluster: CrashedClusterOnDisk, topics: dict[str, str], tmp_path: Path, told: Told, lacking: str
+) -> None:
+    live = [topic_id for name, topic_id in topics.items() if name != GONE]
+    ids = {"everything": [], "the tiered topics": [METADATA_TOPIC_ID, NO_TOPIC_ID], "the metadata topic": live}[lacking]
+    (tmp_path / "told").mkdir()
+
+    outcome = cluster.plan(*EVERYTHING, *told(tmp_path / "told", ids))
+
+    assert (outcome.exit_code, cluster.plan_file.exists()) == (2, False)
+    assert {"everything": "", "the tiered topics": "has none of the topics", "the metadata topic": "lacks"}[
+        lacking
+    ] in outcome.err
+
+
+@TOLD
+@pytest.mark.parametrize("lacking", ["everything", "the tiered topics", "the metadata topic"])
+def test_a_plan_is_not_applied_by_topics_that_cannot_be_all(
+    cluster: CrashedClusterOnDisk, topics: dict[str, str], tmp_path: Path, told: Told, lacking: str
+) -> None:
+    live = [topic_id for name, topic_id in topics.items() if name != GONE]
+    ids = {"everything": [], "the tiered topics": [METADATA_TOPIC_ID, NO_TOPIC_ID], "the metadata topic": live}[lacking]
+    (tmp_path / "told").mkdir()
+    cluster.plan(*EVERYTHING)
+    before = cluster.objects()
+
+    outcome = cluster.apply(*told(tmp_path / "told", ids))
+
+    assert outcome.exit_code == 2
+    assert without_own(cluster.objects()) == before
+
+
+@TOLD
+def test_a_topic_that_was_left_out_after_the_plan_was_made_stops_it(
+    cluster: CrashedClusterOnDisk, topics: dict[str, str], tmp_path: Path, told: Told
+) -> None:
+    """What the others own was not planned, and is not touched."""
+    live = [METADATA_TOPIC_ID, *(topic_id for name, topic_id in topics.items() if name != GONE)]
+    for name in ("all", "fewer"):
+        (tmp_path / name).mkdir()
+    owned = keys_owned(cluster)
+    assert cluster.plan(*EVERYTHING, *told(tmp_path / "all", live)).exit_code == 0
+    planned = planned_keys(cluster.plan_file)
+
+    applied = cluster.apply(*told(tmp_path / "fewer", live[:2]))
+
+    kept = owned - planned
+    assert applied.exit_code == 0
+    assert kept
+    assert kept <= set(cluster.objects())
+
+
+def test_a_scan_says_what_a_list_lacks(cluster: CrashedClusterOnDisk, topics: dict[str, str], tmp_path: Path) -> None:
+    outcome = cluster.scan(*in_a_list(tmp_path, list(topics.values())))
+
+    assert f"lacks {METADATA_TOPIC_ID}, the id of __remote_log_metadata" in outcome.err
+
+
+def test_a_topic_that_nobody_tells_of_any_more_is_said_to_be_unclear(
+    cluster: CrashedClusterOnDisk, topics: dict[str, str], tmp_path: Path
+) -> None:
+    live = [METADATA_TOPIC_ID, *(topic_id for name, topic_id in topics.items() if name != GONE)]
+    cluster.plan(*EVERYTHING, "--cause", "topic-gone", *in_a_list(tmp_path, live))
+    before = cluster.objects()
+
+    outcome = cluster.apply()
+
+    assert outcome.exit_code == 5
+    assert "whether it is there is not known now" in outcome.err
+    assert "owned now" not in outcome.err
+    assert without_own(cluster.objects()) == before

@@ -1,0 +1,253 @@
+"""A plan that somebody else wrote, well made, that names what is live: nothing live is touched, whatever it says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.crashed_cluster import (
+    AGED,
+    ENOUGH,
+    FOREIGN,
+    FOREIGN_TOPIC_ID,
+    LISTED,
+    ORPHANS,
+    CrashedClusterOnDisk,
+    plan_lines,
+    planned_keys,
+    put,
+    without_own,
+)
+
+Line = dict[str, Any]
+TRUSTED = ("--trust-plan", "--min-age", "1h", "--max-percent", "100")
+UNKNOWN = "tiered/notes.txt"
+
+
+def rewrite(plan: Path, change: Callable[[list[Line]], None]) -> None:
+    """Alters a plan's lines, and seals them as anybody can."""
+    lines = plan_lines(plan)[:-1]
+    change(lines)
+    lines[-1] |= {"objects": sum("status" in line for line in lines), "listedObjects": 1_000_000}
+    data = b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+    seal = {"sha256": hashlib.sha256(data).hexdigest(), "hmacSha256": None}
+    plan.write_bytes(data + json.dumps(seal, separators=(",", ":")).encode() + b"\n")
+
+
+def named(cluster: CrashedClusterOnDisk, key: str, status: str, **fields: Any) -> Line:
+    """The line of an object that is there, as if it had been planned."""
+    stat = (cluster.bucket / key).stat()
+    found = {"size": stat.st_size, "lastModifiedMs": stat.st_mtime_ns // 1_000_000, "version": None}
+    return {"key": key, **found, "status": status, "cause": None, "evidence": None} | fields
+
+
+def alone(line: Line) -> Callable[[list[Line]], None]:
+    """Puts one line in place of all objects."""
+
+    def change(lines: list[Line]) -> None:
+        lines[1:-1] = [line]
+
+    return change
+
+
+def keys_that_are(cluster: CrashedClusterOnDisk, status: str) -> list[str]:
+    return [line["key"] for line in cluster.scan("-o", "jsonl").lines() if line["status"] == status]
+
+
+@pytest.mark.parametrize("mode", ["quarantine", "delete"])
+@pytest.mark.parametrize("said", ["owned", "orphan", "unknown", "foreign"])
+def test_owned_objects_never_go_whatever_a_plan_calls_them(planned: CrashedClusterOnDisk, said: str, mode: str) -> None:
+    owned = keys_that_are(planned, "owned")[:10]
+
+    def change(lines: list[Line]) -> None:
+        names = {"foreignTopicIds": ["G4i52LJdRBel-FDnehx_Kw"], "unknownKeys": owned}
+        lines[0] |= {"mode": mode, "minAgeMs": 0, "maxPercent": 100, **names}
+        lines[1:-1] = [named(planned, key, said) for key in owned]
+
+    rewrite(planned.plan_file, change)
+    before = planned.objects()
+    names = ("--foreign", "G4i52LJdRBel-FDnehx_Kw", *(word for key in owned for word in ("--unknown", key)))
+
+    unsigned, trusted = planned.apply(), planned.apply(*TRUSTED, *names)
+
+    assert (unsigned.exit_code, trusted.exit_code) == (2, 5)
+    assert "was not signed with your key" in unsigned.err
+    assert without_own(planned.objects()) == before
+
+
+def test_an_owned_object_among_orphans_stops_its_batch_before_anything_of_it_is_touched(
+    planned: CrashedClusterOnDisk,
+) -> None:
+    owned = keys_that_are(planned, "owned")[0]
+    rewrite(planned.plan_file, lambda lines: lines.insert(-1, named(planned, owned, "orphan")))
+    before = planned.objects()
+
+    outcome = planned.apply(*TRUSTED)
+
+    assert outcome.exit_code == 5
+    assert f"{owned} was orphan, and is owned now" in outcome.err
+    assert without_own(planned.objects()) == before
+    assert not any("quarantine" in key for key in planned.objects())
+
+
+@pytest.mark.parametrize(("key", "status"), [(FOREIGN, "foreign"), (UNKNOWN, "unknown")])
+def test_what_a_plan_names_by_itself_needs_to_be_named_once_more(
+    planned: CrashedClusterOnDisk, key: str, status: str
+) -> None:
+    put(planned, key)
+
+    def change(lines: list[Line]) -> None:
+        lines[0] |= {"foreignTopicIds": [FOREIGN_TOPIC_ID], "unknownKeys": [UNKNOWN]}
+        lines[1:-1] = [named(planned, key, status)]
+
+    rewrite(planned.plan_file, change)
+
+    unnamed = planned.apply(*TRUSTED)
+    was_left = key in planned.objects()
+    by_name = planned.apply(*TRUSTED, "--foreign", FOREIGN_TOPIC_ID, "--unknown", UNKNOWN)
+
+    assert (unnamed.exit_code, was_left) == (5, True)
+    assert "go only by name" in unnamed.err
+    assert (by_name.exit_code, key in planned.objects()) == (0, False)
+
+
+def test_what_is_named_when_a_plan_is_applied_has_to_be_in_the_plan(planned: CrashedClusterOnDisk) -> None:
+    put(planned, UNKNOWN)
+    rewrite(planned.plan_file, alone(named(planned, UNKNOWN, "unknown")))
+
+    outcome = planned.apply(*TRUSTED, "--unknown", UNKNOWN)
+
+    assert (outcome.exit_code, UNKNOWN in planned.objects()) == (5, True)
+
+
+def test_the_age_is_the_objects_own_whatever_a_plan_says(planned: CrashedClusterOnDisk) -> None:
+    key = min(planned_keys(planned.plan_file))
+    os.utime(planned.bucket / key)
+    young = named(planned, key, "orphan")
+
+    def change(lines: list[Line]) -> None:
+        lines[0] |= {"minAgeMs": 0, "createdMs": 0}
+        lines[1:-1] = [young]
+
+    rewrite(planned.plan_file, change)
+
+    outcome = planned.apply(*TRUSTED)
+
+    assert (outcome.exit_code, key in planned.objects()) == (5, True)
+
+
+def test_a_time_that_a_plan_makes_up_is_not_believed(planned: CrashedClusterOnDisk) -> None:
+    key = min(planned_keys(planned.plan_file))
+    os.utime(planned.bucket / key)
+    version = {line["key"]: line.get("version") for line in plan_lines(planned.plan_file) if "status" in line}[key]
+    rewrite(planned.plan_file, alone(named(planned, key, "orphan", lastModifiedMs=1_000, version=version)))
+
+    outcome = planned.apply(*TRUSTED)
+
+    assert (outcome.exit_code, key in planned.objects()) == (5, True)
+
+
+def test_the_share_is_the_stores_own_whatever_a_plan_says(planned: CrashedClusterOnDisk) -> None:
+    rewrite(planned.plan_file, lambda lines: lines[0].update({"maxPercent": 100.0}))
+    before = planned.objects()
+
+    outcome = planned.apply("--trust-plan", "--min-age", "1h")
+
+    assert outcome.exit_code == 2
+    assert "more than 10 %" in outcome.err
+    assert "--max-percent" in outcome.err
+    assert without_own(planned.objects()) == before
+
+
+@pytest.mark.parametrize("words", [("--min-age", "59m"), ("--min-age", "0s")])
+def test_a_low_age_has_to_be_allowed_by_name(planned: CrashedClusterOnDisk, words: tuple[str, ...]) -> None:
+    outcome = planned.apply(*words)
+
+    assert outcome.exit_code == 2
+    assert "younger than an hour" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "folder", [".tieredctl/quarantine/0123/tiered", ".tieredctl", "tiered/.tieredctl/quarantine/0123"]
+)
+def test_what_is_tieredctls_own_never_goes(planned: CrashedClusterOnDisk, folder: str) -> None:
+    key = f"{folder}/{min(planned_keys(planned.plan_file)).removeprefix('tiered/')}"
+    put(planned, key)
+
+    def change(lines: list[Line]) -> None:
+        lines[0] |= {"unknownKeys": [key]}
+        lines[1:-1] = [named(planned, key, "orphan")]
+
+    for status in ("orphan", "unknown", "foreign"):
+        rewrite(planned.plan_file, change)
+        rewrite(planned.plan_file, lambda lines, said=status: lines[1].update({"status": said}))  # type: ignore[misc]
+
+        outcome = planned.apply(*TRUSTED, "--unknown", key)
+
+        assert outcome.exit_code in (2, 5)
+        assert key in planned.objects()
+
+
+def test_another_store_below_the_root_that_a_plan_names_is_found_out(planned: CrashedClusterOnDisk) -> None:
+    other = put(planned, f"backup/{FOREIGN}")
+    rewrite(planned.plan_file, alone(named(planned, f"backup/{FOREIGN}", "orphan")))
+
+    outcome = planned.apply(*TRUSTED, "--layout-option", "key-prefix=tiered/")
+
+    assert (outcome.exit_code, other.exists()) == (2, True)
+    assert "holds the root of another store" in outcome.err
+
+
+def test_a_signed_plan_keeps_what_was_typed_to_make_it(cluster: CrashedClusterOnDisk) -> None:
+    put(cluster, UNKNOWN)
+    assert cluster.plan(*AGED, *ENOUGH, "--unknown", UNKNOWN).exit_code == 0
+
+    applied = cluster.apply("-o", "json")
+
+    assert (applied.exit_code, applied.document()["summary"]["done"]) == (0, ORPHANS + 1)
+
+
+def test_a_plan_of_somebody_with_another_key_is_refused_and_may_be_looked_at(
+    planned: CrashedClusterOnDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "somebody-else"))
+    before = planned.objects()
+
+    refused = planned.apply()
+    looked_at = planned.apply_unconfirmed("--dry-run", *TRUSTED[1:])
+
+    assert (refused.exit_code, looked_at.exit_code) == (2, 0)
+    assert "--trust-plan" in refused.err
+    assert without_own(planned.objects()) == before
+
+
+def planned_apart(cluster: CrashedClusterOnDisk, folder: Path, cause: str, *words: str) -> CrashedClusterOnDisk:
+    """The same cluster with another plan."""
+    folder.mkdir()
+    apart = replace(cluster, folder=folder)
+    assert apart.plan(*AGED, "--cause", cause, "--max-percent", "100", *words).exit_code == 0
+    return apart
+
+
+@pytest.mark.parametrize("words", [(), ("--delete",)], ids=["quarantine", "delete"])
+def test_the_second_of_two_plans_is_not_too_large_for_what_the_first_removed(
+    cluster: CrashedClusterOnDisk, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    first = planned_apart(cluster, tmp_path / "first", "delete-never-finished", *words)
+    several = len(planned_keys(first.plan_file))
+    second = planned_apart(cluster, tmp_path / "second", "copy-never-finished", *words)
+    few = len(planned_keys(second.plan_file))
+    percent = str(few * 100 / (LISTED - several / 2))
+
+    applied = [first.apply(), second.apply("--max-percent", percent)]
+
+    assert 0 < few < several
+    assert [outcome.exit_code for outcome in applied] == [0, 0]
+    assert not (planned_keys(first.plan_file) | planned_keys(second.plan_file)) & set(cluster.objects())

@@ -1,0 +1,102 @@
+"""The key that plans are signed with: beside the configuration file, unless `$TIEREDCTL_PLAN_KEY_FILE` names another.
+
+Who has it may have a plan carried out without looking at every line of it; so nobody else may read it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from tieredctl.config.file import configuration_folder
+from tieredctl.errors import TieredctlError
+
+VARIABLE = "TIEREDCTL_PLAN_KEY_FILE"
+_KEY_BYTES = 32
+_FILE_NAME = "plan.key"
+
+
+def signing_key() -> bytes:
+    """The key, which is made on first use; one that was named has to be there.
+
+    Raises TieredctlError `plan-key` where it cannot be made or read, or others may read it.
+    """
+    path = _path()
+    key = _read(path)
+    if key is None and not os.environ.get(VARIABLE):
+        _make(path)
+        key = _read(path)
+    if key is None:
+        raise _unusable(path, "there is no such file")
+    return key
+
+
+def known_key() -> bytes | None:
+    """The key, None where nobody made one. Raises TieredctlError as `signing_key`."""
+    path = _path()
+    key = _read(path)
+    if key is None and os.environ.get(VARIABLE):
+        raise _unusable(path, "there is no such file")
+    return key
+
+
+def _path() -> Path:
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else configuration_folder() / _FILE_NAME
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        reason = "it is a link" if path.is_symlink() else f"it cannot be read: {error.strerror}"
+        raise _unusable(path, reason) from None
+    with os.fdopen(descriptor, "rb") as file:
+        _demand_private(path, os.fstat(descriptor))
+        text = file.read(2 * _KEY_BYTES + 2)
+    try:
+        key = bytes.fromhex(text.decode("ascii"))
+    except ValueError:
+        key = b""
+    if len(key) != _KEY_BYTES:
+        raise _unusable(path, f"it does not hold {_KEY_BYTES} bytes in hexadecimal digits")
+    return key
+
+
+def _demand_private(path: Path, status: os.stat_result) -> None:
+    """Root's own may be read by our group, as mounted secrets are."""
+    if not stat.S_ISREG(status.st_mode):
+        raise _unusable(path, "it is not a file")
+    if status.st_uid not in (0, os.geteuid()):
+        raise _unusable(path, "it is another user's")
+    is_mounted = status.st_uid == 0 and os.geteuid() != 0
+    if status.st_mode & (0o027 if is_mounted else 0o077):
+        raise _unusable(path, "others may read or write it", hint=f"Run `chmod 600 {path}`.")
+
+
+def _make(path: Path) -> None:
+    """Whole, or not at all; another run may have made it meanwhile."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secrets.token_hex(_KEY_BYTES).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(temporary, path)
+        finally:
+            temporary.unlink()
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise _unusable(path, f"it cannot be made: {error.strerror}") from None
+
+
+def _unusable(path: Path, reason: str, *, hint: str | None = None) -> TieredctlError:
+    return TieredctlError("plan-key", f"The key for plans, {path}, cannot be used: {reason}.", hint=hint)
