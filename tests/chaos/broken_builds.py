@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tieredctl.model.removal import Receipt, ReceiptStep
+from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep
 from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.removal import apply, receipts
 from tieredctl.ops.removal.apply import Removal, RemovalResult
@@ -89,8 +89,13 @@ def objects_are_deleted_before_they_are_copied(patch: pytest.MonkeyPatch) -> Non
 
 
 def the_version_is_ignored(patch: pytest.MonkeyPatch) -> None:
-    """Whatever is under the key is taken for what was planned."""
-    patch.setattr(Preparation, "_found", lambda self, planned: self.store.head(planned.key))
+    """Whatever is under the key is taken for what was planned, as old as that was."""
+
+    def found(self: Preparation, planned: PlannedObject) -> StoredObject | None:
+        there = self.store.head(planned.key)
+        return there and there._replace(last_modified_ms=planned.last_modified_ms)
+
+    patch.setattr(Preparation, "_found", found)
 
 
 def the_lease_is_never_renewed(patch: pytest.MonkeyPatch) -> None:
