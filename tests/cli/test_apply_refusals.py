@@ -73,8 +73,8 @@ def test_a_plan_is_not_carried_out_by_half_of_the_metadata(planned: CrashedClust
 
     outcome = half.apply()
 
-    assert outcome.exit_code == 2
-    assert "__remote_log_metadata had 4 partitions, and has 3 here" in outcome.err
+    assert outcome.exit_code == 5
+    assert "metadata partition 3 is missing here" in outcome.err
     assert (without_own(planned.objects()), planned.receipts_file.exists()) == (before, False)
 
 
