@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command_line import Tieredctl, environment, own_process
+from tests.metadata_logs import COPIED, started, updated, write_events
+from tieredctl.model.ids import TopicIdPartition
 
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
 """A segment of orders7-0 with aborted transactions, so one with all six objects."""
@@ -169,3 +172,19 @@ def test_a_file_that_is_there_is_replaced_by_force_alone(store: Path, target: Pa
     assert "Give --force to replace it." in refused.err
     assert kept == b"precious"
     assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()
+
+
+@pytest.mark.parametrize(("claimed", "said"), [(1_000, "more than the 1000 bytes"), (1 << 30, "not the 1073741824")])
+def test_a_log_of_another_size_than_the_metadata_says_is_not_written(
+    store: Path, target: Path, tmp_path: Path, tieredctl: Tieredctl, claimed: int, said: str
+) -> None:
+    partition = TopicIdPartition("Ex-aw3fEQIi3do0H9Y7cKQ", "orders7", 0)
+    segment = started(1, 39, 80, partition=partition, segment_size_in_bytes=claimed, segment_id=SEGMENT_ID)
+    write_events(tmp_path, segment, replace(updated(1, COPIED, partition=partition), segment_id=SEGMENT_ID))
+    words = ("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}", "--log-dir", tmp_path)
+
+    outcome = tieredctl(*words)
+
+    assert outcome.exit_code == 4
+    assert said in outcome.err
+    assert not target.exists()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from crc32c import crc32c
 
 from tieredctl.errors import DecodeError
+from tieredctl.formats.batch_columns import HEADER_DTYPE
 from tieredctl.formats.compression import Codec
 from tieredctl.formats.control_records import ControlRecord, decode_control_record, encode_control_record
 from tieredctl.formats.record_batches import (
@@ -21,6 +23,8 @@ from tieredctl.formats.record_batches import (
     read_control_type,
     read_records,
 )
+from tieredctl.formats.record_columns import record_values
+from tieredctl.formats.varints import varint, varlong
 
 DATA_BATCH = bytes.fromhex(
     "00000000000000640000004800000004022162ea020000000000010000018bcfe568000000018bcfe568050000000000000005000000000007"
@@ -156,3 +160,17 @@ def test_a_batch_that_compaction_emptied_has_no_records() -> None:
     emptied = header._replace(batch_length=HEADER_BYTES - 12, records_count=0)
 
     assert list(read_records(DATA_BATCH, 0, emptied)) == []
+
+
+@pytest.mark.parametrize(("base", "delta"), [((1 << 63) - 1, 1), (-(1 << 63), -1), (1 << 62, 1 << 62)])
+def test_times_beyond_a_long_go_round_as_in_java(base: int, delta: int) -> None:
+    body = b"\x00" + varlong(delta) + varint(0) + varint(-1) + varint(-1) + varint(0)
+    header = BatchHeader(0, 49 + len(varint(len(body)) + body), 0, 2, 0, 0, 0, base, base, -1, -1, -1, 1)
+    data = bytes(HEADER_BYTES) + varint(len(body)) + body
+
+    (record,) = read_records(data, 0, header)
+    ((_, columns),) = record_values(data, [0], np.array([tuple(header)], HEADER_DTYPE))
+
+    assert record.timestamp == (base + delta + (1 << 63)) % (1 << 64) - (1 << 63)
+    assert columns is not None
+    assert columns.timestamps.tolist() == [record.timestamp]

@@ -226,7 +226,8 @@ def read_log(data: bytes) -> object:
 
 def read_log_columns(data: bytes) -> object:
     parts = list(scan_log([data], len(data), AsColumns()))
-    return [record_values(part.buffer, part.positions, part.headers) for part in parts if isinstance(part, LogBlock)]
+    blocks = [part for part in parts if isinstance(part, LogBlock)]
+    return [list(record_values(block.buffer, block.positions, block.headers)) for block in blocks]
 
 
 def read_event_columns(data: bytes) -> object:

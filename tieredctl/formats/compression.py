@@ -22,8 +22,9 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
-LARGEST_RECORDS_SECTION = 1 << 30
-"""No decompressed records section may pass this many bytes: beyond it, input is taken for hostile."""
+_ALWAYS_ALLOWED = 64 << 20
+_MOST_UNFOLDED = 64
+_LARGEST = 1 << 30
 
 _GZIP_FRAMING = zlib.MAX_WBITS + 16
 # zlib unfolds a byte to at most 1,032: a step overshoots the limit by 16 MiB at most. Small steps also keep
@@ -31,10 +32,21 @@ _GZIP_FRAMING = zlib.MAX_WBITS + 16
 _GZIP_STEP = 1 << 14
 
 
-def decompress(codec: Codec, data: Buffer, *, limit: int = LARGEST_RECORDS_SECTION) -> bytes:
-    """A records section without its compression. Raises DecodeError on bytes that the codec refuses or that could
-    pass `limit`; never holds more memory than a small multiple of what it gives back."""
+def most_unfolded(compressed: int) -> int:
+    """How many bytes so many compressed ones may stand for before they are taken for hostile.
+
+    A broker's max.message.bytes limits what is compressed; nothing limits what it stands for. 64 MiB are always
+    allowed, which is far more than a producer's batch.size; beyond them, no log shrinks to less than a 64th; and 1 GiB
+    is the most.
+    """
+    return min(max(_ALWAYS_ALLOWED, _MOST_UNFOLDED * compressed), _LARGEST)
+
+
+def decompress(codec: Codec, data: Buffer, *, limit: int | None = None) -> bytes:
+    """A records section without its compression. Raises DecodeError on bytes that the codec refuses or that pass
+    `limit`, by default `most_unfolded`; never holds more memory than a small multiple of what it gives back."""
     data = memoryview(data)
+    limit = most_unfolded(len(data)) if limit is None else limit
     if codec is Codec.GZIP:
         return _decompress_gzip(data, limit)
     if codec is Codec.SNAPPY:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 
 from tieredctl.errors import DecodeError
+from tieredctl.formats.unfolding import unfolded
 
 _MAGIC = b"\x04\x22\x4d\x18"
 _LENGTH = struct.Struct("<I")
@@ -34,14 +35,9 @@ _KAFKA_BLOCK_BYTES = 1 << 16
 
 def decompress_lz4(data: memoryview, limit: int) -> bytes:
     """One frame and nothing behind it. Raises DecodeError where Kafka's reader would refuse the frame, too."""
-    from cramjam import DecompressionError, lz4
+    from cramjam import lz4
 
-    if _most_content(data) > limit:
-        raise DecodeError(f"lz4 frame may unfold beyond {limit} bytes", 0)
-    try:
-        return bytes(lz4.decompress(data))
-    except DecompressionError as error:
-        raise DecodeError(f"lz4 refuses the frame ({error})", 0) from None
+    return unfolded("lz4", lz4.decompress_into, data, _most_content(data), limit)
 
 
 def compress_lz4(data: bytes) -> bytes:

@@ -42,6 +42,9 @@ LOG_OVERHEAD = 12
 """Bytes before what batchLength counts."""
 SHORTEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD
 MAGIC = 2
+_LONG_SIGN = 1 << 63
+SHORTEST_RECORD = 7
+"""Bytes of a record without key, value and headers: a byte for each field."""
 NO_TIMESTAMP = NO_PRODUCER_ID = NO_SEQUENCE = -1
 
 
@@ -157,7 +160,7 @@ def read_records(buffer: Buffer, position: int, header: BatchHeader) -> Iterator
     if header.codec is not Codec.NONE:
         buffer = decompress(header.codec, memoryview(buffer)[start:end])
         start, end = 0, len(buffer)
-    if header.records_count < 0 or header.records_count > end - start:  # a record takes at least a byte
+    if not 0 <= header.records_count <= (end - start) // SHORTEST_RECORD:
         raise DecodeError(f"batch claims {header.records_count} records in {end - start} bytes", start)
     for _ in range(header.records_count):
         record, start = _read_record(buffer, start, end, header)
@@ -181,10 +184,15 @@ def _read_record(buffer: Buffer, position: int, end: int, header: BatchHeader) -
     headers, position = _read_headers(buffer, position, end)
     if position != end:
         raise DecodeError(f"{end - position} bytes left over in a record", position)
-    timestamp = header.base_timestamp + timestamp_delta
+    timestamp = _as_long(header.base_timestamp + timestamp_delta)
     if header.attributes & Attributes.LOG_APPEND_TIME:
         timestamp = header.max_timestamp
-    return Record(header.base_offset + offset_delta, timestamp, key, value, headers), end
+    return Record(_as_long(header.base_offset + offset_delta), timestamp, key, value, headers), end
+
+
+def _as_long(value: int) -> int:
+    """A sum as Java's long has it, and numpy's int64: what is too great for them goes round."""
+    return (value + _LONG_SIGN) % (2 * _LONG_SIGN) - _LONG_SIGN
 
 
 def _read_headers(buffer: Buffer, position: int, end: int) -> tuple[tuple[RecordHeader, ...], int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +11,19 @@ import numpy as np
 from tieredctl.errors import DecodeError
 from tieredctl.formats.batch_columns import HeaderColumns
 from tieredctl.formats.compression import Codec, decompress
-from tieredctl.formats.record_batches import HEADER_BYTES, LOG_OVERHEAD, Attributes
+from tieredctl.formats.record_batches import HEADER_BYTES, LOG_OVERHEAD, SHORTEST_RECORD, Attributes
+from tieredctl.formats.varints import read_varint
 from tieredctl.formats.windows import Bytes, Flags, Ints, unsigned_varints_at, zigzag
 
 NO_VALUE = -1
 _CODEC_BITS = 7
 _INT_BYTES, _LONG_BYTES = 5, 10
+_UNFOLDED_AT_ONCE = 32 << 20
+_FEW_BATCHES = 128
+"""For fewer, following each record's length is quicker than reading one record of each at a time."""
+_RECORDS_AT_ONCE = 1 << 18
+_LONG_OR_NEGATIVE = 0x81
+"""Bits of a varint's first byte: more bytes follow, or the number is below zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,51 +47,136 @@ class _Cursor:
     end: Ints
     left: Ints
 
+    def columns(self) -> tuple[Ints, Ints, Ints, Ints]:
+        return self.batch, self.position, self.end, self.left
+
     def where(self, keep: Flags) -> _Cursor:
-        return _Cursor(self.batch[keep], self.position[keep], self.end[keep], self.left[keep])
+        return _Cursor(*(column[keep] for column in self.columns()))
 
 
-def record_values(buffer: bytes, positions: Sequence[int], headers: HeaderColumns) -> RecordColumns:
-    """The records of sound batches. Raises DecodeError, without naming a batch, where any of them is malformed or has
-    headers: the reader of single batches tells which, and reads the others."""
-    buffer, cursor = _sections(buffer, np.asarray(positions, np.int64), headers)
-    data: Bytes = np.frombuffer(buffer, np.uint8)
+def record_values(
+    buffer: bytes, positions: Sequence[int], headers: HeaderColumns
+) -> Iterator[tuple[slice, RecordColumns | None]]:
+    """The records of sound batches, some batches at a time: which of them, and their records, in one piece or several.
+
+    None for the records of batches of which one is malformed or has headers: the reader of single batches tells which,
+    and reads the others. Memory follows the largest batch, not how far all of them unfold.
+    """
+    for stretch, sections in _stretches(buffer, np.asarray(positions, np.int64), headers):
+        try:
+            pieces = _values(sections, headers[stretch])
+        except DecodeError:
+            yield stretch, None
+        else:
+            yield from ((stretch, piece) for piece in pieces)
+
+
+def _values(sections: _Sections | None, headers: HeaderColumns) -> Iterator[RecordColumns]:
+    if sections is None:
+        raise DecodeError("a records section cannot be decompressed", 0)
+    data: Bytes = np.frombuffer(sections.buffer, np.uint8)
     bases = headers["baseOffset"].astype(np.int64)
     base_timestamps = headers["baseTimestamp"].astype(np.int64)
     appended = (headers["attributes"] & Attributes.LOG_APPEND_TIME) != 0
     appended_at = headers["maxTimestamp"].astype(np.int64)
     rounds: list[tuple[Ints, Ints, Ints, Ints, Ints]] = []
-    cursor = _without_finished(cursor)
-    while len(cursor.batch):
+    for cursor in _rounds(sections.buffer, sections.cursor(headers)):
         batch = cursor.batch
         timestamp_delta, offset_delta, start, end = _read_record(data, cursor)
         timestamps = np.where(appended[batch], appended_at[batch], base_timestamps[batch] + timestamp_delta)
         rounds.append((batch, bases[batch] + offset_delta, timestamps, start, end))
-        cursor.left -= 1
-        cursor = _without_finished(cursor)
-    return _in_log_order(buffer, rounds)
+    return _pieces(_in_log_order(sections.buffer, rounds))
 
 
-def _sections(buffer: bytes, positions: Ints, headers: HeaderColumns) -> tuple[bytes, _Cursor]:
-    """The records sections, decompressed ones appended to the buffer."""
+@dataclass(frozen=True, slots=True)
+class _Sections:
+    """Where in a buffer the records sections of batches are; of a control batch, nowhere."""
+
+    buffer: bytes
+    starts: Ints
+    ends: Ints
+
+    def cursor(self, headers: HeaderColumns) -> _Cursor:
+        counts = headers["recordsCount"].astype(np.int64)
+        if ((counts < 0) | (counts > (self.ends - self.starts) // SHORTEST_RECORD)).any():
+            raise DecodeError("impossible count of records", 0)
+        batches = np.flatnonzero((headers["attributes"] & Attributes.CONTROL) == 0)
+        return _Cursor(batches, self.starts[batches], self.ends[batches], counts[batches])
+
+
+def _stretches(buffer: bytes, positions: Ints, headers: HeaderColumns) -> Iterator[tuple[slice, _Sections | None]]:
+    """The records sections of some batches at a time, decompressed ones behind a copy of the buffer: as many as unfold
+    to a limit, or the one that goes beyond it. None for those of which the last cannot be decompressed."""
     attributes = headers["attributes"].astype(np.int64)
-    data_batches = np.flatnonzero((attributes & Attributes.CONTROL) == 0)
     starts = positions + HEADER_BYTES
     ends = positions + headers["batchLength"].astype(np.int64) + LOG_OVERHEAD
-    parts, length = [buffer], len(buffer)
     codecs = attributes & _CODEC_BITS
-    for index in data_batches[codecs[data_batches] != Codec.NONE].tolist():
-        if codecs[index] > Codec.ZSTD:
-            raise DecodeError(f"unknown compression codec {codecs[index]}", int(positions[index]))
-        section = decompress(Codec(codecs[index]), memoryview(buffer)[starts[index] : ends[index]])
+    parts, length, first = [buffer], len(buffer), 0
+
+    def sections(behind: int) -> tuple[slice, _Sections]:
+        stretch = slice(first, behind)
+        joined = b"".join(parts) if len(parts) > 1 else buffer
+        return stretch, _Sections(joined, starts[stretch], ends[stretch])
+
+    for index in np.flatnonzero(((attributes & Attributes.CONTROL) == 0) & (codecs != Codec.NONE)).tolist():
+        if length - len(buffer) > _UNFOLDED_AT_ONCE:
+            yield sections(index)
+            parts, length, first = [buffer], len(buffer), index
+        try:
+            section = decompress(_codec(codecs[index]), memoryview(buffer)[starts[index] : ends[index]])
+        except DecodeError:
+            yield slice(first, index + 1), None
+            parts, length, first = [buffer], len(buffer), index + 1
+            continue
         parts.append(section)
         starts[index], ends[index] = length, length + len(section)
         length += len(section)
-    counts = headers["recordsCount"].astype(np.int64)
-    if (counts < 0).any() or (counts > ends - starts).any():
-        raise DecodeError("impossible count of records", 0)
-    cursor = _Cursor(data_batches, starts[data_batches], ends[data_batches], counts[data_batches])
-    return (b"".join(parts) if len(parts) > 1 else buffer), cursor
+    if first < len(positions):
+        yield sections(len(positions))
+
+
+def _codec(bits: int) -> Codec:
+    if bits > Codec.ZSTD:
+        raise DecodeError(f"unknown compression codec {bits}", 0)
+    return Codec(bits)
+
+
+def _rounds(buffer: bytes, cursor: _Cursor) -> Iterator[_Cursor]:
+    """Records to be read: of many batches the next of each, until few are left; of those all in their order."""
+    cursor = _without_finished(cursor)
+    while len(cursor.batch) > _FEW_BATCHES:
+        yield cursor
+        cursor.left -= 1
+        cursor = _without_finished(cursor)
+    for batch, position, end, left in zip(*(column.tolist() for column in cursor.columns()), strict=True):
+        starts = np.frombuffer(_record_starts(buffer, position, end, left), np.int64)
+        for first in range(0, left, _RECORDS_AT_ONCE):
+            some = starts[first : first + _RECORDS_AT_ONCE]
+            yield _Cursor(np.full(len(some), batch), some, np.full(len(some), end), np.ones(len(some), np.int64))
+
+
+def _record_starts(buffer: bytes, position: int, end: int, count: int) -> array[int]:
+    """Where each record of a section begins, by their lengths alone."""
+    starts = array("q", [0]) * count
+    for index in range(count):
+        starts[index] = position
+        if position < end and not buffer[position] & _LONG_OR_NEGATIVE:  # most are
+            position += 1 + (buffer[position] >> 1)
+        else:
+            length, behind = read_varint(buffer, position, end)
+            if length < 0:
+                raise DecodeError(f"record claims {length} bytes", position)
+            position = behind + length
+    if position != end:
+        raise DecodeError("the records end elsewhere than their batch", position)
+    return starts
+
+
+def _pieces(records: RecordColumns) -> Iterator[RecordColumns]:
+    """The same, no more of them at once than can be made objects of."""
+    columns = (records.offsets, records.timestamps, records.starts, records.ends)
+    for first in range(0, len(records.offsets), _RECORDS_AT_ONCE):
+        yield RecordColumns(records.buffer, *(column[first : first + _RECORDS_AT_ONCE] for column in columns))
 
 
 def _without_finished(cursor: _Cursor) -> _Cursor:
@@ -127,6 +220,8 @@ def _in_log_order(buffer: bytes, rounds: list[tuple[Ints, Ints, Ints, Ints, Ints
     if len(rounds) == 1:
         return RecordColumns(buffer, *rounds[0][1:])
     batches, *columns = (np.concatenate(parts) for parts in zip(*rounds, strict=True))
+    if (batches[1:] >= batches[:-1]).all():
+        return RecordColumns(buffer, *columns)
     order = np.argsort(batches, kind="stable")  # the rounds already go by record within a batch
     offsets, timestamps, starts, ends = (column[order] for column in columns)
     return RecordColumns(buffer, offsets, timestamps, starts, ends)

@@ -1,11 +1,12 @@
-"""Zstandard frames (RFC 8878): what they can unfold to at most is known from their headers, before a codec works.
+"""Zstandard frames (RFC 8878): what they can unfold to at most is known from their blocks, before a codec works.
 
-Kafka's producer streams, so its frames seldom state their content's size; the lengths of their blocks bound it.
+The size that a frame's header states is not relied on: a decoder only looks at it when the frame ends.
 """
 
 from __future__ import annotations
 
 from tieredctl.errors import DecodeError
+from tieredctl.formats.unfolding import unfolded
 
 _MAGIC = 0xFD2FB528
 _SKIPPABLE_MAGIC, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
@@ -15,7 +16,6 @@ _SINGLE_SEGMENT, _CONTENT_CHECKSUM = 1 << 5, 1 << 2
 _CONTENT_SIZE_SHIFT, _DICTIONARY_MASK = 6, 0b11
 _CONTENT_SIZE_BYTES = (0, 2, 4, 8)
 _DICTIONARY_ID_BYTES = (0, 1, 2, 4)
-_TWO_BYTE_SIZE_BASE = 256
 
 _BLOCK_HEADER_BYTES = 3
 _RAW_BLOCK, _RUN_BLOCK, _COMPRESSED_BLOCK = range(3)
@@ -26,14 +26,9 @@ _KAFKA_LEVEL = 3
 
 def decompress_zstd(data: memoryview, limit: int) -> bytes:
     """All frames of the input. Raises DecodeError."""
-    from cramjam import DecompressionError, zstd
+    from cramjam import zstd
 
-    if _most_content(data) > limit:
-        raise DecodeError(f"zstd input may unfold beyond {limit} bytes", 0)
-    try:
-        return bytes(zstd.decompress(data))
-    except DecompressionError as error:
-        raise DecodeError(f"zstd refuses the input ({error})", 0) from None
+    return unfolded("zstd", zstd.decompress_into, data, _most_content(data), limit)
 
 
 def compress_zstd(data: bytes) -> bytes:
@@ -65,7 +60,7 @@ def _most_content(data: memoryview) -> int:
 def _frame_content(data: memoryview, position: int) -> tuple[int, int]:
     """The most bytes that one frame can unfold to, and the position behind the frame."""
     descriptor = _number(data, position, 1)
-    stated, position = _stated_content(data, position + 1, descriptor)
+    position = _behind_header(position, descriptor)
     most, last = 0, False
     while not last:
         header = _number(data, position, _BLOCK_HEADER_BYTES)
@@ -77,18 +72,15 @@ def _frame_content(data: memoryview, position: int) -> tuple[int, int]:
     position += _WORD if descriptor & _CONTENT_CHECKSUM else 0
     if position > len(data):
         raise DecodeError("zstd input ends inside a frame", len(data))
-    return (most if stated is None else min(most, stated)), position
+    return most, position
 
 
-def _stated_content(data: memoryview, position: int, descriptor: int) -> tuple[int | None, int]:
-    """The content's size where a frame header states it, and the position behind that header."""
+def _behind_header(position: int, descriptor: int) -> int:
+    """Where a frame's first block begins, whose descriptor is at a position."""
     single_segment = descriptor & _SINGLE_SEGMENT
-    position += (0 if single_segment else 1) + _DICTIONARY_ID_BYTES[descriptor & _DICTIONARY_MASK]
-    width = _CONTENT_SIZE_BYTES[descriptor >> _CONTENT_SIZE_SHIFT]
-    if width == 0:
-        return (_number(data, position, 1), position + 1) if single_segment else (None, position)
-    size = _number(data, position, width)
-    return size + (_TWO_BYTE_SIZE_BASE if width == 2 else 0), position + width
+    window = 0 if single_segment else 1
+    content_size = _CONTENT_SIZE_BYTES[descriptor >> _CONTENT_SIZE_SHIFT] or (1 if single_segment else 0)
+    return position + 1 + window + _DICTIONARY_ID_BYTES[descriptor & _DICTIONARY_MASK] + content_size
 
 
 def _number(data: memoryview, position: int, width: int) -> int:

@@ -18,6 +18,8 @@ from tieredctl.model.findings import Finding
 
 COLUMNS_FROM = 1 << 20
 """Bytes from which on a file is read as columns: below, importing numpy costs more than it saves."""
+MOST_ROWS = 1 << 16
+"""Records of a batch from which on they are read as columns alone, however small the file."""
 _CHUNK_BYTES = 1 << 22
 _SEGMENT_FILE = re.compile(r"^(\d{20})\.log$")
 _PASSING_FILE = re.compile(r"^\d{20}\.log\.(deleted|swap|cleaned)$")
@@ -76,22 +78,28 @@ class PartitionLog:
 
     def _row_chunks(self, pieces: Iterator[bytes], size: int, path: Path) -> Iterator[RecordChunk | Damage]:
         for part in scan_log(pieces, size, OneByOne()):
-            yield part if isinstance(part, Damage) else self._row_chunk(part, part.headers, path)
+            if isinstance(part, Damage):
+                yield part
+            elif sum(header.records_count for header in part.headers) > MOST_ROWS:
+                yield from self._column_chunks_of(_as_columns(part), path)
+            else:
+                yield self._row_chunk(part, path)
 
     def _column_chunks(self, pieces: Iterator[bytes], size: int, path: Path) -> Iterator[RecordChunk | Damage]:
         from tieredctl.formats.batch_columns import AsColumns
-        from tieredctl.formats.record_columns import record_values
 
         for part in scan_log(pieces, size, AsColumns()):
             if isinstance(part, Damage):
                 yield part
-                continue
-            try:
-                records = record_values(part.buffer, part.positions, part.headers)
-            except DecodeError:
-                end = part.positions[-1] + int(part.headers["batchLength"][-1]) + LOG_OVERHEAD
-                headers, _ = OneByOne().check(part.buffer, part.positions, end)
-                yield self._row_chunk(part, headers, path)
+            else:
+                yield from self._column_chunks_of(part, path)
+
+    def _column_chunks_of(self, block: LogBlock[Any], path: Path) -> Iterator[RecordChunk]:
+        from tieredctl.formats.record_columns import record_values
+
+        for stretch, records in record_values(block.buffer, block.positions, block.headers):
+            if records is None:
+                yield self._row_chunk(_as_rows(block, stretch), path)
                 continue
             visible = slice(int(records.offsets.searchsorted(self._log_start_offset)), None)
             yield RecordChunk(
@@ -102,13 +110,15 @@ class PartitionLog:
                 records.ends[visible],
             )
 
-    def _row_chunk(self, block: LogBlock[Any], headers: list[BatchHeader], path: Path) -> RecordChunk:
+    def _row_chunk(self, block: LogBlock[list[BatchHeader]], path: Path) -> RecordChunk:
         records: list[MetadataRecord] = []
         findings: list[Finding] = []
-        for position, header in zip(block.positions, headers, strict=True):
+        for position, header in zip(block.positions, block.headers, strict=True):
             if header.is_control:
                 continue
             try:
+                if header.records_count > MOST_ROWS:
+                    raise DecodeError(f"not all of {header.records_count} records are events", 0)
                 found = [(r.offset, r.timestamp, r.value) for r in read_records(block.buffer, int(position), header)]
             except DecodeError as error:
                 findings.append(self._corrupt(path, block.file_position + int(position), header, error.reason))
@@ -127,12 +137,27 @@ class PartitionLog:
         return Finding("batch-corrupt", f"{path}@{position}", f"{reason}; the log was read on behind it", evidence)
 
     def _demand_order(self, chunk: RecordChunk, last_offset: int, path: Path) -> None:
-        offsets = [last_offset, *chunk.offsets[:1], *chunk.offsets[-1:]]
+        offsets = [last_offset, *map(int, chunk.offsets[:1]), *map(int, chunk.offsets[-1:])]
         if offsets == sorted(offsets) and _rises(chunk.offsets):
             return
         evidence = {"metadataPartition": self.metadata_partition, "file": str(path), "offsets": offsets[1:]}
         message = f"offsets do not rise behind {last_offset}: a batch's base offset was altered"
         chunk.findings.append(Finding("offsets-out-of-order", str(path), message, evidence))
+
+
+def _as_columns(block: LogBlock[list[BatchHeader]]) -> LogBlock[Any]:
+    from tieredctl.formats.batch_columns import AsColumns
+
+    headers, _ = AsColumns().check(block.buffer, block.positions, block.positions[-1] + block.headers[-1].size)
+    return LogBlock(block.buffer, block.file_position, block.positions, headers)
+
+
+def _as_rows(block: LogBlock[Any], stretch: slice) -> LogBlock[list[BatchHeader]]:
+    """Some batches of a block."""
+    positions = block.positions[stretch]
+    end = positions[-1] + int(block.headers["batchLength"][stretch][-1]) + LOG_OVERHEAD
+    headers, _ = OneByOne().check(block.buffer, positions, end)
+    return LogBlock(block.buffer, block.file_position, positions, headers)
 
 
 def passed_over(path: Path, why: str) -> Finding:

@@ -32,6 +32,13 @@ class AsOf:
         return self.timestamp_ms is None or record.timestamp_ms <= self.timestamp_ms
 
 
+_MOST_NAMED = 10_000
+"""Records of a metadata partition that cannot be decoded, each with a finding of its own."""
+
+
+_NO_VALUE = DecodeError("no value", 0)
+
+
 class EventStream:
     """The events of some or all metadata partitions, by partition, then offset."""
 
@@ -49,6 +56,8 @@ class EventStream:
         self.source = source
         self.findings: list[Finding] = source.findings()
         """Grows while the stream is read."""
+        self._undecodable: dict[int, int] = {}
+        self._rest: dict[int, dict[str, object]] = {}
         self._as_of = as_of
         self._from_offsets = from_offsets or {}
         self._is_restricted = metadata_partition is not None
@@ -81,12 +90,13 @@ class EventStream:
         """The events of some rows of a chunk; a row that cannot be decoded becomes a finding."""
         for row in rows:
             offset, start = int(chunk.offsets[row]), chunk.starts[row]
+            if start == NO_VALUE:
+                self._report_undecodable(metadata_partition, offset, _NO_VALUE)
+                continue
             try:
-                if start == NO_VALUE:
-                    raise DecodeError("no value", 0)
                 event = decode_event(chunk.buffer[start : chunk.ends[row]])
             except DecodeError as error:
-                self.findings.append(_undecodable(metadata_partition, offset, error))
+                self._report_undecodable(metadata_partition, offset, error)
             else:
                 if not isinstance(event, RemoteLogSegmentMetadataSnapshot):
                     self._places.note(metadata_partition, (event.topic_id_partition,))
@@ -112,6 +122,21 @@ class EventStream:
         self._missing = self.coverage.finding()
         if self._missing is not None:
             self.findings.insert(0, self._missing)
+
+    def _report_undecodable(self, metadata_partition: int, offset: int, error: DecodeError) -> None:
+        """A finding for each, until there are so many that they would fill the memory: the rest is counted in one."""
+        reported = self._undecodable.get(metadata_partition, 0)
+        self._undecodable[metadata_partition] = reported + 1
+        if reported < _MOST_NAMED:
+            self.findings.append(_undecodable(metadata_partition, offset, error))
+            return
+        evidence: dict[str, object] = {"metadataPartition": metadata_partition, "metadataOffset": offset, "records": 0}
+        if reported == _MOST_NAMED:
+            self._rest[metadata_partition] = evidence
+            subject = f"{METADATA_TOPIC}-{metadata_partition}@{offset}"
+            message = f"this record and others behind it that cannot be decoded, after {_MOST_NAMED} that are named"
+            self.findings.append(Finding("event-undecodable", subject, message, evidence))
+        self._rest[metadata_partition]["records"] = reported + 1 - _MOST_NAMED
 
     def _cut(self, metadata_partition: int, chunk: RecordChunk) -> RecordChunk:
         if self._as_of is None:

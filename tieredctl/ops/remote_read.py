@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout, Part, SegmentIdentity
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.inventory import Inventory
@@ -31,10 +32,14 @@ class SegmentPart:
 
     def copy_to(self, target: BinaryIO) -> int:
         """Writes the part's bytes; says how many. Raises TieredctlError, then after some may have been written."""
-        written = 0
+        written, expected = 0, self._expected_size()
         for piece in self._pieces():
-            target.write(piece)
             written += len(piece)
+            if expected is not None and written > expected:
+                raise self._another_size("more than", expected)
+            target.write(piece)
+        if expected is not None and written < expected:
+            raise self._another_size(f"{written}, not", expected)
         return written
 
     def save_as(self, file: Path, *, force: bool) -> int:
@@ -56,6 +61,16 @@ class SegmentPart:
             "bytes": written,
             "file": str(file),
         }
+
+    def _expected_size(self) -> int | None:
+        """In bytes, where metadata says it."""
+        if self.part is not Part.LOG or not isinstance(self.segment, RemoteLogSegmentMetadata):
+            return None
+        return self.segment.segment_size_in_bytes
+
+    def _another_size(self, found: str, expected: int) -> TieredctlError:
+        message = f"The log of {self.segment.segment_id} has {found} the {expected} bytes that the metadata says."
+        return TieredctlError("undecodable", message, hint="Look at the segment with `tieredctl verify`.")
 
     def _pieces(self) -> Iterator[bytes]:
         reader = self.layout.open_segment(self.store, self.segment)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tieredctl.errors import DecodeError
+from tieredctl.formats.compression import most_unfolded
 from tieredctl.formats.zstd_frame import decompress_zstd
 
 _VECTOR_BYTES = 12
@@ -25,7 +26,7 @@ def undo(data_key: bytes | None = None, aad: bytes = b"") -> Undo:
     def undo_one(stored: memoryview, size: int, *, compression: bool) -> bytes:
         chunk = decrypt(stored)
         if compression:
-            chunk = decompress_zstd(memoryview(chunk), size)
+            chunk = decompress_zstd(memoryview(chunk), min(size, most_unfolded(len(chunk))))
         if len(chunk) != size:
             raise DecodeError(f"{len(chunk)} bytes come out where the broker wrote {size}", 0)
         return chunk
