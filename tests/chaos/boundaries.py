@@ -23,7 +23,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.removal import Receipt, ReceiptsHeader
 from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE
 from tieredctl.ops.removal.quarantine_keys import quarantined
-from tieredctl.ops.removal.receipts import Receipts, _drop_unfinished_line
+from tieredctl.ops.removal.receipts import DamageTaker, Receipts, _drop_unfinished_line
 from tieredctl.storage.protocol import (
     Capability,
     Deletion,
@@ -226,8 +226,8 @@ class ObservedReceipts:
     def where(self) -> str:
         return self.receipts.where
 
-    def entries(self) -> Iterator[Receipt]:
-        return self.receipts.entries()
+    def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
+        return self.receipts.entries(damaged)
 
     def append(self, receipts: Sequence[Receipt]) -> None:
         self.world.boundary()

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.cli.command_line import Outcome
 from tests.cli.crashed_cluster import (
     AGED,
     AT_ONCE,
+    CLUSTER_ID,
     ENOUGH,
     ORPHANS,
     CrashedClusterOnDisk,
+    plan_lines,
     planned_keys,
     put,
     without_lease,
     without_own,
 )
+from tieredctl.formats.removal_files import encode_receipt
+from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptStep
+from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE, receipts_folder
+from tieredctl.ops.removal.quarantine_keys import quarantine_key
+from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
 
 
 def test_a_plan_that_was_undone_is_not_used_again(planned: CrashedClusterOnDisk) -> None:
@@ -35,7 +44,7 @@ def test_receipts_that_are_not_there_cannot_be_undone(cluster: CrashedClusterOnD
 
     assert (by_file.exit_code, by_id.exit_code) == (2, 2)
     assert "There are no receipts" in by_file.err
-    assert "has no receipts of a plan 0123" in by_id.err
+    assert "has no receipts of a plan 0123, and nothing of it in quarantine" in by_id.err
 
 
 def test_receipts_that_a_run_left_have_to_be_named_again(planned: CrashedClusterOnDisk, tmp_path: Path) -> None:
@@ -53,18 +62,17 @@ def test_receipts_that_a_run_left_have_to_be_named_again(planned: CrashedCluster
     assert without_lease(planned.objects()) == before
 
 
-DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+DAMAGED_HEADERS: dict[str, Callable[[bytes], bytes]] = {
     "no receipts": lambda data: b"these are no receipts\n" + data,
     "a header alone, cut": lambda data: data[:40],
-    "a line that is none": lambda data: data.replace(b'"step":"removed"', b'"step":"removes"', 1),
-    "a line without a key": lambda data: data.replace(b'"key":', b'"kex":', 1),
-    "bytes": lambda data: data[:2_000] + b"\xff\xfe" + data[2_000:],
     "an older release's": lambda data: data.replace(b"tieredctl/v1", b"tieredctl/v0"),
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_damaged_receipts_change_nothing(planned: CrashedClusterOnDisk, damage: Callable[[bytes], bytes]) -> None:
+@pytest.mark.parametrize("damage", DAMAGED_HEADERS.values(), ids=DAMAGED_HEADERS)
+def test_receipts_of_nobody_knows_which_plan_change_nothing(
+    planned: CrashedClusterOnDisk, damage: Callable[[bytes], bytes]
+) -> None:
     planned.apply()
     planned.receipts_file.write_bytes(damage(planned.receipts_file.read_bytes()))
     before = without_own(planned.objects())
@@ -74,6 +82,145 @@ def test_damaged_receipts_change_nothing(planned: CrashedClusterOnDisk, damage: 
     assert outcome.exit_code == 1
     assert "cannot be read as receipts" in outcome.err
     assert without_own(planned.objects()) == before
+
+
+DAMAGED_LINES: dict[str, Callable[[bytes], bytes]] = {
+    "a line that is none": lambda data: data.replace(b'"step":"removed"', b'"step":"removes"', 1),
+    "a line without a key": lambda data: data.replace(b'"key":', b'"kex":', 1),
+    "bytes": lambda data: data[:2_000] + b"\xff\xfe" + data[2_000:],
+    "a line more": lambda data: data.replace(b"\n", b"\ngarbage\n", 1),
+    "all lines": lambda data: data.replace(b'"step"', b'"stop"'),
+}
+
+
+@pytest.mark.parametrize("in_store", [False, True], ids=["in a file", "in the store"])
+@pytest.mark.parametrize("damage", DAMAGED_LINES.values(), ids=DAMAGED_LINES)
+def test_a_damaged_line_of_receipts_is_named_and_stops_nothing(
+    planned: CrashedClusterOnDisk, damage: Callable[[bytes], bytes], in_store: bool
+) -> None:
+    original = without_own(planned.objects())
+    planned.apply(*(("--receipts", "store") if in_store else ()))
+    file = max((planned.bucket / receipts_folder(plan_id_of(planned))).iterdir()) if in_store else planned.receipts_file
+    file.write_bytes(damage(file.read_bytes()))
+
+    outcome = restore_by_id(planned) if in_store else planned.restore("-o", "json")
+
+    assert outcome.exit_code == 5
+    assert f"{file.name}, line " in outcome.err
+    assert outcome.document()["summary"]["damagedReceipts"] > 0
+    assert without_own(planned.objects()) == original
+
+
+def plan_id_of(cluster: CrashedClusterOnDisk) -> str:
+    plan_id: str = plan_lines(cluster.plan_file)[0]["planId"]
+    return plan_id
+
+
+def times_of(cluster: CrashedClusterOnDisk) -> dict[str, int]:
+    """When each object was written, in ms."""
+    return {key: (cluster.bucket / key).stat().st_mtime_ns // 1_000_000 for key in without_own(cluster.objects())}
+
+
+def restore_by_id(cluster: CrashedClusterOnDisk) -> Outcome:
+    return cluster.tieredctl("orphans", "restore", plan_id_of(cluster), *cluster.store, "-o", "json")
+
+
+@pytest.mark.parametrize("lost", [("receipts",), ("receipts", "plans"), ("receipts", "plans", "removed")])
+@pytest.mark.parametrize("in_store", [False, True], ids=["in a file", "in the store"])
+def test_lost_receipts_are_undone_from_the_quarantine_alone(
+    planned: CrashedClusterOnDisk, lost: tuple[str, ...], in_store: bool
+) -> None:
+    original, times = without_own(planned.objects()), times_of(planned)
+    planned.apply(*(("--receipts", "store") if in_store else ()))
+    planned.receipts_file.unlink(missing_ok=True)
+    for folder in lost:
+        shutil.rmtree(planned.bucket / RESERVED_FOLDER / folder, ignore_errors=True)
+
+    restored, again = restore_by_id(planned), restore_by_id(planned)
+    used = planned.apply()
+
+    assert [one.exit_code for one in (restored, again, used)] == [0, 0, 2]
+    assert [one.document()["summary"]["done"] for one in (restored, again)] == [ORPHANS, ORPHANS]
+    assert "restored before" in used.err
+    assert (without_own(planned.objects()), times_of(planned)) == (original, times)
+
+
+def test_what_is_neither_in_receipts_nor_in_quarantine_is_told_by_the_stores_own_notes(
+    planned: CrashedClusterOnDisk,
+) -> None:
+    planned.apply()
+    planned.receipts_file.unlink()
+    copies = sorted(file for file in (planned.bucket / QUARANTINE).rglob("*") if file.is_file())
+    copies[0].unlink()
+
+    outcome = restore_by_id(planned)
+
+    summary = outcome.document()["summary"]
+    assert (outcome.exit_code, summary["done"], summary["failed"]) == (5, ORPHANS - 1, 1)
+
+
+def test_a_copy_that_was_cut_is_not_put_back(planned: CrashedClusterOnDisk) -> None:
+    planned.apply()
+    planned.receipts_file.unlink()
+    copies = sorted(file for file in (planned.bucket / QUARANTINE).rglob("*") if file.is_file() and file.stat().st_size)
+    copies[0].write_bytes(b"")
+
+    outcome = restore_by_id(planned)
+
+    summary = outcome.document()["summary"]
+    assert (outcome.exit_code, summary["done"], summary["failed"]) == (5, ORPHANS - 1, 1)
+
+
+def forged(cluster: CrashedClusterOnDisk, forgery: str) -> None:
+    """Receipts and quarantine altered to name what is live, or tieredctl's own."""
+    live = sorted(set(without_own(cluster.objects())) - planned_keys(cluster.plan_file))
+    copy_of_another = min(
+        file.relative_to(cluster.bucket).as_posix() for file in (cluster.bucket / QUARANTINE).rglob("*.log~*")
+    )
+    lines = cluster.receipts_file.read_bytes().splitlines(keepends=True)
+    forged_key = quarantine_key(CLUSTER_ID, plan_id_of(cluster), StoredObject(live[0], 6, 0, "1"))
+    copies = {
+        "a copy of another object": copy_of_another,
+        "a live object for the copy": live[1],
+        "the lease": LEASE_KEY,
+        "a copy forged in quarantine": forged_key,
+    }
+    copy = copies.get(forgery, copy_of_another)
+    key = LEASE_KEY + "2" if forgery == "a key of tieredctl's own" else live[0]
+    if forgery == "a copy forged in quarantine":
+        put(cluster, copy, b"forged")
+    forged_copy = QuarantinedCopy(copy, (cluster.bucket / copy).stat().st_size, 0, "1")
+    steps = (ReceiptStep.COPIED, ReceiptStep.REMOVED, ReceiptStep.RESTORED, ReceiptStep.DELETING)
+    lines += [encode_receipt(Receipt(step, key, 0, forged_copy.size, forged_copy)) for step in steps]
+    live_copy = QuarantinedCopy(live[1], 1, 0, "1")
+    lines += [encode_receipt(Receipt(step, "never/there", 0, 1, live_copy)) for step in steps]
+    cluster.receipts_file.write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        *("a copy of another object", "a live object for the copy", "the lease"),
+        *("a copy forged in quarantine", "a key of tieredctl's own"),
+    ],
+)
+@pytest.mark.parametrize("command", ["restore", "apply"])
+def test_receipts_that_name_what_is_live_touch_nothing_live(
+    planned: CrashedClusterOnDisk, forgery: str, command: str
+) -> None:
+    planned.apply()
+    forged(planned, forgery)
+    live = set(without_own(planned.objects()))
+    before = {key: data for key, data in planned.objects().items() if key in live}
+    doomed = planned_keys(planned.plan_file)
+
+    outcome = planned.restore() if command == "restore" else planned.apply()
+
+    after = without_own(planned.objects())
+    assert outcome.exit_code == (5 if command == "restore" else 2)
+    assert {key: after[key] for key in before} == before
+    assert set(after) - set(before) <= doomed
+    assert not (planned.bucket / (LEASE_KEY + "2")).exists()
 
 
 def test_another_plans_receipts_are_not_added_to(planned: CrashedClusterOnDisk, tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ class PlanRecord:
 
     use: PlanUse
     cluster_id: str
+    """Empty, as the layout, where the plan was undone from its quarantine alone, which does not tell."""
     layout: str
     plan_digest: str | None
     foreign_topic_ids: frozenset[str] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -58,6 +59,8 @@ _COLUMNS = (TableColumn("STATUS", "status"), TableColumn("KEY", "key"), TableCol
 _FIELDS = ("key", "status", "size", "quarantineKey", "error")
 _UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
 _WHICH_TOPICS = " Give --live-topic-ids or --kraft-snapshot to purge what topics left that are gone."
+_PLAN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
+_MOST_LINES = 20
 _TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 
 
@@ -185,15 +188,21 @@ def restore(
     """Put back what a plan removed, from its quarantine: exit 5 if something could not be."""
     from tieredctl.ops.removal.restore import Restore
 
-    opened_store, opened = _receipts_to_restore(receipts, store, store_option)
+    opened_store, opened, are_lost = _receipts_to_restore(receipts, store, store_option)
     result = Restore(opened_store, opened, clock_ms, no_lease).run()
     header = opened.header
     source = {"receipts": receipts, "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
     if not quiet:
         said = f"Put back {result.done} of {result.planned} objects, {result.bytes} bytes, in {header.store}."
-        say(printable(said))
-    listing = Listing("Restoration", source, _rows(opened, output), _COLUMNS, _counts(result), _FIELDS)
-    return _end(listing, output, (), result.stopped, bool(result.failed), quiet=quiet, metrics_file=metrics_file)
+        say(printable(f"{said} It was done without receipts: the store has none of this plan." if are_lost else said))
+    for damage in result.damaged[:_MOST_LINES]:
+        say(printable(f"{damage}: what it told of is put back if it is in quarantine."))
+    if len(result.damaged) > _MOST_LINES:
+        say(f"… and {len(result.damaged) - _MOST_LINES} more lines of receipts that cannot be read.")
+    summary = _counts(result) | {"damagedReceipts": len(result.damaged), "receiptsLost": are_lost}
+    listing = Listing("Restoration", source, _rows(opened, output), _COLUMNS, summary, _FIELDS)
+    incomplete = bool(result.failed or result.damaged)
+    return _end(listing, output, (), result.stopped, incomplete, quiet=quiet, metrics_file=metrics_file)
 
 
 def purge(
@@ -318,17 +327,27 @@ def _opened(url: str, store_option: Sequence[str] | None, *, dry_run: bool) -> W
 
 def _receipts_to_restore(
     named: str, store: str | None, store_option: Sequence[str] | None
-) -> tuple[WritableObjectStore, Receipts]:
+) -> tuple[WritableObjectStore, Receipts, bool]:
+    """The store, the receipts, and whether those that the plan left are lost."""
     from tieredctl.ops.removal.receipts import ReceiptFile, StoredReceipts
+    from tieredctl.ops.removal.restore import receipts_from_quarantine
 
     options = pairs("--store-option", store_option)
-    if store is not None:
-        if Path(named).is_file():
-            raise TieredctlError("usage", f"The receipts in {named} name their store.", hint="Leave --store out.")
-        opened = open_writable_store(store, options)
-        return opened, StoredReceipts.opened(opened, named)
-    receipts = ReceiptFile.opened(given_path(named))
-    return open_writable_store(receipts.header.store, options), receipts
+    if store is None:
+        receipts = ReceiptFile.opened(given_path(named))
+        return open_writable_store(receipts.header.store, options), receipts, False
+    if _PLAN_ID.fullmatch(named) is None and not Path(named).is_file():
+        hint = "Leave --store out for a file of receipts."
+        raise TieredctlError("usage", f"{named!r} is not a plan's id.", hint=hint)
+    if Path(named).is_file():
+        raise TieredctlError("usage", f"The receipts in {named} name their store.", hint="Leave --store out.")
+    opened = open_writable_store(store, options)
+    try:
+        return opened, StoredReceipts.opened(opened, named), False
+    except TieredctlError as error:
+        if error.kind.code not in ("path-missing", "receipts-damaged"):
+            raise
+        return opened, receipts_from_quarantine(opened, named), True
 
 
 def _told(quiet: bool) -> Callable[[RemovalResult], None]:
@@ -345,7 +364,7 @@ def _rows(receipts: Receipts | None, output: OutputFormat) -> list[dict[str, obj
     """What became of each object; tables have only what is not done."""
     from tieredctl.ops.removal.receipts import last_receipts
 
-    shown = last_receipts(receipts.entries()).values() if receipts else []
+    shown = last_receipts(receipts.entries(lambda _damage: None)).values() if receipts else []
     if output in _TABLES:
         wanted = (ReceiptStep.FAILED, ReceiptStep.GONE, *_UNFINISHED)
         return [_row(receipt) for receipt in shown if receipt.step in wanted]

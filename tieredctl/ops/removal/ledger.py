@@ -90,4 +90,4 @@ def plan_record(store: ObjectStore, plan_id: str) -> PlanRecord | None:
 
 def record_of(plan: ReceiptsHeader) -> PlanRecord:
     """What is to be remembered of a plan, as far as its receipts tell."""
-    return PlanRecord(PlanUse.APPLYING, plan.cluster_id, plan.layout, plan.plan_digest)
+    return PlanRecord(PlanUse.APPLYING, plan.cluster_id, plan.layout, plan.plan_digest or None)

@@ -18,7 +18,7 @@ from tieredctl.ops.removal.deletion import delete_surely
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.lease import Hold, lease_held
 from tieredctl.ops.removal.ledger import plan_record
-from tieredctl.ops.removal.own_objects import QUARANTINE
+from tieredctl.ops.removal.quarantine import copies_in_quarantine
 from tieredctl.ops.removal.quarantine_keys import Quarantined, quarantined
 from tieredctl.storage.protocol import (
     MOST_DELETED_AT_ONCE,
@@ -96,10 +96,7 @@ class Purge:
     def _chosen(self, newest_ms: int, result: PurgeResult) -> Iterator[StoredObject]:
         ours, strangers = False, set[str]()
         self._in_quarantine = 0
-        for copy in self.store.list(QUARANTINE):
-            original = quarantined(copy.key)
-            if original is None:
-                continue
+        for copy, original in copies_in_quarantine(self.store):
             self._in_quarantine += 1
             cluster_id = self._cluster_of(original)
             if cluster_id == self.cluster_id:
@@ -120,7 +117,7 @@ class Purge:
         if original.cluster_id is not None:
             return original.cluster_id
         record = self._record_of(original.plan_id)
-        return None if record is None else record.cluster_id
+        return (record and record.cluster_id) or None
 
     def _demand_same_layout(self, plan_id: str) -> None:
         """Raises TieredctlError where the store remembers a plan as one of another cluster or layout: what it removed
@@ -128,10 +125,10 @@ class Purge:
         record = self._record_of(plan_id)
         if record is None:
             return
-        if record.cluster_id != self.cluster_id:
+        if record.cluster_id not in (self.cluster_id, ""):
             message = f"Plan {plan_id} removed objects of cluster {record.cluster_id}, not of {self.cluster_id}."
             raise TieredctlError("another-cluster", message, hint="Give the metadata of that cluster.")
-        if record.layout != self.metadata.layout.name:
+        if record.layout not in (self.metadata.layout.name, ""):
             message = f"Plan {plan_id} removed objects of layout {record.layout}, not of {self.metadata.layout.name}."
             raise TieredctlError("usage", message, hint=f"Give --layout {record.layout}.")
 

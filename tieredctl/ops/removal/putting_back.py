@@ -5,7 +5,9 @@ from __future__ import annotations
 from tieredctl.errors import TieredctlError
 from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptStep
 from tieredctl.ops.removal.comparison import demand_same, same_by
-from tieredctl.storage.protocol import StoredObject, WritableObjectStore
+from tieredctl.ops.removal.own_objects import QUARANTINE
+from tieredctl.ops.removal.quarantine_keys import quarantined
+from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject, WritableObjectStore
 
 
 def put_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> Receipt:
@@ -14,6 +16,7 @@ def put_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> Recei
     Its copy stays in quarantine. What cannot be put back is a receipt FAILED that says why.
     """
     try:
+        _demand_own_copy(removed)
         found, compared_by = store.head(removed.key), None
         if found is None:
             found, compared_by = _copied_back(store, removed, now_ms)
@@ -26,6 +29,17 @@ def put_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> Recei
         compared_by=compared_by,
         modified_ms=removed.modified_ms,
     )
+
+
+def _demand_own_copy(removed: Receipt) -> None:
+    """Receipts may be anybody's: nothing is copied but from quarantine, nor to another place than it came from."""
+    if removed.key.startswith(RESERVED_FOLDER):
+        raise TieredctlError("removal-failed", f"{removed.key} is tieredctl's own: no plan removed it.")
+    if removed.copy is None:
+        return
+    original = quarantined(removed.copy.key) if removed.copy.key.startswith(QUARANTINE) else None
+    if original is None or original.key != removed.key:
+        raise TieredctlError("removal-failed", f"{removed.copy.key} is not a copy in quarantine of {removed.key}.")
 
 
 def _copied_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> tuple[StoredObject, str]:

@@ -46,6 +46,12 @@ def quarantine_key(cluster_id: str | None, plan_id: str, original: Original) -> 
     return f"{_BY_CLUSTER}{_quoted(cluster_id or _UNKNOWN_CLUSTER)}/{plan_id}/{name}"
 
 
+def folders_of(cluster_id: str | None, plan_id: str) -> tuple[str, ...]:
+    """Below which keys the copies are that a plan made, older releases' too; of any cluster where it is None."""
+    of_clusters = _BY_CLUSTER if cluster_id is None else f"{_BY_CLUSTER}{_quoted(cluster_id)}/{plan_id}/"
+    return of_clusters, f"{QUARANTINE}{plan_id}/"
+
+
 def quarantined(key: str) -> Quarantined | None:
     """What a key below QUARANTINE is of; None for what no plan put there."""
     if not key.startswith(_BY_CLUSTER):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -14,9 +15,18 @@ from tieredctl.formats.removal_files import (
     encode_receipt,
     encode_receipts_header,
 )
-from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep
+from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
 from tieredctl.ops.removal.own_objects import receipts_folder
 from tieredctl.storage.protocol import WritableObjectStore
+
+DamageTaker = Callable[[str], object]
+"""Is told where a line of receipts is that cannot be read, and why."""
+
+
+_HEADER_BEGINS = encode_receipts_header(ReceiptsHeader("", "", "", "", "", RemovalMode.DELETE)).partition(b",")[0]
+_NUMBER = re.compile(r"[0-9]{10}")
+_MOST_TRIES = 10
+"""How often receipts are added before it is believed that the store will never take them."""
 
 
 class Receipts(Protocol):
@@ -34,8 +44,12 @@ class Receipts(Protocol):
         """Adds some; they are on disk, or in the store, when this returns. Raises TieredctlError where they are not."""
         ...
 
-    def entries(self) -> Iterator[Receipt]:
-        """All that were written, by this run and by earlier ones."""
+    def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
+        """All that were written, by this run and by earlier ones.
+
+        `damaged` is told of each line that cannot be read; where it is None, the first one raises TieredctlError
+        `receipts-damaged`.
+        """
         ...
 
 
@@ -100,10 +114,12 @@ class ReceiptFile:
         if receipts:
             self._write(b"".join(map(encode_receipt, receipts)))
 
-    def entries(self) -> Iterator[Receipt]:
+    def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
         with self._path.open("rb") as file:
             file.readline()
-            yield from _decoded(file, self.where)
+            for number, line in enumerate(file, 2):
+                if line.endswith(b"\n"):
+                    yield from _decoded(line, f"{self.where}, line {number},", damaged)
 
     def _write(self, lines: bytes) -> None:
         try:
@@ -153,26 +169,51 @@ class StoredReceipts:
         if receipts:
             self._add(b"".join(map(encode_receipt, receipts)))
 
-    def entries(self) -> Iterator[Receipt]:
-        for number, stored in enumerate(list(self._store.list(self._folder))):
-            lines = self._store.read(stored.key).splitlines(keepends=True)
-            # Each run begins with a header of its own.
-            yield from _decoded((line for line in lines if b'"step":' in line), f"{stored.key} ({number})")
+    def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
+        for stored in list(self._store.list(self._folder)):
+            for number, line in enumerate(self._store.read(stored.key).splitlines(), 1):
+                # Each run begins with a header of its own.
+                if not line.startswith(_HEADER_BEGINS):
+                    yield from _decoded(line, f"{stored.key}, line {number},", damaged)
 
     def _add(self, lines: bytes) -> None:
-        while self._store.put_if_absent(f"{self._folder}{self._next:010d}.jsonl", lines) is None:
+        for _ in range(_MOST_TRIES):
+            key = f"{self._folder}{self._next:010d}.jsonl"
             self._next += 1
-        self._next += 1
+            if self._store.put_if_absent(key, lines) is not None:
+                return
+            self._next = max(self._next, self._after_the_last())
+        message = f"{self._store.url} did not take {key}, nor those before, although nothing else wrote them."
+        raise TieredctlError("store-incapable", message)
+
+    def _after_the_last(self) -> int:
+        names = [stored.key.removeprefix(self._folder).partition(".")[0] for stored in self._store.list(self._folder)]
+        return max((int(name) + 1 for name in names if _NUMBER.fullmatch(name)), default=0)
 
 
-def _decoded(lines: Iterable[bytes], where: str) -> Iterator[Receipt]:
-    for line in lines:
-        if not line.endswith(b"\n"):
-            return
-        try:
-            yield decode_receipt(line)
-        except DecodeError as error:
+class ReceiptsInMemory:
+    """Receipts that nobody keeps: for a store that cannot, of a plan whose receipts are lost."""
+
+    where = ""
+
+    def __init__(self, header: ReceiptsHeader) -> None:
+        self.header = header
+        self._entries: list[Receipt] = []
+
+    def append(self, receipts: Sequence[Receipt]) -> None:
+        self._entries += receipts
+
+    def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:  # noqa: ARG002 - the protocol's
+        yield from self._entries
+
+
+def _decoded(line: bytes, where: str, damaged: DamageTaker | None) -> Iterator[Receipt]:
+    try:
+        yield decode_receipt(line)
+    except DecodeError as error:
+        if damaged is None:
             raise _damaged(where, error) from None
+        damaged(f"{where} cannot be read: {error.reason}")
 
 
 def _demand_same(found: ReceiptsHeader, header: ReceiptsHeader, where: str) -> None:
