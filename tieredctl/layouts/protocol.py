@@ -20,6 +20,7 @@ __all__ = [
     "Layout",
     "LayoutFactory",
     "ObjectStore",
+    "OtherForm",
     "Part",
     "RecordedMetadata",
     "SegmentIdentity",
@@ -101,6 +102,17 @@ class ExplainedKey(NamedTuple):
     @property
     def custom_metadata(self) -> bytes | None:
         return None
+
+
+class OtherForm(NamedTuple):
+    """What a key says of an object in which records are kept otherwise than in segments as a broker wrote them."""
+
+    name: str
+    """Such as `iceberg`."""
+    table: str | None
+    """What the keys of all objects of the table begin with; None where the table is not in the store."""
+    segment_id: str | None
+    """Where it describes one segment."""
 
 
 class RecordedMetadata(NamedTuple):
@@ -203,6 +215,16 @@ class Layout(Protocol):
         Of a key whose last part begins with an offset of 20 digits that fits, a dash and a segment id, what it says but
         for these two is the same whatever they are: so many keys can be explained by a few.
         """
+        ...
+
+    def other_form(self, key: str) -> OtherForm | None:
+        """Of a key that is not explained: whether the manager, or the table that it writes to, names objects so which
+        hold segments in another form. What is so named is never called orphaned, nor its segment missing."""
+        ...
+
+    @property
+    def form_outside(self) -> OtherForm | None:
+        """The form of segments that are in another store, where the layout was told that there are such."""
         ...
 
     def partition_prefix(self, partition: TopicIdPartition) -> str:

@@ -59,7 +59,7 @@ def detect(store: ObjectStore, options: Mapping[str, str] = _NO_OPTIONS) -> str:
     """
     layouts = [layout.settled_in(store) for layout in _layouts_taking(options)]
     keys = _first_keys(store)
-    fitting = [layout.name for layout in layouts if any(layout.explain(key) for key in keys)]
+    fitting = [layout.name for layout in layouts if any(layout.explain(key) or layout.other_form(key) for key in keys)]
     if len(fitting) == 1:
         return fitting[0]
     raise TieredctlError("unknown-layout", _why_undecided(store, keys, fitting), hint="Name the layout with --layout.")

@@ -168,6 +168,13 @@ _TABLE = (
         incomplete=True,
     ),
     FindingKind(
+        "segments-in-other-form",
+        Severity.WARNING,
+        "segments whose records are in a table, such as Iceberg's: what is in it is not judged",
+        "tieredctl remote ls …",
+        incomplete=True,
+    ),
+    FindingKind(
         "segment-undecryptable",
         Severity.ERROR,
         "a segment's data key is wrapped for another key pair: what it holds is not known",

@@ -13,6 +13,7 @@ from tieredctl.layouts.protocol import (
     ExplainedKey,
     Layout,
     ObjectStore,
+    OtherForm,
     Part,
     RecordedMetadata,
     SegmentIdentity,
@@ -20,6 +21,8 @@ from tieredctl.layouts.protocol import (
 )
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl_aiven.custom_metadata import CustomMetadata, encode_custom_metadata, read_custom_metadata
+from tieredctl_aiven.iceberg import FORM as ICEBERG
+from tieredctl_aiven.iceberg import iceberg_object
 from tieredctl_aiven.key_prefix import MAIN_PATH, key_prefix_of
 from tieredctl_aiven.keys import OPTION as PRIVATE_KEY
 from tieredctl_aiven.keys import PrivateKeys, private_keys
@@ -27,6 +30,8 @@ from tieredctl_aiven.keys import PrivateKeys, private_keys
 NAME = "aiven"
 KEY_PREFIX = "key-prefix"
 CUSTOM_METADATA_FIELDS = "custom-metadata-fields"
+SEGMENT_FORMAT = "segment-format"
+_FORMATS = ("kafka", ICEBERG)
 _FIELDS = ("REMOTE_SIZE", "OBJECT_PREFIX", "OBJECT_KEY")
 _SUFFIXES = {Part.LOG: ".log", Part.INDEXES: ".indexes", Part.MANIFEST: ".rsm-manifest"}
 _PARTS = {suffix: part for part, suffix in _SUFFIXES.items()}
@@ -46,6 +51,8 @@ class AivenLayout:
     keys: PrivateKeys = field(default_factory=PrivateKeys)
     custom_metadata_fields: frozenset[str] = frozenset()
     """The plugin's `custom.metadata.fields.include`."""
+    segment_format: str = _FORMATS[0]
+    """The plugin's `segment.format`. Whatever it is, segments may be there in either."""
 
     @property
     def name(self) -> str:
@@ -69,6 +76,13 @@ class AivenLayout:
             return None
         part = _PARTS[match["suffix"]]
         return ExplainedKey(match["topic"], match["topic_id"], partition, start_offset, match["segment_id"], part)
+
+    def other_form(self, key: str) -> OtherForm | None:
+        return iceberg_object(key) if self.explain(key) is None else None
+
+    @property
+    def form_outside(self) -> OtherForm | None:
+        return OtherForm(ICEBERG, None, None) if self.segment_format == ICEBERG else None
 
     def partition_prefix(self, partition: TopicIdPartition) -> str:
         return f"{self.prefix or ''}{_partition_path(partition)}"
@@ -162,13 +176,18 @@ def _decoded(data: bytes) -> CustomMetadata:
 
 def aiven_layout(options: Mapping[str, str]) -> Layout:
     """The layout. Options: `private-key`, a file; `key-prefix`, the plugin's `key.prefix` where the store's keys do
-    not tell; `custom-metadata-fields`, its `custom.metadata.fields.include`, for metadata that is rebuilt. Raises
-    TieredctlError `usage` for another option, and what `private_keys` raises."""
+    not tell; `custom-metadata-fields`, its `custom.metadata.fields.include`, for metadata that is rebuilt;
+    `segment-format=iceberg`, its `segment.format`, where tables are in another store. Raises TieredctlError `usage` for
+    another option, and what `private_keys` raises."""
     for option in options:
-        if option not in (PRIVATE_KEY, KEY_PREFIX, CUSTOM_METADATA_FIELDS):
+        if option not in (PRIVATE_KEY, KEY_PREFIX, CUSTOM_METADATA_FIELDS, SEGMENT_FORMAT):
             raise TieredctlError("usage", f"Layout {NAME} has no option {option!r}.")
+    segment_format = options.get(SEGMENT_FORMAT, _FORMATS[0])
+    if segment_format not in _FORMATS:
+        hint = f"Give one of {', '.join(_FORMATS)}."
+        raise TieredctlError("usage", f"{SEGMENT_FORMAT} cannot be {segment_format!r}.", hint=hint)
     keys, fields = private_keys(options.get(PRIVATE_KEY)), _field_names(options.get(CUSTOM_METADATA_FIELDS, ""))
-    return AivenLayout(prefix=options.get(KEY_PREFIX), keys=keys, custom_metadata_fields=fields)
+    return AivenLayout(options.get(KEY_PREFIX), keys=keys, custom_metadata_fields=fields, segment_format=segment_format)
 
 
 def _field_names(text: str) -> frozenset[str]:

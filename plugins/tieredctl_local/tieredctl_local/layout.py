@@ -14,6 +14,7 @@ from tieredctl.layouts.protocol import (
     ExplainedKey,
     Layout,
     ObjectStore,
+    OtherForm,
     Part,
     RecordedMetadata,
     SegmentIdentity,
@@ -68,6 +69,13 @@ class LocalLayout:
         if partition > _MAX_PARTITION or start_offset > _MAX_OFFSET:
             return None
         return ExplainedKey(match["topic"], match["topic_id"], partition, start_offset, match["segment_id"], part)
+
+    def other_form(self, key: str) -> OtherForm | None:  # noqa: ARG002 - there is only one
+        return None
+
+    @property
+    def form_outside(self) -> OtherForm | None:
+        return None
 
     def partition_prefix(self, partition: TopicIdPartition) -> str:
         return f"{partition.topic}-{partition.partition}-{partition.topic_id}/"

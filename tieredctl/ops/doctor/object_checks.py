@@ -11,6 +11,7 @@ from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
 from tieredctl.ops.doctor.snapshot import PartitionFacts
+from tieredctl.ops.verification.other_forms import OtherForms
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES
 from tieredctl.storage.protocol import ObjectStore
@@ -33,17 +34,19 @@ class LookedAt(NamedTuple):
 def auxiliary_state(partitions: Iterable[PartitionFacts], store: ObjectStore, layout: Layout) -> LookedAt:
     """Asks for the objects by key from which a new follower of each partition builds its leader epochs and producers.
     Raises TieredctlError as the store does."""
-    asked, found = 0, list[Finding]()
+    asked, found, forms = 0, list[Finding](), OtherForms(store, layout)
     for facts in partitions:
         for segment in _segments_for_followers(facts):
             promised = layout.promised_objects(segment)
             findings = SegmentFindings(segment, promised)
-            for part in [part for part in _FOLLOWER_PARTS if part in promised]:
+            needed = [part for part in _FOLLOWER_PARTS if part in promised]
+            for part in needed:
                 asked += 1
                 if store.head(promised[part]) is None:
                     message = f"{promised[part]} is not in the store: a new follower cannot build its state from it"
                     findings.add("follower-state-missing", part, message)
-            found += findings.found
+            elsewhere = forms.not_judged(segment) if len(findings.found) == len(needed) > 0 else None
+            found += [elsewhere] if elsewhere else findings.found
     return LookedAt(asked, 0, found)
 
 

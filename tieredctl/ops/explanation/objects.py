@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tieredctl.layouts.protocol import Layout, Part
+from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
+from tieredctl.ops.verification.other_forms import OtherForms, report_missing
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.storage.protocol import ObjectStore
-
-_HOLDS_RECORDS = (Part.LOG, Part.MANIFEST)
 
 
 class SegmentObjects(NamedTuple):
@@ -35,6 +34,7 @@ def segment_objects(store: ObjectStore, layout: Layout, segment: RemoteLogSegmen
             size = stored.size if stored else None
             items.append({"part": part.value, "key": key, "size": size, "inStore": stored is not None})
         if stored is None and part in promised:
-            offsets = (segment.start_offset, segment.end_offset) if part in _HOLDS_RECORDS else None
-            findings.add("object-missing", part, f"{key} is not in the store", offsets=offsets)
+            report_missing(part, findings)
+    if len(findings.found) == len(promised):
+        return SegmentObjects(items, OtherForms(store, layout).judge([segment]))
     return SegmentObjects(items, findings.found)

@@ -14,6 +14,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
 from tieredctl.ops.metadata_state import stuck_finding
 from tieredctl.ops.verification.lineage_check import check_lineage
+from tieredctl.ops.verification.other_forms import report_missing
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
@@ -42,6 +43,8 @@ class PartitionReport:
     findings: list[Finding] = field(default_factory=list)
     finished: list[tuple[RemoteLogSegmentMetadata, dict[Part, str]]] = field(default_factory=list)
     """Segments in COPY_SEGMENT_FINISHED by start offset, with their objects that were listed."""
+    absent: list[RemoteLogSegmentMetadata] = field(default_factory=list)
+    """Those of them without any of the objects that are promised, of which nothing is found yet."""
     skipped: int = 0
     """Segments in other states, of which nothing is promised."""
     objects: int = 0
@@ -125,8 +128,10 @@ def _check_finished(
             if found:
                 present[part] = found
             else:
-                offsets = (metadata.start_offset, metadata.end_offset) if part in (Part.LOG, Part.MANIFEST) else None
-                findings.add("object-missing", part, f"{key} is not in the store", offsets=offsets)
+                report_missing(part, findings)
+    if findings.found and len(findings.found) == len(promised) and not present:
+        report.absent.append(metadata)
+        findings.found.clear()
     sizes = {part: stored.size for part, stored in present.items()}
     _check_size(metadata, sizes, layout, findings)
     if promised.keys() <= present.keys():

@@ -11,6 +11,7 @@ from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.crc32c import crc32c
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LocalLog
@@ -21,6 +22,7 @@ from tieredctl.ops.metadata_state import replayed
 from tieredctl.ops.selection import Selection
 from tieredctl.ops.verification.confirmation import confirmed
 from tieredctl.ops.verification.engine import Engine
+from tieredctl.ops.verification.other_forms import OtherForms
 from tieredctl.ops.verification.partition_check import Clock, OwnedObject, check_partition, unreferenced
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level, SegmentReport, SegmentTask
@@ -170,7 +172,7 @@ def _check_partitions(
     elsewhere = _Elsewhere(metadata, coverage)
     # A partition that a broker has and the metadata never heard of may have lost all of its events.
     local = (one for one in options.local_logs if options.selection.has(one) and not elsewhere.may_have(one))
-    promised = PromisedTransactionIndexes.by(metadata)
+    run = _Run(store, layout, options, result, PromisedTransactionIndexes.by(metadata))
     unseen = {partition: RemoteLogMetadataCache() for partition in local} | metadata.caches
     for partition, listed in _listed_partitions(store, layout, options.selection, result):
         cache = unseen.pop(partition, None)
@@ -179,9 +181,10 @@ def _check_partitions(
         elif cache is None:
             result.findings += (unreferenced(stored, explained) for stored, explained in listed)
         else:
-            tasks += _check_one(partition, cache, listed, store, layout, promised, options=options, result=result)
+            tasks += run.check(partition, cache, listed)
     for partition, cache in unseen.items():
-        tasks += _check_one(partition, cache, [], store, layout, promised, options=options, result=result)
+        tasks += run.check(partition, cache, [])
+    result.findings += OtherForms(store, layout).judge(run.absent)
     tasks.sort(key=_task_place)
     result.findings = _without_referenced(result.findings, metadata, layout) + elsewhere.findings()
     return tasks
@@ -212,30 +215,43 @@ class _Elsewhere:
         return [Finding(MISSING, METADATA_TOPIC, message, evidence)]
 
 
-def _check_one(
-    partition: TopicIdPartition,
-    cache: RemoteLogMetadataCache,
-    listed: list[OwnedObject],
-    store: ObjectStore,
-    layout: Layout,
-    promised: PromisedTransactionIndexes,
-    *,
-    options: VerifyOptions,
-    result: Verification,
-) -> Iterator[SegmentTask]:
-    local = options.local_logs.get(partition)
-    report = check_partition(
-        partition, cache, listed, store, layout, clock=options.clock, local=local, promised=promised
-    )
-    if options.level is not Level.FULL:
-        result.transaction_indexes_unknown += report.transaction_indexes_unknown
-    result.findings += report.findings
-    result.skipped += report.skipped
-    for metadata, keys in report.finished:
-        if options.selection.segment_id in (None, metadata.segment_id) and options.subset.has(metadata.segment_id):
-            result.segments += 1
-            result.objects += len(keys)
-            yield SegmentTask(metadata, keys, options.level, options.index_interval_bytes)
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What partitions are checked with, and what is gathered of them."""
+
+    store: ObjectStore
+    layout: Layout
+    options: VerifyOptions
+    result: Verification
+    promised: PromisedTransactionIndexes
+    absent: list[RemoteLogSegmentMetadata] = field(default_factory=list)
+    """Segments without any of their objects."""
+
+    def check(
+        self, partition: TopicIdPartition, cache: RemoteLogMetadataCache, listed: list[OwnedObject]
+    ) -> Iterator[SegmentTask]:
+        """Judges a partition by its listing; the segments that are to be read."""
+        options, result, selected = self.options, self.result, self.options.selection.segment_id
+        report = check_partition(
+            partition,
+            cache,
+            listed,
+            self.store,
+            self.layout,
+            clock=options.clock,
+            local=options.local_logs.get(partition),
+            promised=self.promised,
+        )
+        if options.level is not Level.FULL:
+            result.transaction_indexes_unknown += report.transaction_indexes_unknown
+        result.findings += report.findings
+        result.skipped += report.skipped
+        self.absent.extend(one for one in report.absent if selected in (None, one.segment_id))
+        for metadata, keys in report.finished:
+            if selected in (None, metadata.segment_id) and options.subset.has(metadata.segment_id):
+                result.segments += 1
+                result.objects += len(keys)
+                yield SegmentTask(metadata, keys, options.level, options.index_interval_bytes)
 
 
 def _listed_partitions(
@@ -250,7 +266,7 @@ def _listed_partitions(
             for stored, explained in inventory.objects():
                 if explained:
                     yield stored, explained
-                else:
+                elif layout.other_form(stored.key) is None:
                     result.findings.append(unreferenced(stored, None))
         except TieredctlError as error:
             if error.kind.code == "store-unreachable" or not inventory.total.objects:

@@ -1,0 +1,35 @@
+"""The plugin's Iceberg mode (`segment.format=iceberg`): no log, but rows in Parquet files of a table that is named like
+the topic, and beside the table's own metadata a Puffin file for each segment, with its indexes and the names of its
+data files.
+
+Where a table is, its catalog decides; what is in it is named as Iceberg names it. Sources: IcebergRemoteStorageManager,
+Iceberg's OutputFileFactory, SnapshotProducer, TableMetadata.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tieredctl.layouts.protocol import OtherForm
+from tieredctl_aiven.key_prefix import UUID
+
+FORM = "iceberg"
+_OBJECT = re.compile(
+    rf"""(?P<table>.+)/(?:
+      metadata/(?:
+        (?P<segment_id>{UUID})\.puffin
+        | [^/]+\.puffin
+        | [^/]+\.metadata\.json | [^/]+\.gz\.metadata\.json
+        | snap-[^/]+\.avro | [^/]+-m[0-9]+\.avro
+        | version-hint\.text
+      )
+      | data/(?:[^/]+/)*[^/]+\.(?:parquet|orc|avro)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def iceberg_object(key: str) -> OtherForm | None:
+    """What a key says, if a table has such objects."""
+    match = _OBJECT.fullmatch(key)
+    return OtherForm(FORM, f"{match['table']}/", match["segment_id"]) if match else None

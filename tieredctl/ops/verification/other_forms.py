@@ -1,0 +1,87 @@
+"""Segments that the store has in another form than as segments: of such nothing is missing, and nothing is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from tieredctl.layouts.protocol import Layout, OtherForm, Part
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.findings import Finding
+from tieredctl.ops.verification.report import SegmentFindings
+from tieredctl.storage.protocol import ObjectStore, list_unreserved
+
+
+@dataclass(frozen=True)
+class OtherForms:
+    """Looks at all keys of the store, once, when it is first asked."""
+
+    store: ObjectStore
+    layout: Layout
+
+    def judge(self, absent: Iterable[RemoteLogSegmentMetadata]) -> list[Finding]:
+        """Of segments without any of their objects, by partition: one finding for all of a partition that are there in
+        another form, and one for each object of the others, which is missing."""
+        findings: list[Finding] = []
+        for _, segments in groupby(absent, lambda metadata: metadata.topic_id_partition):
+            elsewhere = []
+            for metadata in segments:
+                form = self._form_of(metadata)
+                if form:
+                    elsewhere.append((metadata, form))
+                else:
+                    findings += missing_objects(metadata, self.layout)
+            if elsewhere:
+                findings.append(_not_judged(elsewhere))
+        return findings
+
+    def not_judged(self, metadata: RemoteLogSegmentMetadata) -> Finding | None:
+        """The finding of one segment without its objects that is there in another form."""
+        form = self._form_of(metadata)
+        return _not_judged([(metadata, form)]) if form else None
+
+    def _form_of(self, metadata: RemoteLogSegmentMetadata) -> OtherForm | None:
+        return self._by_segment.get(metadata.segment_id, self.layout.form_outside)
+
+    @cached_property
+    def _by_segment(self) -> dict[str, OtherForm]:
+        forms = (self.layout.other_form(stored.key) for stored in list_unreserved(self.store))
+        return {form.segment_id: form for form in forms if form and form.segment_id}
+
+
+def missing_objects(metadata: RemoteLogSegmentMetadata, layout: Layout) -> list[Finding]:
+    """A finding for each object that is promised of a segment."""
+    promised = layout.promised_objects(metadata)
+    findings = SegmentFindings(metadata, promised)
+    for part in promised:
+        report_missing(part, findings)
+    return findings.found
+
+
+def report_missing(part: Part, findings: SegmentFindings) -> None:
+    """An object that is promised, and is not there. Without log or manifest, all offsets of the segment are at risk."""
+    metadata = findings.metadata
+    offsets = (metadata.start_offset, metadata.end_offset) if part in (Part.LOG, Part.MANIFEST) else None
+    findings.add("object-missing", part, f"{findings.keys[part]} is not in the store", offsets=offsets)
+
+
+def _not_judged(segments: list[tuple[RemoteLogSegmentMetadata, OtherForm]]) -> Finding:
+    first, form = segments[0]
+    partition = first.topic_id_partition
+    what = "1 segment is" if len(segments) == 1 else f"{len(segments)} segments are"
+    where = f"the table {form.table}" if form.table else "a table outside this store"
+    evidence: dict[str, object] = {
+        "topic": partition.topic,
+        "topicId": partition.topic_id,
+        "partition": partition.partition,
+        "segments": len(segments),
+        "offsets": [min(one.start_offset for one, _ in segments), max(one.end_offset for one, _ in segments)],
+        "form": form.name,
+        "table": form.table,
+    }
+    if len(segments) == 1:
+        evidence["segmentId"] = first.segment_id
+    message = f"{what} in {where}, in the form {form.name}: whether its records are all there is not known"
+    return Finding("segments-in-other-form", f"{partition.topic}-{partition.partition}", message, evidence)
