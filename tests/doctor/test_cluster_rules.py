@@ -323,3 +323,30 @@ def test_what_could_not_be_looked_at_is_told_beside_all_else() -> None:
     diagnosis = diagnose(replace(SOUND, brokers={}, not_looked_at=[unseen]))
 
     assert diagnosis.summary()["notLookedAt"] == ["broker settings: The user may not look at the cluster."]
+
+
+@pytest.mark.parametrize(
+    ("unkeyed", "policy", "expected", "said"),
+    [
+        (
+            100,
+            "delete",
+            ["metadata-topic-compaction"],
+            "0 of 100 records have keys; cleanup.policy is delete",
+        ),
+        (40, "delete", ["metadata-topic-compaction"], "60 of 100 records have keys"),
+        (0, "delete", ["metadata-topic-compaction"], "nothing without a key is in the way"),
+        (0, "compact", ["metadata-topic-compaction"], "cleanup.policy is compact: nothing without a key"),
+        (1, "compact", ["metadata-topic-compaction", "topic-config-metadata-retention"], "it cannot be compacted"),
+        (None, "delete", [], ""),
+    ],
+)
+def test_how_far_the_metadata_topic_is_from_being_compactable_is_told(
+    unkeyed: int | None, policy: str, expected: list[str], said: str
+) -> None:
+    replay = ReplayFacts(100, 0.0, 1.0, unkeyed)
+
+    findings = found(replay=replay, metadata_topic=metadata_topic(cleanup_policy=policy))
+
+    assert sorted(codes(findings)) == expected
+    assert not expected or said in next(one.message for one in findings if one.code == expected[0])

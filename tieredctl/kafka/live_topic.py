@@ -94,12 +94,14 @@ def _offset_range(client: BrokerClient, metadata_partition: int) -> OffsetRange:
 
 class _Fetched(NamedTuple):
     """What one call brought: records, those offsets of them that do not rise, the offset up to which all is read then,
-    and why a batch there is not sound."""
+    why a batch there is not sound."""
 
     records: list[MetadataRecord]
     out_of_order: list[int]
     reached: int | None
     damage: str | None
+    unkeyed: int
+    """How many of the records have no key."""
 
 
 class _PartitionReader:
@@ -127,7 +129,9 @@ class _PartitionReader:
                 findings = [*self._ended_damage(fetched), *self._disorder(fetched)]
                 self._advance(fetched)
                 if fetched.records or findings:
-                    yield chunk_of(fetched.records, findings)
+                    chunk = chunk_of(fetched.records, findings)
+                    chunk.unkeyed = fetched.unkeyed
+                    yield chunk
             if self._damage is not None:
                 yield chunk_of((), [self._damaged(*self._damage, self._end - 1)])
         finally:
@@ -159,21 +163,23 @@ class _PartitionReader:
         records: list[MetadataRecord] = []
         out_of_order: list[int] = []
         reached: int | None = None
+        unkeyed = 0
         for message in messages:
             offset, error = message.offset(), message.error()
             if error is not None and _is_damage(error):
-                return _Fetched(records, out_of_order, reached, error.str())
+                return _Fetched(records, out_of_order, reached, error.str(), unkeyed)
             if error is not None and not _is_end(error):
                 self._demand_passing(error)
             elif error is not None or offset is None or self._is_later(offset):
                 reached = offset
             else:
                 records.append(MetadataRecord(offset, message.timestamp()[1], message.value()))
+                unkeyed += message.key() is None
                 if self._last_offset < offset < self._end:
                     self._last_offset, reached = offset, offset + 1
                 else:
                     out_of_order.append(offset)
-        return _Fetched(records, out_of_order, reached, None)
+        return _Fetched(records, out_of_order, reached, None, unkeyed)
 
     def _is_later(self, offset: int) -> bool:
         """Whether an offset lies behind what is to be read, and is one that the partition has by now."""

@@ -46,6 +46,8 @@ class RecordChunk:
     starts: Column
     ends: Column
     findings: list[Finding] = field(default_factory=list)
+    unkeyed: int | None = None
+    """How many of the records have no key; None where the source does not tell."""
 
     def __len__(self) -> int:
         return len(self.offsets)

@@ -272,6 +272,12 @@ DOCTOR_FINDING_KINDS = (
         _STATUS,
     ),
     FindingKind(
+        "metadata-topic-compaction",
+        Severity.INFO,
+        "how far the metadata topic is from being compactable (KIP-1266)",
+        _TOPIC_OF_METADATA,
+    ),
+    FindingKind(
         "copy-lag-waits",
         Severity.INFO,
         "what waits on leaders' disks for remote.copy.lag, and is not in remote storage meanwhile",

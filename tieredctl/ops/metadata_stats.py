@@ -38,6 +38,8 @@ class EventStatistics:
     dead_events: int = 0
     """Events of segments that are no longer known: nothing would change without them."""
     live_segments: int = 0
+    unkeyed: int | None = 0
+    """Records without a key, which a compacted topic refuses; None where the source does not tell keys."""
     first_event_timestamp_ms: int | None = None
     last_event_timestamp_ms: int | None = None
 
@@ -52,6 +54,7 @@ class EventStatistics:
             "deadEvents": self.dead_events,
             "deadRatio": round(self.dead_events / self.events, _RATIO_DIGITS) if self.events else 0.0,
             "liveSegments": self.live_segments,
+            "unkeyed": self.unkeyed,
             "firstEventTimestampMs": self.first_event_timestamp_ms,
             "lastEventTimestampMs": self.last_event_timestamp_ms,
             "replaySeconds": round(self.events / ASSUMED_EVENTS_PER_SECOND, _SECONDS_DIGITS),
@@ -100,9 +103,16 @@ def _together(every: Sequence[EventStatistics]) -> EventStatistics:
         events_by_state=sum((one.events_by_state for one in every), Counter()),
         dead_events=sum(one.dead_events for one in every),
         live_segments=sum(one.live_segments for one in every),
+        unkeyed=_sum_of_known([one.unkeyed for one in every]),
         first_event_timestamp_ms=min(firsts, default=None),
         last_event_timestamp_ms=max(lasts, default=None),
     )
+
+
+def _sum_of_known(counts: Sequence[int | None]) -> int | None:
+    """None where one is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 class _Tally:
@@ -116,6 +126,8 @@ class _Tally:
 
     def count(self, chunk: RecordChunk) -> None:
         self._statistics.events += len(chunk)
+        if len(chunk):
+            self._statistics.unkeyed = _sum_of_known([self._statistics.unkeyed, chunk.unkeyed])
         lengths = (end - start for start, end in zip(chunk.starts, chunk.ends, strict=True) if start != NO_VALUE)
         self._statistics.value_bytes += int(sum(lengths))
 

@@ -85,6 +85,7 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
         release=assumed,
         broker_releases=releases,
         finalized_release=_finalized(features),
+        remote_log_metadata_version=_remote_log_metadata_version(features),
         brokers=brokers,
         controllers_apart=[voter for voter in voters if features and voter not in features],
         has_metadata_topic=has_metadata_topic,
@@ -169,6 +170,11 @@ def _finalized(features: Mapping[int, BrokerFeatures]) -> Release | None:
     return release_of_metadata_version(min(levels)) if levels else None
 
 
+def _remote_log_metadata_version(features: Mapping[int, BrokerFeatures]) -> int | None:
+    name = "remote.log.metadata.version"
+    return min((one.finalized[name] for one in features.values() if name in one.finalized), default=None)
+
+
 def _values(configs: Mapping[str, ConfigValue]) -> dict[str, str | None]:
     """What is stated. A default without a value is left out, so that it is not taken for a secret."""
     return {name: one.value for name, one in configs.items() if one.value is not None or one.source != _DEFAULT}
@@ -220,7 +226,7 @@ def _first_young(
 def _read(stream: EventStream) -> tuple[list[RemotePartitionMetadataStore], ReplayFacts, list[Finding]]:
     found = statistics(stream)
     total = found.total
-    replay = ReplayFacts(total["events"], total["deadRatio"], total["replaySeconds"])
+    replay = ReplayFacts(total["events"], total["deadRatio"], total["replaySeconds"], total["unkeyed"])
     return found.stores, replay, stream.findings
 
 

@@ -29,6 +29,7 @@ def metadata_topic_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
             yield from _under_replicated(partition)
         yield from _durability(cluster.metadata_topic)
         yield from _retention(cluster.metadata_topic, cluster)
+        yield from _compactable(cluster.metadata_topic, cluster)
     yield from _bloat(cluster)
 
 
@@ -71,9 +72,35 @@ def _retention(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterator[
         message = f"{RETENTION_BYTES} is {size}: the oldest events go, whatever they are about"
         yield Finding(code, METADATA_TOPIC, message, _evidence(topic, RETENTION_BYTES, "-1"))
     policy = topic.settings.get(CLEANUP_POLICY)
-    if policy is not None and "compact" in policy:
+    is_keyed = cluster.replay is not None and cluster.replay.unkeyed == 0 and cluster.replay.events > 0
+    if policy is not None and "compact" in policy and not is_keyed:
         message = f"{CLEANUP_POLICY} is {policy}: events have no keys, and compaction is not made for them"
         yield Finding(code, METADATA_TOPIC, message, _evidence(topic, CLEANUP_POLICY, "delete"))
+
+
+def _compactable(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterator[Finding]:
+    """How far the topic is from KIP-1266's compaction: a compacted topic takes no record without a key, and keeps those
+    that it has."""
+    replay = cluster.replay
+    if replay is None or replay.unkeyed is None or not replay.events:
+        return
+    keyed = replay.events - replay.unkeyed
+    policy = topic.settings.get(CLEANUP_POLICY)
+    version = cluster.remote_log_metadata_version
+    evidence: dict[str, object] = {
+        "records": replay.events,
+        "keyed": keyed,
+        "unkeyed": replay.unkeyed,
+        "cleanupPolicy": policy,
+        "remoteLogMetadataVersion": version,
+    }
+    state = f"{keyed} of {replay.events} records have keys; {CLEANUP_POLICY} is {policy}"
+    if replay.unkeyed:
+        said = f"{state}: it cannot be compacted while there are records without keys"
+    else:
+        said = f"{state}: nothing without a key is in the way of its compaction"
+    writes = "no release up to 4.4 writes keys" if version is None else f"remote.log.metadata.version is {version}"
+    yield Finding("metadata-topic-compaction", METADATA_TOPIC, f"{said}; {writes} (KIP-1266)", evidence)
 
 
 def _bloat(cluster: ClusterSnapshot) -> Iterator[Finding]:

@@ -74,6 +74,8 @@ class ReplayFacts:
     events: int
     dead_ratio: float
     seconds: float
+    unkeyed: int | None = None
+    """Records without a key; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ class ClusterSnapshot:
     clock: Clock
     release: Release | None = None
     broker_releases: Mapping[int, Release | None] = field(default_factory=dict)
+    remote_log_metadata_version: int | None = None
+    """The finalized level of the feature remote.log.metadata.version (KIP-1266), which no release has yet."""
     finalized_release: Release | None = None
     """The line whose metadata version the cluster has agreed upon."""
     brokers: Mapping[int, BrokerSettings] = field(default_factory=dict)
