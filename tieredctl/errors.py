@@ -81,6 +81,11 @@ _TABLE = (
         "Is tiered storage enabled (remote.log.storage.system.enable=true) on this cluster?",
     ),
     ErrorKind(
+        "metadata-topic-unsafe",
+        ExitCode.USAGE,
+        "Correct the settings of __remote_log_metadata first: --add-config cleanup.policy=delete,retention.ms=-1",
+    ),
+    ErrorKind(
         "metadata-partitions",
         ExitCode.USAGE,
         "Make the two equal: a broker whose count is another ends while it starts.",

@@ -38,7 +38,8 @@ WITHOUT_A_FIX = {("release-bug", "KAFKA-15401")}
 BEFORE_4_2 = {
     ("release-bug", issue) for issue in ("KAFKA-16780", "KAFKA-19425", "KAFKA-19530", "KAFKA-19523", "KAFKA-14915")
 }
-KEPT_TWICE = {("kept-twice", "ledger-0")}
+OF_THE_METADATA = {("kept-twice", "ledger-0"), ("metadata-topic-compaction", METADATA_TOPIC)}
+"""What is known once the metadata is read."""
 DAY_MS = "86400000"
 
 Findings = set[tuple[str, str]]
@@ -88,7 +89,7 @@ def _value(admin: AdminClient, resource: ConfigResource, setting: str) -> Any:
 def test_the_rigs_cluster_has_exactly_what_it_deserves(driven: DrivenBroker) -> None:
     outcome = doctor(driven.broker, "--kafka-version", driven.broker.jars.version)
 
-    assert findings(outcome) == SETTINGS | KEPT_TWICE | bugs(driven.broker.jars.release)
+    assert findings(outcome) == SETTINGS | OF_THE_METADATA | bugs(driven.broker.jars.release)
     assert outcome.exit_code == 3
     assert outcome.document()["summary"]["complete"] is True
 
@@ -97,7 +98,7 @@ def test_disks_and_the_store_are_looked_at_where_they_are_given(driven: DrivenBr
     outcome = doctor(driven.broker, *everywhere(driven.broker), "--kafka-version", driven.broker.jars.version)
 
     summary = outcome.document()["summary"]
-    assert findings(outcome) == SETTINGS | KEPT_TWICE | bugs(driven.broker.jars.release)
+    assert findings(outcome) == SETTINGS | OF_THE_METADATA | bugs(driven.broker.jars.release)
     assert summary["auxiliaryObjects"] >= summary["partitions"] * 2
     assert summary["transactionIndexes"] > 0  # those of the transactions that were aborted
     assert summary["replicasOnDisk"] > summary["partitions"]

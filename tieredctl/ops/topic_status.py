@@ -15,6 +15,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.metadata_state import replayed, stuck_finding
 from tieredctl.ops.offsets import topic_offsets
+from tieredctl.ops.readable_settings import readable_topic_configs, unreadable_settings
 from tieredctl.ops.tiering.ability import TieringAbility, tiering_ability
 from tieredctl.rlmm.cache import KnownSegment
 
@@ -75,17 +76,20 @@ def remote_parts(stream: EventStream) -> RemoteParts:
     return parts
 
 
-def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> list[Document]:
-    """A row for each topic that is tiered, or has something in remote storage; for all of them with `every`."""
+def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> tuple[list[Document], list[Finding]]:
+    """A row for each topic that is tiered, or may be, or has something in remote storage; for all of them with `every`.
+    Besides, what the user may not see."""
     names = cluster.topic_names()
-    settings, local = cluster.topic_configs(names), cluster.replica_bytes(names)
-    rows = (_listed(name, settings[name], local, parts) for name in settings)
-    return [row for row in rows if every or row["tiering"] != "off" or row["remoteSegments"]]
+    seen, local = readable_topic_configs(cluster, names), cluster.replica_bytes(names)
+    known = (name for name in names if name in seen.settings or name in seen.denied)
+    rows = (_listed(name, seen.settings.get(name), local, parts) for name in known)
+    shown = [row for row in rows if every or row["tiering"] != "off" or row["remoteSegments"]]
+    return shown, unreadable_settings(seen.denied)
 
 
 def _listed(
     name: str,
-    settings: Mapping[str, ConfigValue],
+    settings: Mapping[str, ConfigValue] | None,
     local: Mapping[tuple[str, int], Mapping[int, int]],
     parts: RemoteParts,
 ) -> Document:
@@ -94,7 +98,7 @@ def _listed(
         "topic": name,
         "topicIds": sorted({partition.topic_id for partition in own}),
         "partitions": sum(topic == name for topic, _ in local),
-        "tiering": _tiering(settings),
+        "tiering": "unknown" if settings is None else _tiering(settings),
         "remoteSegments": sum(part.segments for part in own.values()),
         "remoteBytes": sum(part.bytes for part in own.values()),
         "localBytes": sum(sum(sizes.values()) for (topic, _), sizes in local.items() if topic == name),

@@ -46,7 +46,7 @@ from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.recovery.judgement import Judge
 from tieredctl.ops.recovery.known_metadata import KnownMetadata
 from tieredctl.ops.recovery.live_partitions import LivePartitions
-from tieredctl.ops.recovery.metadata_topic import demand_configured_partitions
+from tieredctl.ops.recovery.metadata_topic import demand_configured_partitions, demand_lasting, metadata_topic_faults
 from tieredctl.ops.recovery.planning import Planner, Recovery, demand_mapped
 from tieredctl.ops.recovery.recoverer import PartitionOutcome, Recoverer, RecoveryOutcome
 from tieredctl.ops.recovery.steps import AFTERWARDS, steps
@@ -141,6 +141,9 @@ def metadata(
     ):
         if cluster is not None and (apply or metadata_partitions is not None):
             demand_configured_partitions(cluster, len(first.metadata_partitions()), metadata_partitions)
+        faults = [] if cluster is None else metadata_topic_faults(cluster)
+        if apply:
+            demand_lasting(faults)
         listing = StoreListing(opened, chosen, Selection(topic, topic_id, partition))
         recovery = _plan(listing, known, cluster, metadata_partitions, told)
     demand_mapped(recovery, ids, chosen)
@@ -149,7 +152,7 @@ def metadata(
     todo = steps(recovery, is_live=bootstrap_server is not None)
     if not quiet:
         _say_plan(recovery, opened.url, () if is_applied and not recovery.moved else todo)
-    findings = recovery.all_findings()
+    findings = [*faults, *recovery.all_findings()]
     summary = recovery.summary() | {"steps": todo, "findings": finding_documents(findings)}
     if not is_applied:
         rows = [one.document() for one in recovery.partitions]
@@ -165,7 +168,7 @@ def metadata(
     ):
         look = LivePartitions(now).look
         outcome = Recoverer(recovery, known, producer, lease, clock_ms, look, opened, tell=_told(quiet)).run()
-    return _end(recovery, outcome, source, summary, output, quiet=quiet, metrics_file=metrics_file)
+    return _end(recovery, outcome, findings, source, summary, output, quiet=quiet, metrics_file=metrics_file)
 
 
 def _source(opened: Callable[[], MetadataSource]) -> MetadataSource:
@@ -250,6 +253,7 @@ def _told(quiet: bool) -> Callable[[PartitionOutcome], None]:
 def _end(
     recovery: Recovery,
     outcome: RecoveryOutcome,
+    findings: Sequence[Finding],
     source: Document,
     planned: Document,
     output: OutputFormat,
@@ -271,7 +275,7 @@ def _end(
     code = ExitCode.CLEAN if outcome.is_complete else ExitCode.INCOMPLETE
     if stopped is not None:
         code = worst(code, stopped.exit_code)
-    code = _finish(listing, recovery.all_findings(), output, code, quiet=quiet, metrics_file=metrics_file)
+    code = _finish(listing, findings, output, code, quiet=quiet, metrics_file=metrics_file)
     if stopped is not None:
         say_error(stopped)
     return code

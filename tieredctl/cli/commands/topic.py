@@ -66,14 +66,17 @@ def list_topics(
     quiet: Quiet = False,
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
-    """The topics that are tiered, with bytes in remote storage and on all brokers' disks."""
+    """The topics that are tiered, with bytes in remote storage and on all brokers' disks.
+
+    A topic whose settings the user may not see is `unknown`: exit 5.
+    """
     with closing(open_cluster(bootstrap_server, command_config)) as cluster:
         stream = open_stream(None, bootstrap_server, command_config, None, None)
-        rows = topic_list(cluster, remote_parts(stream), every=every)
+        rows, unseen = topic_list(cluster, remote_parts(stream), every=every)
     counted = ("remoteSegments", "remoteBytes", "localBytes", "unfinished")
     summary = {"topics": len(rows), **{name: sum(row[name] for row in rows) for name in counted}}
     listing = Listing("Topics", stream.source.describe(), rows, _LIST_COLUMNS, summary)
-    return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
+    return finish(listing, output, [*stream.findings, *unseen], quiet=quiet, metrics_file=metrics_file)
 
 
 @_commands.command("status")

@@ -32,10 +32,13 @@ from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.metadata_state import replayed
 from tieredctl.ops.metadata_stats import statistics
 from tieredctl.ops.offsets import topic_offsets
+from tieredctl.ops.readable_settings import readable_topic_configs, unreadable_settings
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.storage.protocol import ObjectStore
 
+METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS = "the metadata topic's settings", "topic settings"
+"""How findings call these."""
 _UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 _METADATA_VERSION = "metadata.version"
 _DEFAULT = "DEFAULT_CONFIG"
@@ -90,7 +93,7 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
         controllers_apart=[voter for voter in voters if features and voter not in features],
         has_metadata_topic=has_metadata_topic,
         metadata_topic=metadata_topic,
-        topics=looking.at("topic settings", lambda: _tiered_topics(cluster, assumed)) or {},
+        topics=looking.at(TOPIC_SETTINGS, lambda: _tiered_topics(cluster, assumed, looking)) or {},
         not_looked_at=looking.findings,
     )
 
@@ -188,13 +191,15 @@ def _metadata_topic(cluster: Cluster, looking: _Looking) -> tuple[bool, Metadata
             return False, None
         looking.note("the metadata topic", error)
         return True, None
-    configs = looking.at("the metadata topic's settings", lambda: cluster.topic_configs([METADATA_TOPIC])) or {}
+    configs = looking.at(METADATA_TOPIC_SETTINGS, lambda: cluster.topic_configs([METADATA_TOPIC])) or {}
     return True, MetadataTopicFacts(description, _values(configs.get(METADATA_TOPIC, {})))
 
 
-def _tiered_topics(cluster: Cluster, release: Release | None) -> dict[str, TopicSettings]:
+def _tiered_topics(cluster: Cluster, release: Release | None, looking: _Looking) -> dict[str, TopicSettings]:
     names = [name for name in cluster.topic_names() if name != METADATA_TOPIC]
-    every = (TopicSettings(name, _values(one), release) for name, one in cluster.topic_configs(names).items())
+    seen = readable_topic_configs(cluster, names)
+    looking.findings += unreadable_settings(seen.denied)
+    every = (TopicSettings(name, _values(one), release) for name, one in seen.settings.items())
     return {settings.topic: settings for settings in every if settings.is_tiered}
 
 

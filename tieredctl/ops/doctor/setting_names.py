@@ -28,6 +28,8 @@ _UNJUDGED = frozenset(
 _SINCE_4_4 = (names.COPY_LAG_MS, names.COPY_LAG_BYTES)
 _CLIENTS = ("common.client", "producer", "consumer", "admin")
 """Of the metadata manager: what follows is a client's setting, and is not looked at."""
+_WORDS_OF_TIERING = frozenset({"remote", "local"})
+"""Without one of them a name may be any other setting, such as metadata.log.segment.bytes or request.timeout.ms."""
 _TELLING_WORDS = 3
 """A name of fewer is the end of too many others."""
 _AIVEN = "io.aiven.kafka.tieredstorage."
@@ -112,7 +114,7 @@ def _meant(name: str, known: Collection[str]) -> str | None:
     """The known name that this one comes from: without or with a prefix, by its words in another order, or by a letter
     or two."""
     words = name.split(".")
-    if len(words) >= _TELLING_WORDS:
+    if len(words) >= _TELLING_WORDS and _WORDS_OF_TIERING.intersection(words):
         moved = [one for one in known if one.endswith(f".{name}") or name.endswith(f".{one}")]
         ordered = moved or [one for one in known if sorted(one.split(".")) == sorted(words)]
         if len(ordered) == 1:
@@ -139,5 +141,6 @@ def _meant_by_plugin(name: str, settings: BrokerSettings) -> str | None:
         return prefix + behind if behind in _AIVEN_SETTINGS else None
     if own.startswith(_AIVEN_BACKENDS):
         return prefix + _AIVEN_BACKEND + own
-    meant = _meant(own, _AIVEN_SETTINGS)
+    ordered = [one for one in sorted(_AIVEN_SETTINGS) if sorted(one.split(".")) == sorted(own.split("."))]
+    meant = next(iter([*ordered, *get_close_matches(own, _AIVEN_SETTINGS, 1, _ALIKE)]), None)
     return None if meant is None else prefix + meant

@@ -1,0 +1,51 @@
+"""Topics' settings, as far as the user may see them: one topic that is closed to them closes no other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import Cluster, ConfigValue
+from tieredctl.model.findings import Finding
+
+_NAMED = 5
+
+
+@dataclass(slots=True)
+class ReadableSettings:
+    """Settings by topic, and the topics whose settings the user may not see, each with the refusal."""
+
+    settings: dict[str, Mapping[str, ConfigValue]] = field(default_factory=dict)
+    denied: dict[str, TieredctlError] = field(default_factory=dict)
+
+
+def readable_topic_configs(cluster: Cluster, names: Sequence[str]) -> ReadableSettings:
+    """Asks for all at once, and for fewer where that is refused. Raises TieredctlError as the cluster does."""
+    found = ReadableSettings()
+    left = [list(names)]
+    while left:
+        asked = left.pop()
+        try:
+            found.settings |= cluster.topic_configs(asked)
+        except TieredctlError as error:
+            if error.kind.code != "broker-refused":
+                raise
+            if len(asked) == 1:
+                found.denied[asked[0]] = error
+            else:
+                middle = len(asked) // 2
+                left += [asked[middle:], asked[:middle]]
+    return found
+
+
+def unreadable_settings(denied: Mapping[str, TieredctlError]) -> list[Finding]:
+    """A finding for all of them: what is said of the cluster is incomplete. None where all could be seen."""
+    if not denied:
+        return []
+    first = next(iter(denied.values()))
+    named = ", ".join(sorted(denied)[:_NAMED])
+    more = f" and {len(denied) - _NAMED} more" if len(denied) > _NAMED else ""
+    topics = "topic" if len(denied) == 1 else "topics"
+    evidence: dict[str, object] = {"topics": sorted(denied)}
+    return [Finding("check-not-made", f"settings of {topics} {named}{more}", f"{first.message} {first.hint}", evidence)]
