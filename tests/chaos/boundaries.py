@@ -24,6 +24,7 @@ from tieredctl.model.removal import Receipt, ReceiptsHeader
 from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE
 from tieredctl.ops.removal.quarantine_keys import quarantined
 from tieredctl.ops.removal.receipts import DamageTaker, Receipts, _drop_unfinished_line
+from tieredctl.ops.removal.store_clock import MOST_SKEW_MS
 from tieredctl.storage.protocol import (
     Capability,
     Deletion,
@@ -64,6 +65,11 @@ class World:
     """How likely an object is not copied."""
     lag_rate: float = 0.0
     """How likely a replica of the metadata answers that is behind."""
+    lie_rate: float = 0.0
+    """How likely the store copies other bytes into quarantine than it was asked to, or deletes nothing, and says that
+    all is done."""
+    skew_ms: int = 0
+    """How far the host's clock is ahead of the store's, which is `clock_ms`."""
     boundaries: int = 0
     last_read: ReadUpTo = (0,) * METADATA_PARTITIONS
     """Up to where the metadata was read last, and `read_before` how far it was at most."""
@@ -86,11 +92,23 @@ class World:
         if self.boundaries == self.kill_at:
             self.die()
 
+    def host_ms(self) -> int:
+        """The time by the clock of the host that tieredctl runs on."""
+        return self.clock_ms() + self.skew_ms
+
     def fails(self) -> bool:
         return self.chance.random() < self.fault_rate
 
+    def lies(self) -> bool:
+        return self.chance.random() < self.lie_rate
+
     def look_at_deletion(self, key: str) -> None:
-        """Nothing is deleted that was owned when the metadata had to be read last, nor the last copy of it."""
+        """Nothing is deleted that was owned when the metadata had to be read last, nor the last copy of it; and nothing
+        at all where nobody knows what time it is."""
+        if abs(self.skew_ms) > MOST_SKEW_MS:
+            self.violations.append(
+                f"{key} was deleted although the clocks of host and store are {self.skew_ms} ms apart"
+            )
         if any(map(lt, self.last_read, self.read_before)):
             self.violations.append(f"{key} was deleted by what a replica said that is behind")
         original = quarantined(key) if key.startswith(QUARANTINE) else None
@@ -180,6 +198,8 @@ class ObservedStore:
         if self.world.chance.random() < self.world.copy_fault_rate:
             raise _THROTTLED
         made = self.store.copy(source, key, modified_ms)
+        if made is not None and key.startswith(QUARANTINE) and self.world.lies():
+            made = self.store.write(key, b"\0" * made.size)
         self._after()
         return made
 
@@ -193,6 +213,8 @@ class ObservedStore:
     def _deletion(self, stored: StoredObject) -> Deletion:
         if self.world.fails():
             return Deletion(stored, DeletionOutcome.FAILED, _THROTTLED)
+        if self.world.lies():
+            return Deletion(stored, DeletionOutcome.GONE)
         if self.store.head(stored.key) == stored:
             self.world.look_at_deletion(stored.key)
         (deletion,) = self.store.delete([stored])

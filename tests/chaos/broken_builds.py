@@ -9,7 +9,7 @@ import pytest
 
 from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep
 from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.removal import apply, receipts
+from tieredctl.ops.removal import apply, preparation, receipts, store_clock
 from tieredctl.ops.removal.apply import Removal, RemovalResult
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.lease import Hold, Lease
@@ -160,6 +160,21 @@ def restore_empties_the_quarantine(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Restore, "_restore", restore_and_delete)
 
 
+def copies_are_believed(patch: pytest.MonkeyPatch) -> None:
+    """What the store says is a copy is one."""
+    patch.setattr(preparation, "demand_same", lambda *_: "size")
+
+
+def deletions_are_believed(patch: pytest.MonkeyPatch) -> None:
+    """What the store says is deleted is gone."""
+    patch.setattr(apply, "delete_surely", lambda store, objects: store.delete(objects))
+
+
+def any_clock_is_believed(patch: pytest.MonkeyPatch) -> None:
+    """However far host and store are apart."""
+    patch.setattr(store_clock, "MOST_SKEW_MS", 1 << 60)
+
+
 BROKEN_BUILDS: tuple[Break, ...] = (
     metadata_is_read_once,
     verdicts_are_not_looked_at,
@@ -174,4 +189,7 @@ BROKEN_BUILDS: tuple[Break, ...] = (
     a_stop_ends_the_run,
     only_what_is_confirmed_is_put_back,
     restore_empties_the_quarantine,
+    copies_are_believed,
+    deletions_are_believed,
+    any_clock_is_believed,
 )

@@ -23,6 +23,8 @@ from tieredctl.model.removal import RemovalMode
 MOST_DISTURBED_RUNS = 3
 MOST_BOUNDARIES = 150
 """About as many as a run has."""
+_SKEWS_MS = (4 * 60_000, -4 * 60_000, 48 * 3_600_000, -48 * 3_600_000)
+"""Of host and store: two that do no harm, and two that would."""
 Run = Callable[[World], Told]
 
 
@@ -133,7 +135,10 @@ def _disturbed_run(trial: Trial, chance: Random, activity: float) -> None:
         fault_rate=chance.choice([0, 0, 0.01, 0.05]),
         copy_fault_rate=chance.choice([0, 0, 0, 0.5]),
         lag_rate=chance.choice([0, 0, 0.1, 0.3]),
+        lie_rate=chance.choice([0, 0, 0, 0.05, 0.3]),
+        skew_ms=chance.choice([0, 0, 0, 0, 0, 0, *_SKEWS_MS]),
     )
+    trial.was_lied_to |= world.lie_rate > 0
     rival = chance.choice([None, None, trial.apply, trial.restore])
     if rival == trial.restore and trial.setting.mode is RemovalMode.DELETE:
         rival = None

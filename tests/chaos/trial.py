@@ -76,6 +76,9 @@ class Trial:
     was_overtaken_deleting: bool = False
     """Whether another run may have taken over where nothing stops this one: what it restored, this one may have deleted
     once more. Another `restore` puts that right."""
+    was_lied_to: bool = False
+    """Whether the store may have put other bytes into quarantine, and have kept them there when it was to delete them.
+    Of an object that its broker deleted then, they are taken for a copy: nobody needs one."""
     _runs: Any = field(default_factory=count)
 
     def __post_init__(self) -> None:
@@ -102,18 +105,18 @@ class Trial:
             self._store(world),
             self._metadata(world, self.plan.header.min_age_ms),
             lambda header, must_exist: self._receipts(world, header, must_exist),
-            world.clock_ms,
+            world.host_ms,
             Limits(self.plan.header.min_age_ms, self.plan.header.max_percent),
             batch_objects=self.setting.batch_objects,
         )
         return _told(world, user.run)
 
     def restore(self, world: World) -> Told:
-        return _told(world, lambda: Restore(self._store(world), self._opened_receipts(world), world.clock_ms).run())
+        return _told(world, lambda: Restore(self._store(world), self._opened_receipts(world), world.host_ms).run())
 
     def purge(self, world: World) -> Told:
         metadata = self._metadata(world, 0)
-        return _told(world, Purge(self._store(world), metadata, CLUSTER_ID, 0, world.clock_ms).run)
+        return _told(world, Purge(self._store(world), metadata, CLUSTER_ID, 0, world.host_ms).run)
 
     def entries(self) -> list[Receipt]:
         """The receipts as they are; none where nothing was begun."""
@@ -163,7 +166,7 @@ class Trial:
             layout=LAYOUT,
             min_age_ms=min_age_ms,
             topic_sources=self._topics(),
-            clock_ms=world.clock_ms,
+            clock_ms=world.host_ms,
         )
 
     def _receipts(self, world: World, header: ReceiptsHeader, must_exist: bool) -> Receipts:
