@@ -25,8 +25,10 @@ from tests.chaos.seeds import finish, undo
 from tests.chaos.trial import CLUSTER_ID, Setting, Told, Trial, now_ms
 from tieredctl.errors import ExitCode
 from tieredctl.ops.removal.own_objects import LEASE_KEY
+from tieredctl.storage.protocol import RESERVED_FOLDER
 
 STARTUP = Path(__file__).parent / "startup"
+_SKEWS_S = (48 * 3_600, -48 * 3_600)
 MOST_TOUCHES = 250
 """About how many files a run touches, one after another."""
 
@@ -40,6 +42,8 @@ class Supervised:
     broker_activity: float
     kill_at: int | None = None
     """At which touch."""
+    skew_s: int = 0
+    """How far its clock is ahead."""
     kill_behind: bool = False
     """Whether it is let go on before, so that it is killed no one knows where."""
     last_read: list[int] = field(default_factory=lambda: [0] * METADATA_PARTITIONS)
@@ -51,6 +55,7 @@ class Supervised:
         environment = os.environ | {
             "PYTHONPATH": str(STARTUP),
             "TIEREDCTL_CHAOS": f"{self.trial.folder}:{tell}:{waits}",
+            "TIEREDCTL_CHAOS_SKEW": str(self.skew_s),
         }
         command = [sys.executable, "-m", "tieredctl", "orphans", *words]
         out, error = self.trial.folder / "out", self.trial.folder / "error"
@@ -94,6 +99,8 @@ def try_processes(seed: int, folder: Path) -> None:
     trial = Trial(folder, Setting(seed, receipts_in_store=chance.random() < 0.3))
     activity = chance.choice([0.0, 0.01, 0.05])
     (folder / "live-topic-ids").write_text("\n".join(trial.cluster.history.live_topic_ids) + "\n")
+    if skew_s := chance.choice([0, 0, 0, *_SKEWS_S]):
+        _refused_for_its_clock(trial, chance, skew_s)
     for _ in range(chance.choice([1, 1, 1, 2])):
         _killed(trial, chance, activity, apply_words(trial))
     ending = chance.choice([_finish, _undo, finish, finish, finish, undo, undo])
@@ -112,6 +119,17 @@ def restore_words(trial: Trial) -> Sequence[str]:
     if not trial.setting.receipts_in_store:
         return ("restore", str(trial.receipts_file), "-o", "json")
     return ("restore", trial.plan.header.plan_id, "--store", trial.plan.header.store, "-o", "json")
+
+
+def _refused_for_its_clock(trial: Trial, chance: Random, skew_s: int) -> None:
+    """Nothing is touched by a host whose clock is days off."""
+    before = trial.cluster.stored_keys()
+    ended = Supervised(trial, chance, 0.0, skew_s=skew_s).run(*apply_words(trial))
+    made = trial.cluster.stored_keys() - before
+    assert ended is not None
+    assert ended.returncode != ExitCode.CLEAN, ended
+    assert all(key.startswith(RESERVED_FOLDER) for key in made)
+    assert before <= trial.cluster.stored_keys()
 
 
 def _killed(trial: Trial, chance: Random, activity: float, words: Sequence[str]) -> None:

@@ -61,6 +61,10 @@ class FilledBucket:
     def keys(self) -> list[str]:
         return [name.removeprefix(ROOT) for name in self.bucket.names(ROOT)]
 
+    def name(self, key: str) -> str:
+        """An object's whole name in the bucket."""
+        return ROOT + key
+
     def kept(self) -> dict[str, Described]:
         """All objects but tieredctl's own."""
         keys = [key for key in self.keys() if not key.startswith(RESERVED_FOLDER)]
