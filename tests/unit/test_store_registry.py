@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,38 @@ def test_the_refusal_tells_what_can_be_opened() -> None:
         TieredctlError, match=r"'ftp://host'.* file:DIR, memory:, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX"
     ):
         open_store("ftp://host", {})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://KEYID:SECRET@bucket",
+        "s3://KEYID:SECRET@bucket/prefix",
+        "s3://KEYID:SEC/RET@bucket/prefix",
+        "s3://KEYID:SECRET",
+        "s3:KEYID:SECRET@bucket",
+        "s3:///KEYID:SECRET@bucket",
+        "gs://KEYID:SECRET@bucket",
+        "S3://KEYID:SECRET@bucket",
+        "https://KEYID:SECRET@s3.example.com/bucket",
+        "KEYID:SECRET@bucket",
+        "file://KEYID:SECRET@host/folder",
+    ],
+)
+@pytest.mark.parametrize("opened", [open_store, open_writable_store])
+def test_credentials_in_a_url_are_refused_and_not_repeated(url: str, opened: Callable[..., object]) -> None:
+    with pytest.raises(TieredctlError, match="has credentials in it") as raised:
+        opened(url, {})
+
+    said = f"{raised.value.message} {raised.value.hint}"
+    assert not any(part in said for part in ("KEYID", "SEC", "RET"))
+    assert raised.value.kind.code == "no-store"
+
+
+@pytest.mark.parametrize("url", ["file:a@b", "file:///a:b@c"])
+def test_a_folder_may_have_such_a_name(url: str) -> None:
+    with pytest.raises(TieredctlError, match=r"There is no /.*@"):
+        open_store(url, {})
 
 
 @pytest.mark.parametrize("url", ["file:.", "memory:"])

@@ -64,7 +64,7 @@ def say_findings(findings: Iterable[Finding]) -> None:
     """A line for each finding above info, on stderr; many of them are counted instead."""
     grave = [finding for finding in findings if finding.severity is not Severity.INFO]
     for finding in grave[:_MOST_LINES]:
-        said = printable(f"{finding.code}: {finding.subject}: {finding.message}")
+        said = printable(f"{finding.code}: {finding.subject}: {finding.message}")  # one line, whatever is in it
         say(f"{finding.severity.label}: {said}")
     if len(grave) > _MOST_LINES:
         say(f"… and {len(grave) - _MOST_LINES} more; -o json has them all")
@@ -78,10 +78,10 @@ def say_error(error: TieredctlError) -> None:
         say(f"  {printable(error.hint)}")
 
 
-def say(line: str) -> None:
-    """A line on stderr. Where nobody can hear it, it is lost: it decides nothing."""
+def say(text: str) -> None:
+    """A line or several on stderr. Where nobody can hear it, it is lost: it decides nothing."""
     try:
-        print(line, file=sys.stderr, flush=True)
+        print("\n".join(map(printable, text.split("\n"))), file=sys.stderr, flush=True)
     except OSError:
         discard(sys.stderr)
 

@@ -1,12 +1,14 @@
 """How results look: one document in any of six formats. Renderers write to the stream they are given, and no other.
 
-JSON and YAML are pure ASCII, with everything else escaped; tables and CSV escape what a terminal would act upon.
+JSON and YAML are pure ASCII, with everything else escaped; tables and CSV escape what a terminal would act upon, and
+CSV puts an apostrophe before what a spreadsheet would act upon.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +20,10 @@ API_VERSION = "tieredctl/v1"
 Item = Mapping[str, Any]
 
 _MEASURED_ROWS = 1_000
+_FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet takes for the beginning of a formula, also at full width."""
+_HARMLESS = re.compile(r"[A-Za-z0-9_-]{22}|[+-]?[0-9]+(\.[0-9]+)?")
+"""Kafka's ids, which other programs than Kafka may begin with a dash, and numbers."""
 
 
 class OutputFormat(StrEnum):
@@ -106,7 +112,8 @@ def _csv_cell(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return printable(value)
+        shown = printable(value)
+        return "'" + shown if shown.startswith(_FORMULA_STARTS) and not _HARMLESS.fullmatch(shown) else shown
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 

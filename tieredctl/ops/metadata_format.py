@@ -8,7 +8,6 @@ from tieredctl.errors import TieredctlError
 from tieredctl.formats.kip_405_text import Kip405Property, Kip405Style, kip_405_line
 from tieredctl.formats.metadata_text import KafkaText, kafka_line
 from tieredctl.kafka.source import RecordChunk
-from tieredctl.model.events import EventRecord
 from tieredctl.ops.event_stream import EventStream
 
 COLUMNS_FROM = 4_096
@@ -41,25 +40,29 @@ def kip_405_style(properties: Sequence[str]) -> Kip405Style:
     return Kip405Style(frozenset(on))
 
 
-def kafka_lines(stream: EventStream, text: KafkaText) -> Iterator[bytes | memoryview]:
-    """What Kafka's RemoteLogMetadataFormatter prints, in pieces of whole lines."""
+def kafka_lines(
+    stream: EventStream, text: KafkaText, escape: Callable[[str], str] | None = None
+) -> Iterator[bytes | memoryview]:
+    """What Kafka's RemoteLogMetadataFormatter prints, in pieces of whole lines; for a terminal each line is escaped."""
     for metadata_partition, chunk in stream.chunks():
-        if len(chunk) >= COLUMNS_FROM:
+        if len(chunk) >= COLUMNS_FROM and escape is None:
             yield _column_lines(stream, metadata_partition, chunk, text)
         else:
             records = stream.decode(metadata_partition, chunk, range(len(chunk)))
-            yield _text(records, lambda record: kafka_line(record, text))
+            yield _text((kafka_line(record, text) for record in records), escape)
 
 
-def kip_405_lines(stream: EventStream, style: Kip405Style) -> Iterator[bytes]:
-    """What the KIP's formatter would print, in pieces of whole lines."""
+def kip_405_lines(
+    stream: EventStream, style: Kip405Style, escape: Callable[[str], str] | None = None
+) -> Iterator[bytes]:
+    """What the KIP's formatter would print, in pieces of whole lines; for a terminal each line is escaped."""
     for metadata_partition, chunk in stream.chunks():
         records = stream.decode(metadata_partition, chunk, range(len(chunk)))
-        yield _text(records, lambda record: kip_405_line(record, style))
+        yield _text((kip_405_line(record, style) for record in records), escape)
 
 
-def _text(records: Iterator[EventRecord], line: Callable[[EventRecord], str]) -> bytes:
-    return "".join(line(record) + "\n" for record in records).encode("utf-8")
+def _text(lines: Iterator[str], escape: Callable[[str], str] | None) -> bytes:
+    return "".join(line + "\n" for line in (lines if escape is None else map(escape, lines))).encode("utf-8")
 
 
 def _column_lines(

@@ -61,8 +61,22 @@ class BucketAddress:
                 yield stored
 
 
+def demand_no_credentials(url: str) -> None:
+    """Raises TieredctlError `no-store` for a store's URL that may hold a user and a password, and repeats nothing of
+    it."""
+    scheme, _, rest = url.partition(":")
+    if scheme == "file" and (not rest.startswith("//") or rest.startswith("///")):
+        return
+    bucket = rest.removeprefix("//").partition("/")[0]
+    names_a_bucket = rest.startswith("//") and _BUCKET.fullmatch(bucket)
+    if not names_a_bucket and ("@" in url or (scheme in ("s3", "gs") and ":" in rest)):
+        hint = "Name the bucket alone; log in as you would for the cloud's own command line."
+        raise TieredctlError("no-store", "The store's URL has credentials in it, or something like them.", hint=hint)
+
+
 def bucket_address(scheme: str, rest: str) -> BucketAddress:
     """What follows the scheme and its colon, understood. Raises TieredctlError `no-store`."""
+    demand_no_credentials(f"{scheme}:{rest}")
     bucket, _, prefix = rest.removeprefix("//").partition("/")
     if not rest.startswith("//") or not _BUCKET.fullmatch(bucket) or not encodable(prefix):
         hint = f"Write it as {scheme}://BUCKET or {scheme}://BUCKET/PREFIX."

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from tieredctl.errors import TieredctlError
+from tieredctl.storage.bucket_address import demand_no_credentials
 from tieredctl.storage.protocol import Capability, ObjectStore, WritableObjectStore
 from tieredctl.storage.read_only import ReadOnlyStore
 
@@ -33,6 +34,7 @@ def open_writable_store(url: str, options: Mapping[str, str]) -> WritableObjectS
 
 
 def _opened(url: str, options: Mapping[str, str], to_change: bool) -> WritableObjectStore:
+    demand_no_credentials(url)
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in _OPENERS:
         known = ", ".join(form for form, _ in _OPENERS.values())

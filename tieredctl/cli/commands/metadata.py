@@ -47,7 +47,7 @@ from tieredctl.cli.options import (
     TopicId,
 )
 from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete
-from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.wiring import open_stream
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
@@ -144,9 +144,10 @@ def _pieces(
 ) -> Iterable[bytes | memoryview]:
     from tieredctl.ops.metadata_format import kafka_lines, kafka_text, kip_405_lines, kip_405_style
 
+    escape = printable if sys.stdout.isatty() else None  # elsewhere it is to the byte what Kafka prints
     if style is Style.KIP405:
-        return kip_405_lines(stream, kip_405_style(properties or []))
-    return kafka_lines(stream, kafka_text(kafka_version))
+        return kip_405_lines(stream, kip_405_style(properties or []), escape)
+    return kafka_lines(stream, kafka_text(kafka_version), escape)
 
 
 @_commands.command("segments")
