@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.command_line import Outcome
+from tests.metadata_logs import copied, segment_id
 from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import DEFAULTS, LEVEL_3_8, LEVEL_3_9, LEVEL_4_3, ModelCluster
 from tieredctl.model.findings import Finding
@@ -200,3 +201,20 @@ def test_at_once_says_nothing_about_stopping(topic_command: TopicCommand) -> Non
     outcome = topic_command(tiered(), "disable", "--stop-copying", "--at-once")
 
     assert (outcome.exit_code, "--at-once is for --delete" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize(("form", "exit_code"), [("--delete", 5), ("--stop-copying", 0)])
+def test_segments_that_came_since_the_plan_was_shown_are_named_and_nothing_is_deleted(
+    topic_command: TopicCommand, monkeypatch: pytest.MonkeyPatch, form: str, exit_code: int
+) -> None:
+    cluster = tiered()
+
+    def confirmed(*_arguments: object, **_options: object) -> None:
+        cluster.events += copied(4, 300, 399)
+
+    monkeypatch.setattr("tieredctl.cli.commands.topic_disable.demand_confirmation", confirmed)
+    outcome = topic_command(cluster, "disable", form, "--apply")
+
+    assert outcome.exit_code == exit_code, outcome.err
+    assert (segment_id(4) in outcome.err) is (exit_code == 5)
+    assert bool(cluster.alterations) is (exit_code == 0)

@@ -79,6 +79,7 @@ def disable(
         remote = RemoteTopic(cluster.topic(topic), metadata)
         remote.refresh()
         plan = plan_disable(cluster, remote, form, at_once=at_once)
+        segment_ids = {segment.segment_id for segment in remote.all_segments()}
         shown = Shown("TopicDisable", cluster.describe(), output, quiet, metrics_file)
         _say_plan(plan, shown)
         if not apply or plan.change.is_empty or plan.is_refused:
@@ -86,6 +87,8 @@ def disable(
                 shown.say("Nothing was changed: what is an error has to be mended first.")
             return shown.end(plan.summary(), plan.findings, applied=False)
         demand_confirmation(_what(plan), str(shown.source["clusterId"]), yes=yes, typed_cluster_id=cluster_id)
+        if delete:
+            remote.demand_nothing_new(segment_ids)
         afterwards: list[Finding] = []
         with changed(cluster, plan.change, shown):
             if delete and not no_wait:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from tieredctl.errors import TieredctlError
 from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.findings import Finding
@@ -15,6 +16,8 @@ from tieredctl.ops.selection import Selection
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+
+_NAMED = 5
 
 
 @dataclass(slots=True)
@@ -37,6 +40,18 @@ class RemoteTopic:
     def all_segments(self) -> list[RemoteLogSegmentMetadata]:
         """Of all partitions."""
         return [segment for one in self.topic.partitions for segment in self.segments(one.partition)]
+
+    def demand_nothing_new(self, shown: Collection[str]) -> None:
+        """Looks again. Raises TieredctlError `world-changed` where there are segments besides those that were shown, by
+        their ids: what is deleted of a topic is all that it has by then."""
+        self.refresh()
+        new = [one.segment_id for one in self.all_segments() if one.segment_id not in shown]
+        if new:
+            more = f" and {len(new) - _NAMED} more" if len(new) > _NAMED else ""
+            segments = "segment" if len(new) == 1 else "segments"
+            message = f"Since the plan was shown, {segments} {', '.join(new[:_NAMED])}{more} came to remote storage"
+            hint = f"Run it again, or first: tieredctl topic disable {self.topic.topic} --stop-copying --apply"
+            raise TieredctlError("world-changed", f"{message}; nothing was changed.", hint=hint)
 
     def bytes_below(self, partition: int, offset: int) -> int:
         """What consumers can read of a partition in remote storage below an offset; a segment that it divides counts by
