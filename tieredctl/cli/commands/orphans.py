@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import duration_ms, given_path, now_ms
+from tieredctl.cli.commands.orphans_own import quarantine, unlock
 from tieredctl.cli.commands.orphans_plan import plan
 from tieredctl.cli.commands.orphans_removal import apply, purge, restore
 from tieredctl.cli.options import (
@@ -50,8 +51,9 @@ from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.selection import Selection
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-for verb in (plan, apply, restore, purge):
+for verb in (plan, apply, restore, purge, unlock):
     _commands.command(verb.__name__)(verb)
+_commands.add_typer(quarantine, name="quarantine", help="What is in quarantine.")
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:

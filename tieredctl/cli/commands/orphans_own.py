@@ -1,0 +1,213 @@
+"""`tieredctl orphans quarantine ls` and `orphans unlock`: what tieredctl keeps in a store, shown; a lease, broken."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tieredctl.cli.arguments import clock_ms, pairs
+from tieredctl.cli.options import MetricsFile, Output, Quiet, Store, StoreOptions
+from tieredctl.cli.outcome import finish, say
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.ops.documents import Document
+from tieredctl.storage.registry import open_store, open_writable_store
+
+# `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
+if TYPE_CHECKING:
+    from tieredctl.ops.removal.lease import FoundLease
+    from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+
+quarantine = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+"""The commands below `orphans quarantine`."""
+
+_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
+_FIELDS = ("key", "size", "lastModified", "clusterId", "planId", "quarantined", "quarantineKey")
+_PLAN_COLUMNS = (
+    TableColumn("PLAN-ID", "planId"),
+    TableColumn("CLUSTER-ID", "clusterId"),
+    TableColumn("OBJECTS", "objects"),
+    TableColumn("BYTES", "bytes"),
+    TableColumn("OLDEST", "oldest"),
+    TableColumn("NEWEST", "newest"),
+)
+_LEASE_COLUMNS = (
+    TableColumn("HOLDER", "holder"),
+    TableColumn("COMMAND", "command"),
+    TableColumn("SINCE", "since"),
+    TableColumn("UNTIL", "until"),
+    TableColumn("HELD", "held"),
+)
+
+
+@dataclass(slots=True)
+class _Totals:
+    """Of one plan's copies: when they came into quarantine, in ms."""
+
+    objects: int = 0
+    bytes: int = 0
+    oldest_ms: int = sys.maxsize
+    newest_ms: int = 0
+
+    def add(self, size: int, at_ms: int) -> None:
+        self.objects += 1
+        self.bytes += size
+        self.oldest_ms, self.newest_ms = min(self.oldest_ms, at_ms), max(self.newest_ms, at_ms)
+
+    def document(self) -> Document:
+        times = {"oldest": _time(self.oldest_ms), "newest": _time(self.newest_ms)}
+        return {"objects": self.objects, "bytes": self.bytes, **times}
+
+
+@quarantine.command("ls")
+def ls(
+    store: Store = None,
+    store_option: StoreOptions = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """List what is in quarantine: a table has totals by plan, the other forms have each object. Changes nothing."""
+    if store is None:
+        raise TieredctlError("no-store", "There is no store to list the quarantine of.")
+    opened = open_store(store, pairs("--store-option", store_option))
+    by_plan: dict[tuple[str, str | None], _Totals] = {}
+
+    def summary() -> Document:
+        totals = by_plan.values()
+        sums = {"objects": sum(one.objects for one in totals), "bytes": sum(one.bytes for one in totals)}
+        return {"plans": len(by_plan), **sums}
+
+    copies = _copies(opened, by_plan)
+    source = {"store": opened.url}
+    if output not in _TABLES:
+        listing = Listing("Quarantine", source, copies, (), summary, _FIELDS)
+        return finish(listing, output, (), quiet=quiet, metrics_file=metrics_file)
+    for _ in copies:
+        pass
+    rows = [{"planId": plan, "clusterId": cluster, **one.document()} for (plan, cluster), one in by_plan.items()]
+    listing = Listing("Quarantine", source, rows, _PLAN_COLUMNS, summary)
+    code = finish(listing, output, (), quiet=quiet, metrics_file=metrics_file)
+    if rows and not quiet:
+        say(printable(f"Put a plan's objects back with: tieredctl orphans restore PLAN-ID --store {opened.url}"))
+    return code
+
+
+def unlock(
+    store: Store = None,
+    store_option: StoreOptions = None,
+    holder: Annotated[
+        str | None, typer.Option(metavar="HOST:PID", help="Break the lease only if this run holds it.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needs --holder.")] = False,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Show which run holds a store's lease, and break the lease of one that is dead.
+
+    The holder has to be named; a run that is alive finds out, and stops before its next deletion.
+    """
+    from tieredctl.ops.removal.lease import break_lease, find_lease
+
+    if store is None:
+        raise TieredctlError("no-store", "There is no store to unlock.")
+    opened = open_writable_store(store, pairs("--store-option", store_option))
+    found = find_lease(opened)
+    held = found is not None and _is_held(opened, found)
+    if found is not None and held:
+        if not quiet:
+            say(printable(_sentence(opened.url, found)))
+        _demand_named(found, holder, yes=yes)
+        if not break_lease(opened, found):
+            message = f"{found.holder} renewed the lease of {opened.url} just now: it is alive."
+            raise TieredctlError("locked", message, hint="Stop that run, or wait until it ends.")
+        say(printable(f"The lease of {opened.url} is free."))
+    elif not quiet:
+        say(printable(f"{opened.url} is not locked."))
+    rows = [] if found is None else [_document(found, held=held)]
+    listing = Listing("Lease", {"store": opened.url}, rows, _LEASE_COLUMNS, {"held": held, "broken": held})
+    return finish(listing, output, (), quiet=quiet, metrics_file=metrics_file)
+
+
+def _copies(store: ObjectStore, by_plan: dict[tuple[str, str | None], _Totals]) -> Iterator[Document]:
+    from tieredctl.ops.removal.quarantine import copies_in_quarantine
+
+    for copy, original in copies_in_quarantine(store):
+        by_plan.setdefault((original.plan_id, original.cluster_id), _Totals()).add(copy.size, copy.last_modified_ms)
+        yield {
+            "key": original.key,
+            "size": copy.size,
+            "lastModified": _time(original.last_modified_ms),
+            "clusterId": original.cluster_id,
+            "planId": original.plan_id,
+            "quarantined": _time(copy.last_modified_ms),
+            "quarantineKey": copy.key,
+        }
+
+
+def _is_held(store: WritableObjectStore, found: FoundLease) -> bool:
+    """By the store's time; where nobody knows what time it is, until it is released."""
+    from tieredctl.ops.removal.store_clock import store_clock
+
+    if found.is_released:
+        return False
+    try:
+        return found.is_held(store_clock(store, clock_ms)())
+    except TieredctlError as error:
+        if error.kind.code != "clock-skew":
+            raise
+        return True
+
+
+def _sentence(url: str, found: FoundLease) -> str:
+    since = f" since {_time(found.since_ms)}" if found.since_ms is not None else ""
+    said = f"{url} is locked by {found.holder} ({found.purpose}){since}, until {_time(found.until_ms)} unless renewed."
+    alive = _runs_here(found.holder)
+    return said if alive is None else f"{said} That process is {'running' if alive else 'not running'} on this host."
+
+
+def _runs_here(holder: str) -> bool | None:
+    """Whether the process is there; None for one of another host."""
+    host, _, pid = holder.rpartition(":")
+    if host != socket.gethostname() or not (pid.isascii() and pid.isdigit() and len(pid) < 10):
+        return None
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _demand_named(found: FoundLease, holder: str | None, *, yes: bool) -> None:
+    if holder is not None and holder != found.holder:
+        raise TieredctlError("not-confirmed", f"The lease is held by {found.holder}, not by {holder}.", hint="")
+    if yes and holder is not None:
+        return
+    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        hint = "Where that run is dead, give --yes and --holder, or run it on a terminal."
+        raise TieredctlError("not-confirmed", "Breaking a lease has to be confirmed.", hint=hint)
+    question = printable(f"Type the holder, {found.holder}, to break its lease")
+    print(f"{question}: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != found.holder:
+        raise TieredctlError("not-confirmed", "It was not confirmed; nothing was changed.", hint="")
+
+
+def _document(found: FoundLease, *, held: bool) -> Document:
+    times = {"since": _time(found.since_ms), "until": _time(found.until_ms)}
+    return {"holder": found.holder, "command": found.purpose, **times, "held": held}
+
+
+def _time(ms: int | None) -> str | None:
+    """None too for what is no time: keys and leases may be anybody's."""
+    from tieredctl.ops.inventory import iso_8601
+
+    return None if ms is None else iso_8601(ms)
