@@ -69,6 +69,11 @@ _TABLE = (
         ExitCode.CORRUPTION,
         "Look at the file with `tieredctl store inspect`, or restore it from a replica.",
     ),
+    ErrorKind(
+        "transformed",
+        ExitCode.INCOMPLETE,
+        "Inspect what `tieredctl remote read SEGMENT-ID --part log --to FILE` makes of it: that is as the broker wrote it.",
+    ),
     ErrorKind("unwritable", ExitCode.FAILURE, "Check that the folder exists, may be written to, and has room."),
     ErrorKind(
         "broker-unreachable", ExitCode.FAILURE, "Check host, port and firewall; TLS and SASL go in --command-config."

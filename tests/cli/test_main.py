@@ -17,6 +17,7 @@ import pytest
 from tests.cli.command_line import Tieredctl, environment, own_process
 from tests.metadata_logs import metadata_batches, started, write_log
 from tieredctl import __version__
+from tieredctl.cli import main
 from tieredctl.cli.main import NOUNS, run
 from tieredctl.ops.metadata_format import COLUMNS_FROM
 
@@ -166,7 +167,7 @@ def test_an_interruption_exits_130_at_once(captures: Path) -> None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
-        assert process.stderr.read() == b"tieredctl: Interrupted.\n  Run it again: it goes on where it stopped.\n"
+        assert process.stderr.read() == b"tieredctl: Interrupted.\n  Run it again: it starts from the beginning.\n"
 
 
 def test_an_interruption_before_the_command_line_is_read() -> None:
@@ -230,3 +231,32 @@ def test_memory_that_runs_out_is_said(monkeypatch: pytest.MonkeyPatch, tieredctl
     monkeypatch.setattr(os, "scandir", exhausted)
     outcome = tieredctl("remote", "ls", "--store", "file:/tmp")
     assert outcome == (1, "", "tieredctl: There is not enough memory for this.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("verify --level full", "it starts from the beginning"),
+        ("orphans scan", "it starts from the beginning"),
+        ("orphans scan --resume file", "it goes on where it stopped"),
+        ("orphans plan --to plan", "it starts from the beginning"),
+        ("orphans apply plan", "it goes on where it stopped"),
+        ("orphans restore receipts", "it goes on where it stopped"),
+        ("orphans purge", "it goes on where it stopped"),
+        ("partition remove x --apply", "it goes on where it stopped"),
+        ("recover indexes x --apply", "it goes on where it stopped"),
+        ("recover metadata --apply", "it goes on where it stopped"),
+    ],
+)
+def test_an_interruption_promises_to_go_on_only_where_the_command_does(
+    words: str, hint: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "invoke", interrupted)
+    monkeypatch.setattr(main, "_discard_stdout", lambda: None)
+
+    exit_code = main.run(words.split())
+
+    assert (exit_code, capfd.readouterr().err) == (130, f"tieredctl: Interrupted.\n  Run it again: {hint}.\n")

@@ -73,7 +73,7 @@ def test_an_export_that_is_ended_leaves_nothing(number: signal.Signals, tmp_path
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
 
     assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "tieredctl: Interrupted.\n  Run it again: it goes on where it stopped.\n"
+    assert done.stderr == "tieredctl: Interrupted.\n  Run it again: it starts from the beginning.\n"
     assert list(folder.iterdir()) == []
 
 

@@ -49,5 +49,5 @@ def test_it_exits_130_and_gives_no_result(captures: Path, level: str) -> None:
 
     assert process.returncode == 130
     assert out == ""
-    assert err.endswith("tieredctl: Interrupted.\n  Run it again: it goes on where it stopped.\n")
+    assert err.endswith("tieredctl: Interrupted.\n  Run it again: it starts from the beginning.\n")
     assert "Traceback" not in err

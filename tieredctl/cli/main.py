@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     import typer
     from typer.models import CommandInfo
 
+_GO_ON = (
+    ("orphans", "apply"),
+    ("orphans", "restore"),
+    ("orphans", "purge"),
+    ("partition", "remove"),
+    ("recover", "indexes"),
+    ("recover", "metadata"),
+)
+_RESUMING_OPTION = "--resume"
 _NO_COLOR = "--no-color"
 _COMPLETION_VARIABLE = "_TIEREDCTL_COMPLETE"
 _COMPLETED_LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
@@ -58,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
                 signal.signal(number, signal.default_int_handler)
         code = _say_version() if words == ["--version"] else run(words)
     except KeyboardInterrupt:
-        code = _interrupted()
+        code = _interrupted(words)
     except ImportError as error:
         code = _fail(_missing(error))
     sys.exit(code)
@@ -87,7 +96,7 @@ def run(words: list[str]) -> int:
     except TieredctlError as error:
         return _fail(error)
     except (KeyboardInterrupt, typer.Abort):
-        return _interrupted()
+        return _interrupted(words)
     except OSError as error:
         return _fail_to_write(error)
     except MemoryError:
@@ -228,10 +237,16 @@ def _fail_to_write(error: OSError) -> int:
     return _fail(_named(error))
 
 
-def _interrupted() -> int:
+def _interrupted(words: Sequence[str]) -> int:
     # Whoever read the output may be the reason for the interruption: nothing more is written to it.
     _discard_stdout()
-    return _fail(TieredctlError("interrupted", "Interrupted."))
+    return _fail(TieredctlError("interrupted", "Interrupted.", hint=_after_interruption(words)))
+
+
+def _after_interruption(words: Sequence[str]) -> str | None:
+    """What is to be expected of the same command; None where it goes on, as the error's own hint says."""
+    goes_on = _RESUMING_OPTION in words or tuple(words[:2]) in _GO_ON
+    return None if goes_on else "Run it again: it starts from the beginning."
 
 
 def _named(error: OSError) -> TieredctlError:

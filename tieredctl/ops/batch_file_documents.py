@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from tieredctl.errors import DecodeError
+from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.control_records import ControlRecord, decode_control_record
 from tieredctl.formats.file_names import parse_kraft_snapshot_name, parse_segment_file_name
 from tieredctl.formats.kafka_json import base64_text, json_document
@@ -27,6 +27,7 @@ ChunksFromStart = Callable[[], Iterable[bytes]]
 """Reads a file in pieces, from its beginning at each call."""
 
 _SEQUENCES = 1 << 31
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 def _log(name: str, chunks: ChunksFromStart, size: int) -> tuple[Document, Iterator[Document]]:
@@ -35,12 +36,14 @@ def _log(name: str, chunks: ChunksFromStart, size: int) -> tuple[Document, Itera
         "baseOffset": segment.offset if segment else None,
         "segmentId": segment.segment_id if segment else None,
     }
-    return fields, _log_entries(chunks, size)
+    return fields, _log_entries(chunks, size, may_be_transformed=segment is not None and segment.segment_id is not None)
 
 
-def _log_entries(chunks: ChunksFromStart, size: int) -> Iterator[Document]:
+def _log_entries(chunks: ChunksFromStart, size: int, *, may_be_transformed: bool) -> Iterator[Document]:
     for part in scan_log(chunks(), size, OneByOne()):
         if isinstance(part, Damage):
+            if may_be_transformed and _is_transformed(part, chunks, size):
+                raise TieredctlError("transformed", "no record batch in it")
             yield from _damage(part, chunks, size)
             continue
         for position, header in zip(part.positions, part.headers, strict=True):
@@ -53,13 +56,29 @@ def _damage(damage: Damage, chunks: ChunksFromStart, size: int) -> Iterator[Docu
     header = damage.header
     if header is None and damage.end == size and _is_zero(chunks(), damage.position):
         return  # preallocated, not damaged
-    if damage.position == 0 and damage.end == size and (header is None or header.magic != MAGIC):
+    if _is_of_no_batch(damage, size):
         raise DecodeError(f"no record batch in it, {damage.reason}", 0)
     if header is None:
         size_of_damage = damage.end - damage.position
         yield {"position": damage.position, "size": size_of_damage, "isValid": False, "reason": damage.reason}
     else:
         yield _batch(damage.position, header, is_valid=False) | {"reason": damage.reason}
+
+
+def _is_transformed(damage: Damage, chunks: ChunksFromStart, size: int) -> bool:
+    """Whether a log looks as storage managers leave one that they compress (zstd keeps what it cannot compress as it
+    is) or encrypt: no batch in it, not even one that is damaged."""
+    if damage.position == 0 and next(iter(chunks()), b"").startswith(_ZSTD_MAGIC):
+        return True
+    header = damage.header
+    has_batch = header is not None and header.magic == MAGIC and 0 < header.batch_length < size
+    return damage.position == 0 and damage.end == size and not has_batch
+
+
+def _is_of_no_batch(damage: Damage, size: int) -> bool:
+    """Whether nothing in the file looks like a batch, damaged or not."""
+    header = damage.header
+    return damage.position == 0 and damage.end == size and (header is None or header.magic != MAGIC)
 
 
 def _batch(position: int, header: BatchHeader, *, is_valid: bool) -> Document:

@@ -110,7 +110,12 @@ def _naming(path: Path, kind: FileKind) -> Iterator[None]:
     try:
         with _reading(path):
             yield
-    except DecodeError as error:
+    except TieredctlError as error:
+        if error.kind.code == "transformed":
+            message = f"{path} has {error.message}: it is encrypted or compressed, or damaged from beginning to end"
+            raise TieredctlError("transformed", message) from None
+        if not isinstance(error, DecodeError):
+            raise
         raise DecodeError(f"{path} is not a sound {kind.value} file: {error.reason}", error.position) from None
 
 
