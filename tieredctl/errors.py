@@ -72,7 +72,7 @@ _TABLE = (
     ErrorKind(
         "transformed",
         ExitCode.INCOMPLETE,
-        "Inspect what `tieredctl remote read SEGMENT-ID --part log --to FILE` makes of it: that is as the broker wrote it.",
+        "Inspect what `tieredctl remote read SEGMENT-ID --part log --to FILE` gives: that is what the broker wrote.",
     ),
     ErrorKind("unwritable", ExitCode.FAILURE, "Check that the folder exists, may be written to, and has room."),
     ErrorKind(
