@@ -126,7 +126,9 @@ def scan(
             selection=Selection(topic, topic_id, partition, segment_id),
             price=storage_price(opened.url),
         )
-        found = Scan(listed.objects, chosen, opened.url, read, options)
+        # A list of keys or an inventory may stand for a store that cannot be asked from here.
+        asked_again = opened if key_list is None and inventory is None else None
+        found = Scan(listed.objects, chosen, opened.url, read, options, asked_again)
 
         def source() -> Document:
             described = found.stream.source.describe() if found.stream else {}

@@ -146,7 +146,7 @@ def plan(
             topic_sources=topics,
             selection=Selection(topic, topic_id, partition, segment_id),
         )
-        scan = Scan(listed.objects, chosen, opened.url, read, scan_options)
+        scan = Scan(listed.objects, chosen, opened.url, read, scan_options, opened)
         planning = Planning(scan, writer, options, layouts_installed(), opened if multipart else None)
         totals = planning.run()
     source = {**(scan.stream.source.describe() if scan.stream else {}), "store": opened.url, "layout": chosen.name}

@@ -64,6 +64,15 @@ class Verdicts:
     """What `verdict_of` takes."""
     segments: Ints
 
+    @property
+    def are_orphans(self) -> Flags:
+        orphans: Flags = self.codes // len(_CAUSES) == _STATUSES.index(ObjectStatus.ORPHAN)
+        return orphans
+
+    def at(self, rows: Ints) -> Verdicts:
+        """Some of the rows."""
+        return Verdicts(self.codes[rows], self.segments[rows])
+
 
 def verdict_of(code: int) -> tuple[ObjectStatus, OrphanCause | None]:
     """A verdict by its number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,20 @@ class ObjectColumns:
     partitions: Ints
     """The number of the partition, NO_PARTITION for one that the metadata does not know."""
     known_topic: Flags
+
+    def at(self, rows: Ints) -> ObjectColumns:
+        """Some of the rows."""
+        taken = pa.array(rows)
+        return ObjectColumns(
+            self.keys.take(taken),
+            self.sizes[rows],
+            self.last_modified_ms[rows],
+            self.versions.take(taken),
+            replace(self.said, stems=self.said.stems[rows], names=self.said.names[rows]),
+            self.is_explained[rows],
+            self.partitions[rows],
+            self.known_topic[rows],
+        )
 
     def explained(self, row: int) -> ExplainedKey | None:
         """What one key says."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
 from tieredctl.formats.arrow_columns import distinct_numbers
 from tieredctl.formats.windows import Ints
@@ -36,9 +37,10 @@ from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, obj
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_events import SegmentEvents
 from tieredctl.ops.orphans.segment_states import NO_STATE, segment_states
+from tieredctl.ops.orphans.still_there import keys_still_there
 from tieredctl.ops.selection import Selection
 from tieredctl.rlmm.partitioner import metadata_partition
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,11 @@ class Scan:
     read_metadata: Callable[[], EventStream]
     """Opens the metadata, up to its end offsets of the moment; called after the store was listed."""
     options: ScanOptions
+    store: ObjectStore | None = None
+    """Where what looks orphaned is asked for again: who deleted it may have been at work since the listing. None where
+    the listing is of no store that can be asked."""
+    gone: int = 0
+    """How many objects looked orphaned, and were not there any more."""
     stream: EventStream | None = None
     """The metadata, once it was opened."""
     live_topics: LiveTopics | None = None
@@ -122,10 +129,25 @@ class Scan:
             self.known = known = KnownOwners(events.partitions, KnownTopics(events.first_events_ms, live))
             self.unreserved = unreserved = UnreservedObjects(listing)
             for objects in object_columns(unreserved.batches(), self.layout, known):
-                verdicts = judge.judge(objects)
-                self._count(objects, verdicts)
-                yield judge, objects, verdicts
+                there, verdicts = self._still_there(objects, judge.judge(objects))
+                self._count(there, verdicts)
+                yield judge, there, verdicts
         self.findings += [*stream.findings, *self._orphan_findings()]
+
+    def _still_there(self, objects: ObjectColumns, verdicts: Verdicts) -> tuple[ObjectColumns, Verdicts]:
+        """All but the orphans that are gone by now."""
+        if self.store is None:
+            return objects, verdicts
+        orphans = np.flatnonzero(verdicts.are_orphans)
+        orphans = orphans[np.isin(orphans, self.selected(objects))]
+        keys = [key.decode("utf-8", "surrogateescape") for key in objects.keys.take(pa.array(orphans)).to_pylist()]
+        there = keys_still_there(self.store, keys)
+        if len(there) == len(keys):
+            return objects, verdicts
+        gone = orphans[[key not in there for key in keys]]
+        self.gone += len(gone)
+        rows = np.delete(np.arange(len(verdicts.codes)), gone)
+        return objects.at(rows), verdicts.at(rows)
 
     def totals(self) -> list[Document]:
         """A row for each topic id and verdict, of what was read so far: orphans first, the most bytes first, then by
@@ -134,14 +156,15 @@ class Scan:
         return [_total_document(group, totals, self.options.price) for group, totals in ranked]
 
     def summary(self) -> Document:
-        """Objects and bytes by status, orphans by cause, what of tieredctl's own was passed over, and whether the
-        metadata was whole."""
+        """Objects and bytes by status, orphans by cause, what of tieredctl's own was passed over, how much was gone by
+        the time that it was judged, and whether the metadata was whole."""
         return {
             "objects": sum(totals.objects for totals in self.groups.values()),
             "bytes": sum(totals.bytes for totals in self.groups.values()),
             "status": {status.value: self._sum(status) for status in ObjectStatus},
             "causes": {cause.value: self._sum(cause) for cause in OrphanCause},
             "reserved": self.unreserved.summary() if self.unreserved else None,
+            "gone": self.gone,
             "currency": self.options.price.currency if self.options.price else None,
             "complete": self.metadata_is_whole,
         }

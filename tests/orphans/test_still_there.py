@@ -1,0 +1,148 @@
+"""What retention deletes while a store is listed and its metadata read is neither reported nor planned."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from tests.faults.cluster import LAYOUT, EventsInMemory
+from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
+from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.model.events import MetadataEvent
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.orphans import still_there
+from tieredctl.ops.orphans.listing import SpooledListing
+from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.orphans.still_there import keys_still_there
+from tieredctl.ops.removal.plan_file import PlanWriter
+from tieredctl.ops.removal.planning import Planning, PlanOptions
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import StoredObject
+
+HOUR_MS = 3_600_000
+NOW_MS = FIRST_TIMESTAMP_MS + 100 * HOUR_MS
+OLD_MS = FIRST_TIMESTAMP_MS - 100 * HOUR_MS
+KEPT = (1, 2)
+"""Segments that retention leaves; it takes the third."""
+BEFORE: Sequence[MetadataEvent] = [*copied(1, 0, 9), *copied(2, 10, 19), *copied(3, 20, 29)]
+LEFT_BEHIND: Sequence[MetadataEvent] = [updated(2, DELETING), updated(2, DELETED)]
+"""A deletion that failed to delete."""
+
+
+def objects_of(number: int) -> list[str]:
+    identity = ExplainedKey(
+        PARTITION.topic, PARTITION.topic_id, PARTITION.partition, (number - 1) * 10, segment_id(number), Part.LOG
+    )
+    return list(LAYOUT.promised_objects(identity).values())
+
+
+class Retention:
+    """Deletes the third segment when the store was listed, before its metadata is read; it may not come to the end."""
+
+    def __init__(self, *events: MetadataEvent) -> None:
+        self.store = MemoryStore()
+        for number in (1, 2, 3):
+            for key in objects_of(number):
+                self.store.put(key, b"bytes", OLD_MS)
+        self._events = [*BEFORE, *LEFT_BEHIND, *events]
+
+    def read_metadata(self) -> EventStream:
+        gone = [found for key in objects_of(3) if (found := self.store.head(key))]
+        self.store.delete(gone)
+        return EventStream(EventsInMemory(self._events))
+
+    def scan(self, *, asked_again: bool = True) -> Scan:
+        return Scan(
+            *(SpooledListing(self.store.list()), LAYOUT, "memory:", self.read_metadata),
+            ScanOptions(NOW_MS, 24 * HOUR_MS),
+            self.store if asked_again else None,
+        )
+
+
+ENDINGS = pytest.mark.parametrize(
+    "events", [[updated(3, DELETING), updated(3, DELETED)], [updated(3, DELETING)]], ids=["finished", "under way"]
+)
+
+
+@ENDINGS
+def test_what_is_gone_by_then_is_not_reported_and_what_is_left_is(events: list[MetadataEvent]) -> None:
+    scan = Retention(*events).scan()
+
+    found = {document["key"]: document["cause"] for document in scan.documents()}
+
+    assert found == dict.fromkeys(objects_of(1)) | dict.fromkeys(objects_of(2), "deleted-but-present")
+    assert scan.summary()["gone"] == len(objects_of(3))
+    assert [finding.evidence["objects"] for finding in scan.findings] == [len(objects_of(2))]
+
+
+@ENDINGS
+def test_what_is_gone_by_then_is_not_planned_and_what_is_left_is(events: list[MetadataEvent]) -> None:
+    retention = Retention(*events)
+    options = PlanOptions("0123", cluster_id="rTFWgbQKRvehFNx-PhMpIg", max_percent=100.0)
+
+    planning = Planning(retention.scan(), PlanWriter(io.BytesIO()), options)
+    totals = planning.run()
+
+    assert (totals.objects, totals.listed_objects) == (len(objects_of(2)), len(objects_of(1) + objects_of(2)))
+
+
+def test_a_list_of_no_store_is_believed() -> None:
+    scan = Retention(updated(3, DELETING), updated(3, DELETED)).scan(asked_again=False)
+
+    assert {document["key"] for document in scan.documents()} >= set(objects_of(3))
+
+
+class Counted(MemoryStore):
+    """Counts what it is asked."""
+
+    heads = 0
+    listed = 0
+
+    def head(self, key: str) -> StoredObject | None:
+        self.heads += 1
+        return super().head(key)
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        asked = self.heads
+        found = [*super().list(prefix, start_after)]
+        self.heads = asked  # what the store asks itself
+        for stored in found:
+            self.listed += 1
+            yield stored
+
+
+@pytest.mark.parametrize("few", [1, 5, 1_000])
+@pytest.mark.parametrize("for_each", [0, 1, 100])
+def test_many_are_found_by_listing_as_few_are_by_name(monkeypatch: pytest.MonkeyPatch, few: int, for_each: int) -> None:
+    monkeypatch.setattr(still_there, "_FEW", few)
+    monkeypatch.setattr(still_there, "_LISTED_FOR_EACH", for_each)
+    store = Counted()
+    names = [f"a/{number:03}" for number in range(200)] + ["a/\udcff", "a/\U0001f600", "a/é", "a"]
+    for name in names[::2]:
+        store.put(name, b"")
+    asked = names[10:150] + names[-3:]
+
+    found = keys_still_there(store, asked)
+
+    assert found == set(asked) & set(names[::2])
+
+
+def test_many_near_each_other_are_not_asked_for_one_by_one() -> None:
+    store = Counted()
+    keys = [f"a/{number:05}" for number in range(3_000)]
+    for key in keys:
+        store.put(key, b"")
+
+    assert keys_still_there(store, keys) == set(keys)
+    assert store.heads == 1
+
+
+def test_a_few_far_from_each_other_cost_no_listing() -> None:
+    store = Counted()
+    for number in range(3_000):
+        store.put(f"a/{number:05}", b"")
+
+    assert keys_still_there(store, ["a/00000", "a/02999"]) == {"a/00000", "a/02999"}
+    assert store.listed == 0
