@@ -26,6 +26,7 @@ from tieredctl.ops.removal.quarantine_keys import quarantined
 from tieredctl.ops.removal.receipts import DamageTaker, Receipts, _drop_unfinished_line
 from tieredctl.ops.removal.store_clock import MOST_SKEW_MS
 from tieredctl.storage.protocol import (
+    RESERVED_FOLDER,
     Capability,
     Deletion,
     DeletionOutcome,
@@ -62,7 +63,7 @@ class World:
     """How likely the broker acts at a boundary."""
     fault_rate: float = 0.0
     copy_fault_rate: float = 0.0
-    """How likely an object is not copied."""
+    """How likely an object is not copied, nor looked at before."""
     lag_rate: float = 0.0
     """How likely a replica of the metadata answers that is behind."""
     lie_rate: float = 0.0
@@ -149,6 +150,8 @@ class ObservedStore:
 
     def head(self, key: str) -> StoredObject | None:
         self._before()
+        if not key.startswith(RESERVED_FOLDER) and self.world.chance.random() < self.world.copy_fault_rate:
+            raise _THROTTLED
         found = self.store.head(key)
         self._after()
         return found

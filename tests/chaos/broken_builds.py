@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep
+from tieredctl.model.removal import Receipt, ReceiptStep
 from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.removal import apply, preparation, receipts, store_clock
 from tieredctl.ops.removal.apply import Removal, RemovalResult
-from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.removal.fresh_metadata import Found, FreshMetadata
 from tieredctl.ops.removal.lease import Hold, Lease
 from tieredctl.ops.removal.ledger import Ledger
+from tieredctl.ops.removal.limits import Limits
 from tieredctl.ops.removal.preparation import Preparation, Prepared
 from tieredctl.ops.removal.purge import Purge
 from tieredctl.ops.removal.restore import Restore, RestoreResult
@@ -90,12 +91,14 @@ def objects_are_deleted_before_they_are_copied(patch: pytest.MonkeyPatch) -> Non
 
 def the_version_is_ignored(patch: pytest.MonkeyPatch) -> None:
     """Whatever is under the key is taken for what was planned, as old as that was."""
+    demand_removable = FreshMetadata.demand_removable
 
-    def found(self: Preparation, planned: PlannedObject) -> StoredObject | None:
-        there = self.store.head(planned.key)
-        return there and there._replace(last_modified_ms=planned.last_modified_ms)
+    def demand_as_planned(self: FreshMetadata, batch: Sequence[Found], limits: Limits) -> None:
+        aged = [(planned, stored._replace(last_modified_ms=planned.last_modified_ms)) for planned, stored in batch]
+        demand_removable(self, aged, limits)
 
-    patch.setattr(Preparation, "_found", found)
+    patch.setattr(Preparation, "_found", lambda self, planned: self.store.head(planned.key))
+    patch.setattr(FreshMetadata, "demand_removable", demand_as_planned)
 
 
 def the_lease_is_never_renewed(patch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,9 @@ class ReceiptFile:
         """The receipts that are there. Raises TieredctlError where there are none."""
         try:
             with path.open("rb") as file:
-                return ReceiptFile(path, decode_receipts_header(file.readline()))
+                if not (first := file.readline()):
+                    raise FileNotFoundError  # whoever made it was killed before there was a line
+                return ReceiptFile(path, decode_receipts_header(first))
         except FileNotFoundError:
             raise TieredctlError("path-missing", f"There are no receipts {path}.") from None
         except OSError as error:
