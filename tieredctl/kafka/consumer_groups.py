@@ -20,13 +20,16 @@ class LiveClusterWithGroups(LiveCluster):
     """A `Cluster` and its `ConsumerGroups` over kafka-python. To be closed."""
 
     def committed_offsets(self) -> Sequence[CommittedOffset]:
-        return sorted(found for broker in self._broker_ids() for found in self._of_groups_at(broker))
+        def of_groups_at(broker: int) -> list[CommittedOffset]:
+            return list(self._of_groups_at(broker))
+
+        return sorted({found for _, some in self._of_each_broker(of_groups_at) for found in some})
 
     def _of_groups_at(self, broker: int) -> Iterator[CommittedOffset]:
         """Of the groups that a broker coordinates: each lists its own."""
         from kafka.protocol.admin import ListGroupsRequest
 
-        response = self._ask(broker, ListGroupsRequest())
+        response = self._ask(broker, ListGroupsRequest(), awaits_broker=False)
         self._demand_access(response.error_code, "the cluster")
         self._demand_no_error(response.error_code, f"Broker {broker} did not list its groups")
         names = [one.group_id for one in response.groups if one.protocol_type in _CONSUMER_PROTOCOLS]
@@ -44,7 +47,7 @@ class LiveClusterWithGroups(LiveCluster):
             min_version=_FIRST_VERSION_OF_SEVERAL_GROUPS,
             max_version=_LAST_VERSION_BY_TOPIC_NAME,
         )
-        groups: Sequence[Any] = self._ask(broker, request).groups
+        groups: Sequence[Any] = self._ask(broker, request, awaits_broker=False).groups
         return groups
 
     def _offsets_of(self, group: Any) -> Iterator[CommittedOffset]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
-from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 from tieredctl.kafka.cluster import (
     FIRST_VERSION_OF,
     BrokerFeatures,
@@ -23,10 +18,9 @@ from tieredctl.kafka.cluster import (
     PartitionDescription,
     TopicDescription,
 )
-from tieredctl.kafka.kafka_python_client import KafkaPythonClient
+from tieredctl.kafka.patient_cluster import CLUSTER_DENIED, PatientCluster, is_passing
 from tieredctl.model.ids import uuid_text
 
-_SECONDS_BETWEEN_TRIES = 0.1
 _SECONDS_FOR_A_SIGN_OF_LIFE = 2.0
 """For what brokers answer out of their memory."""
 _CONSUMER = -1
@@ -35,7 +29,7 @@ _UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
 _NONE = -1
 _SET, _DELETE = 0, 1
 """AlterConfigOp.OpType."""
-_UNKNOWN_TOPIC, _NOT_LEADER, _INVALID_TOPIC, _TOPIC_DENIED, _CLUSTER_DENIED = 3, 6, 17, 29, 31
+_UNKNOWN_TOPIC, _NOT_LEADER, _INVALID_TOPIC = 3, 6, 17
 _PASSING = frozenset({5, _NOT_LEADER, 74, 75, 78})
 """LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE."""
 _CONFIG_SOURCES = {
@@ -48,32 +42,8 @@ _CONFIG_SOURCES = {
 """By number: DescribeConfigsResponse.ConfigSource."""
 
 
-class LiveCluster:
+class LiveCluster(PatientCluster):
     """A `Cluster` over kafka-python. To be closed."""
-
-    def __init__(
-        self,
-        bootstrap_server: str,
-        command_config: Path | None = None,
-        request_timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
-    ) -> None:
-        """Connects. Raises TieredctlError where no broker answers in time, or one refuses."""
-        self._bootstrap_server = bootstrap_server
-        self._properties = read_client_properties(command_config)
-        self._request_timeout_seconds = timeout_seconds(self._properties, request_timeout_seconds)
-        with self._failing_as_tieredctl():
-            self._client = KafkaPythonClient(bootstrap_server, self._properties, self._request_timeout_seconds)
-
-    def describe(self) -> dict[str, object]:
-        return {
-            "kind": "cluster",
-            "bootstrapServer": self._bootstrap_server,
-            "clusterId": self._client.cluster_id,
-        }
-
-    def close(self) -> None:
-        """Ends the connections."""
-        self._client.close()
 
     def topic(self, name: str) -> TopicDescription:
         from kafka.protocol.metadata import MetadataRequest
@@ -122,17 +92,24 @@ class LiveCluster:
         from kafka.admin import ConfigResourceType
         from kafka.protocol.admin import DescribeConfigsRequest
 
-        found: dict[int, Mapping[str, ConfigValue]] = {}
-        for broker in self._broker_ids():
+        def ask(broker: int) -> Any:
             asked = [(ConfigResourceType.BROKER, str(broker), None)]
             request = DescribeConfigsRequest(resources=asked, include_synonyms=False, min_version=1)
-            (resource,) = self._ask(broker, request).results
+            return self._ask(broker, request, awaits_broker=False)
+
+        found: dict[int, Mapping[str, ConfigValue]] = {}
+        for broker, response in self._of_each_broker(ask):
+            (resource,) = response.results
             self._demand_access(resource.error_code, "the cluster", "DescribeConfigs")
+            _demand_answer(resource.error_code, f"the settings of broker {broker}")
             found[broker] = _configs(resource)
         return found
 
     def broker_features(self) -> Mapping[int, BrokerFeatures]:
-        return {broker: _features(self._ask(broker, _api_versions_request())) for broker in self._broker_ids()}
+        def ask(broker: int) -> Any:
+            return self._ask(broker, _api_versions_request(), awaits_broker=False)
+
+        return {broker: _features(response) for broker, response in self._of_each_broker(ask)}
 
     def metadata_progress(self) -> MetadataProgress:
         applied: dict[int, int | None] = {}
@@ -174,13 +151,10 @@ class LiveCluster:
         return [part for one in response.topics for part in one.partitions]
 
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
-        from kafka.protocol.admin import DescribeLogDirsRequest
-
         wanted = set(names)
         found: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
-        for broker in self._broker_ids():
-            for log_dir in self._ask(broker, DescribeLogDirsRequest(topics=None)).results:
-                self._demand_access(log_dir.error_code, "the cluster")
+        for broker, log_dirs in self._log_dirs():
+            for log_dir in log_dirs:
                 for topic in log_dir.topics:
                     if topic.name in wanted:
                         for one in topic.partitions:
@@ -188,15 +162,27 @@ class LiveCluster:
         return found
 
     def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:
-        from kafka.protocol.admin import DescribeLogDirsRequest
-
         wanted, found = set(names), dict[int, int]()
-        for broker in self._broker_ids():
-            for log_dir in self._ask(broker, DescribeLogDirsRequest(topics=None)).results:
-                self._demand_access(log_dir.error_code, "the cluster")
+        for broker, log_dirs in self._log_dirs():
+            for log_dir in log_dirs:
                 if log_dir.usable_bytes != _NONE and any(topic.name in wanted for topic in log_dir.topics):
                     found[broker] = found.get(broker, 0) + log_dir.usable_bytes
         return found
+
+    def _log_dirs(self) -> Iterator[tuple[int, Sequence[Any]]]:
+        """Those of each broker that can be read."""
+        from kafka.protocol.admin import DescribeLogDirsRequest
+
+        def ask(broker: int) -> Any:
+            return self._ask(broker, DescribeLogDirsRequest(topics=None), awaits_broker=False)
+
+        for broker, response in self._of_each_broker(ask):
+            # Before version 3 a broker says that it may not tell by telling of no directory, and every broker has one.
+            denied = CLUSTER_DENIED if not response.results and not response.error_code else response.error_code
+            self._demand_access(denied, "the cluster")
+            for log_dir in response.results:
+                self._demand_access(log_dir.error_code, "the cluster")
+            yield broker, response.results
 
     def alter_topic_configs(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool) -> None:
         from kafka.admin import ConfigResourceType
@@ -205,8 +191,10 @@ class LiveCluster:
 
         operations = [(key, _DELETE if value is None else _SET, value) for key, value in changes.items()]
         resources = [(ConfigResourceType.TOPIC, name, operations)]
-        request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
-        (answered,) = self._ask(None, request).responses
+        (answered,) = self._ask_until(
+            lambda response: not is_passing(response.responses[0].error_code),
+            lambda: IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only),
+        ).responses
         self._demand_access(answered.error_code, f"topic {name}", "AlterConfigs")
         if answered.error_code == _UNKNOWN_TOPIC:
             raise self._unknown_topic(name)
@@ -223,10 +211,15 @@ class LiveCluster:
         while open_questions := [one for one in topic.partitions if one.partition not in answers]:
             is_last = time.monotonic() > deadline
             for leader, partitions in _by_leader(open_questions).items():
-                found = self._offsets_from(leader, topic.topic, partitions, timestamp)
+                try:
+                    found = list(self._offsets_from(leader, topic.topic, partitions, timestamp))
+                except TieredctlError as error:
+                    if error.kind.code != "broker-unreachable" or is_last:
+                        raise
+                    continue  # Another broker may lead soon.
                 answers |= {partition: answer for partition, answer, passing in found if is_last or not passing}
             if len(answers) < len(topic.partitions):
-                time.sleep(_SECONDS_BETWEEN_TRIES)
+                self._client.hear_of_changes()
                 topic = self.topic(topic.topic)
         return dict(sorted(answers.items()))
 
@@ -236,14 +229,20 @@ class LiveCluster:
         deadline = time.monotonic() + self._request_timeout_seconds
         while True:
             leader = next(one.leader for one in topic.partitions if one.partition == partition)
-            found = self._epoch_end_offset(leader, topic.topic, partition, leader_epoch)
-            self._demand_access(found.error_code, f"topic {topic.topic}")
-            if not found.error_code:
-                return None if found.end_offset == _NONE else (found.leader_epoch, found.end_offset)
-            if found.error_code not in _PASSING or time.monotonic() > deadline:
-                reason = error_of(found.error_code).message
-                raise TieredctlError("broker-unreachable", f"The leader of {topic.topic}-{partition} said: {reason}.")
-            time.sleep(_SECONDS_BETWEEN_TRIES)
+            try:
+                found = self._epoch_end_offset(leader, topic.topic, partition, leader_epoch)
+            except TieredctlError as error:
+                if error.kind.code != "broker-unreachable" or time.monotonic() > deadline:
+                    raise
+            else:
+                self._demand_access(found.error_code, f"topic {topic.topic}")
+                if not found.error_code:
+                    return None if found.end_offset == _NONE else (found.leader_epoch, found.end_offset)
+                if found.error_code not in _PASSING or time.monotonic() > deadline:
+                    reason = error_of(found.error_code).message
+                    said = f"The leader of {topic.topic}-{partition} said: {reason}."
+                    raise TieredctlError("broker-unreachable", said)
+            self._client.hear_of_changes()
             topic = self.topic(topic.topic)
 
     def _epoch_end_offset(self, leader: int | None, topic: str, partition: int, leader_epoch: int) -> Any:
@@ -252,7 +251,7 @@ class LiveCluster:
         topics = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
         asked = topics.OffsetForLeaderPartition(partition=partition, leader_epoch=leader_epoch)
         request = OffsetForLeaderEpochRequest(topics=[topics(topic=topic, partitions=[asked])])
-        return self._ask(leader, request).topics[0].partitions[0]
+        return self._ask(leader, request, awaits_broker=False).topics[0].partitions[0]
 
     def _offsets_from(
         self, leader: int | None, topic: str, partitions: list[int], timestamp: int
@@ -265,7 +264,8 @@ class LiveCluster:
             yield from ((one, ListedOffset(None, error="LEADER_NOT_AVAILABLE"), True) for one in partitions)
             return
         try:
-            response = self._ask(leader, self._list_offsets_request(topic, partitions, timestamp))
+            request = self._list_offsets_request(topic, partitions, timestamp)
+            response = self._ask(leader, request, awaits_broker=False)
         except (IncompatibleBrokerVersion, UnsupportedVersionError):
             yield from ((one, ListedOffset(None, error=_UNSUPPORTED_VERSION), False) for one in partitions)
             return
@@ -290,50 +290,6 @@ class LiveCluster:
             timeout_ms=int(self._request_timeout_seconds * 1000),
             min_version=FIRST_VERSION_OF[OffsetSpec(timestamp)] if is_special else _FIRST_VERSION_OF_TIMESTAMPS,
         )
-
-    def _broker_ids(self) -> Sequence[int]:
-        return self._client.broker_ids()
-
-    def _ask(self, node_id: int | None, request: Any, seconds: float | None = None) -> Any:
-        """The answer of a broker; of any one, where none is named. It has the request timeout, or at most `seconds`."""
-        patience = min(self._request_timeout_seconds, seconds or math.inf)
-        with self._failing_as_tieredctl():
-            return self._client.answer(node_id, request, patience)
-
-    def _unknown_topic(self, name: str) -> TieredctlError:
-        return TieredctlError("unknown-topic", f"{self._bootstrap_server} has no topic {name}.", hint="")
-
-    def _demand_access(self, error_code: int, what: str, operation: str = "Describe") -> None:
-        if error_code in (_TOPIC_DENIED, _CLUSTER_DENIED):
-            hint = f"The user needs the operation {operation} on {what}."
-            may_not = "change" if operation.startswith("Alter") else "look at"
-            raise TieredctlError("broker-refused", f"The user may not {may_not} {what}.", hint=hint)
-
-    @contextmanager
-    def _failing_as_tieredctl(self) -> Iterator[None]:
-        try:
-            from kafka.errors import (
-                IncompatibleBrokerVersion,
-                KafkaError,
-                SaslAuthenticationFailedError,
-                UnsupportedVersionError,
-            )
-        except ImportError:
-            message = "A live cluster is asked over kafka-python, which is not installed."
-            raise TieredctlError("missing-extra", message, hint="pip install 'tieredctl[kafka]'") from None
-        try:
-            yield
-        except (IncompatibleBrokerVersion, UnsupportedVersionError):
-            raise
-        except SaslAuthenticationFailedError as error:
-            raise TieredctlError("broker-refused", f"{self._bootstrap_server} refused: {self._said(error)}") from None
-        except (KafkaError, OSError) as error:
-            waited = f"did not answer within the request timeout of {self._request_timeout_seconds:g} s"
-            message = f"{self._bootstrap_server} {waited}: {self._said(error)}"
-            raise TieredctlError("broker-unreachable", message) from None
-
-    def _said(self, error: Exception) -> str:
-        return without_secrets(str(error), self._properties)
 
 
 def _demand_answer(error_code: int, what: str) -> None:

@@ -74,13 +74,18 @@ class LiveTopic:
 def _cluster_id_and_partitions(client: BrokerClient) -> tuple[str | None, list[int]]:
     from confluent_kafka import KafkaError
 
-    cluster = client.answer(lambda consumer, wait: consumer.list_topics(METADATA_TOPIC, wait))
-    topic = cluster.topics[METADATA_TOPIC]
-    if topic.error is not None:
+    deadline = time.monotonic() + client.request_timeout_seconds
+    while True:
+        cluster = client.answer(lambda consumer, wait: consumer.list_topics(METADATA_TOPIC, wait))
+        topic = cluster.topics[METADATA_TOPIC]
+        if topic.error is None:
+            break
         client.demand_access(topic.error)
         if topic.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
             raise TieredctlError("no-metadata-topic", f"{client.bootstrap_server} has no topic {METADATA_TOPIC}.")
-        raise client.unreachable(topic.error.str())
+        if not topic.error.retriable() or time.monotonic() > deadline:
+            raise client.unreachable(topic.error.str())
+        client.consumer.poll(LONGEST_WAIT_SECONDS)
     return cluster.cluster_id, sorted(topic.partitions)
 
 

@@ -59,7 +59,12 @@ def await_first_segment(
     deadline = patience.deadline()
     tiered = {one.partition.partition: one.latest_tiered for one in before}
     while True:
-        answers = cluster.list_offsets(_same(cluster, topic), OffsetSpec.LATEST_TIERED)
+        try:
+            answers = cluster.list_offsets(_same(cluster, topic), OffsetSpec.LATEST_TIERED)
+        except TieredctlError as error:
+            _demand_patience(error, deadline)
+            patience.pause()
+            continue
         if any(answer.error == _UNSUPPORTED for answer in answers.values()):
             return Seen.CANNOT_TELL
         more = [number for number, answer in answers.items() if _is_more(answer.offset, tiered.get(number))]
@@ -79,7 +84,12 @@ def await_nothing_left(cluster: Cluster, remote: RemoteTopic, patience: Patience
     deadline = patience.deadline()
     there_were = len(remote.all_segments())
     while True:
-        _same(cluster, remote.topic)
+        try:
+            _same(cluster, remote.topic)
+        except TieredctlError as error:
+            _demand_patience(error, deadline)
+            patience.pause()
+            continue
         remote.refresh()
         left = len(remote.all_segments())
         there_were = max(there_were, left)
@@ -95,6 +105,12 @@ def not_seen(topic: TopicDescription, what: str, seconds: float) -> Finding:
     """That the effect of a change was not seen in time."""
     message = f"the change is made, but {what} within {seconds:g} s"
     return Finding("tiering-not-seen", f"topic {topic.topic}", message, {"topic": topic.topic, "seconds": seconds})
+
+
+def _demand_patience(error: TieredctlError, deadline: float) -> None:
+    """Raises the error again unless it may pass, as when a broker died, and there is time."""
+    if error.kind.code != "broker-unreachable" or time.monotonic() > deadline:
+        raise error
 
 
 def _same(cluster: Cluster, topic: TopicDescription) -> TopicDescription:
