@@ -6,7 +6,7 @@ answered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.faults.cluster import EventsInMemory
@@ -95,6 +95,8 @@ class ModelCluster:
     broker: dict[str, str] = field(default_factory=lambda: dict(BROKER))
     metadata_replicas: int = 3
     metadata_leader: int | None = 1
+    denied: Collection[str] = ()
+    """The questions that the user may not ask, by their methods."""
     voters: Sequence[int] = _REPLICAS
     first_young_offset: int | None = 500
     """What a look-up by time gives."""
@@ -141,6 +143,7 @@ class ModelCluster:
 
     def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
         self._boundary()
+        self._demand_right("broker_configs")
         return {node: {name: ConfigValue(to, "STATIC") for name, to in self.broker.items()} for node in _REPLICAS}
 
     def broker_features(self) -> Mapping[int, BrokerFeatures]:
@@ -152,13 +155,16 @@ class ModelCluster:
         return MetadataProgress(100, dict.fromkeys(_REPLICAS, 100))
 
     def quorum_voters(self) -> Sequence[int]:
+        self._demand_right("quorum_voters")
         return self.voters
 
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
         self._boundary()
+        self._demand_right("replica_bytes")
         return {(TOPIC, 0): dict.fromkeys(_REPLICAS, self.size)}
 
     def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:
+        self._demand_right("free_bytes")
         return self.free
 
     def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
@@ -182,6 +188,11 @@ class ModelCluster:
             if before.get("remote.storage.enable") == "true" != after.get("remote.storage.enable"):
                 self._disabled()
         self._boundary()
+
+    def _demand_right(self, question: str) -> None:
+        if question in self.denied:
+            hint = "The user needs the operation Describe on the cluster."
+            raise TieredctlError("broker-refused", "The user may not look at the cluster.", hint=hint)
 
     def _boundary(self) -> None:
         self.boundaries += 1

@@ -52,6 +52,11 @@ class TableColumn:
         return "-" if value is None else str(value)
 
 
+def known(name: str) -> Callable[[Item], object]:
+    """For a column: the item's field, where nothing is what is not known."""
+    return lambda item: "unknown" if item.get(name) is None else item[name]
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """What a command has to say: items, and a summary that may only be known after the last of them."""

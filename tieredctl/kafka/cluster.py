@@ -168,3 +168,13 @@ def settings_of(cluster: Cluster, topic: str) -> Mapping[str, ConfigValue]:
     if settings is None:
         raise TieredctlError("unknown-topic", f"There is no topic {topic} any more.", hint="")
     return settings
+
+
+def leader_bytes(cluster: Cluster, topic: str, partition: PartitionDescription) -> int:
+    """What a partition has on its leader's disk. Raises TieredctlError as `Cluster.replica_bytes` does, and
+    `broker-unreachable` where the leader did not tell: that is not nothing."""
+    sizes = cluster.replica_bytes([topic]).get((topic, partition.partition), {})
+    if partition.leader is None or partition.leader not in sizes:
+        message = f"The leader of {topic}-{partition.partition} did not tell how much is on its disk."
+        raise TieredctlError("broker-unreachable", message, hint="Run it again once the partition has a leader.")
+    return sizes[partition.leader]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.cluster import Cluster
+from tieredctl.kafka.cluster import Cluster, leader_bytes
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
@@ -84,9 +84,8 @@ def live_bootstrap(cluster: Cluster, stream: EventStream, name: str, partition: 
     does not tell what is pending upload, it is taken from the metadata.
     """
     topic = only_partition(cluster.topic(name), partition)
-    leader, log, _ = read_leader_log(cluster, topic)
-    sizes = cluster.replica_bytes([name]).get((name, partition), {})
-    local_bytes = 0 if leader is None else sizes.get(leader, 0)
+    _, log, _ = read_leader_log(cluster, topic)
+    local_bytes = leader_bytes(cluster, name, topic.partitions[0])
     selection = Selection(name, topic.topic_id, partition)
     caches = replayed(stream, selection).caches
     remote = caches.get(TopicIdPartition(topic.topic_id, name, partition), RemoteLogMetadataCache())

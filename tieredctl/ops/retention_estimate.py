@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.cluster import Cluster, ConfigValue, PartitionDescription, TopicDescription, settings_of
+from tieredctl.kafka.cluster import (
+    Cluster,
+    ConfigValue,
+    PartitionDescription,
+    TopicDescription,
+    leader_bytes,
+    settings_of,
+)
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.model.local_replica import LocalReplica
@@ -135,13 +142,14 @@ def retention_estimate(
     asks_disks = change.is_local or replicas is not None
     if replicas is not None and not any(one.partition.topic_id == topic.topic_id for one in replicas):
         raise TieredctlError("usage", f"No partition of {name} is in these log directories.", hint="")
-    sizes = cluster.replica_bytes([name])
+    # Only a limit in bytes counts what is local, and only disks that are asked about have to be known.
+    counts_bytes = asks_disks or retention.bytes >= 0
     caches = replayed(stream, Selection(name, topic.topic_id, partition)).caches
     partitions = []
     for one in topic.partitions:
         tip = TopicIdPartition(topic.topic_id, name, one.partition)
         cache = caches.get(tip, RemoteLogMetadataCache())
-        local_bytes = sizes.get((name, one.partition), {}).get(-1 if one.leader is None else one.leader, 0)
+        local_bytes = leader_bytes(cluster, name, one) if counts_bytes else 0
         as_it_is = read_leader_log(cluster, only_partition(topic, one.partition)).log
         log = _changed(as_it_is, change, one)
         only_local = max(0, local_bytes - bytes_from(segments_in_use(cache), log.local_log_start_offset))

@@ -9,7 +9,9 @@ from tieredctl.kafka.cluster import Cluster, ConfigValue, ListedOffset, TopicDes
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.doctor.copy_lag import CopyLag, copy_lag, offset_by_time
+from tieredctl.ops.doctor.gathering import Looking
 from tieredctl.ops.doctor.topic_settings import TopicSettings
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
@@ -78,30 +80,34 @@ def remote_parts(stream: EventStream) -> RemoteParts:
 
 def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> tuple[list[Document], list[Finding]]:
     """A row for each topic that is tiered, or may be, or has something in remote storage; for all of them with `every`.
-    Besides, what the user may not see."""
+    Besides, what the user may not see, which is None in the rows."""
     names = cluster.topic_names()
-    seen, local = readable_topic_configs(cluster, names), cluster.replica_bytes(names)
+    looking = Looking()
+    seen = readable_topic_configs(cluster, names)
+    local = looking.at("bytes on disks", lambda: cluster.replica_bytes(names))
     known = (name for name in names if name in seen.settings or name in seen.denied)
     rows = (_listed(name, seen.settings.get(name), local, parts) for name in known)
     shown = [row for row in rows if every or row["tiering"] != "off" or row["remoteSegments"]]
-    return shown, unreadable_settings(seen.denied)
+    return shown, [*looking.findings, *unreadable_settings(seen.denied)]
 
 
 def _listed(
     name: str,
     settings: Mapping[str, ConfigValue] | None,
-    local: Mapping[tuple[str, int], Mapping[int, int]],
+    local: Mapping[tuple[str, int], Mapping[int, int]] | None,
     parts: RemoteParts,
 ) -> Document:
     own = {partition: part for partition, part in parts.items() if partition.topic == name}
     return {
         "topic": name,
         "topicIds": sorted({partition.topic_id for partition in own}),
-        "partitions": sum(topic == name for topic, _ in local),
+        "partitions": None if local is None else sum(topic == name for topic, _ in local),
         "tiering": "unknown" if settings is None else _tiering(settings),
         "remoteSegments": sum(part.segments for part in own.values()),
         "remoteBytes": sum(part.bytes for part in own.values()),
-        "localBytes": sum(sum(sizes.values()) for (topic, _), sizes in local.items() if topic == name),
+        "localBytes": None
+        if local is None
+        else sum(sum(sizes.values()) for (topic, _), sizes in local.items() if topic == name),
         "unfinished": sum(len(part.unfinished) for part in own.values()),
     }
 
@@ -130,8 +136,7 @@ class TopicStatus:
             "tiering": _tiering(self.settings),
             "brokersUnable": _listed_ids(self.ability.unable_brokers),
             "controllersUnable": _listed_ids(self.ability.unable_controllers),
-            **{name: sum(row[name] or 0 for row in self.rows) for name in counted},
-            "waitingBytes": _sum_of_known([row["waitingBytes"] for row in self.rows]),
+            **{name: known_sum(row[name] for row in self.rows) for name in (*counted, "waitingBytes")},
             "copyLag": None if self.lag is None else self.lag._asdict(),
             "settings": {
                 name: {"value": self.settings[name].value, "source": self.settings[name].source}
@@ -145,7 +150,8 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
     """Raises TieredctlError as the cluster does."""
     offsets = topic_offsets(cluster, name)
     topic = offsets.topic
-    local = cluster.replica_bytes([name])
+    looking = Looking()
+    local = looking.at("bytes on disks", lambda: cluster.replica_bytes([name])) or {}
     settings = settings_of(cluster, name)
     lag = copy_lag(TopicSettings(name, {key: one.value for key, one in settings.items()}))
     young = cluster.list_offsets(topic, max(0, now_ms - lag.ms)) if lag is not None and lag.ms > 0 else {}
@@ -158,7 +164,7 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
         rows.append({**_status(row, part, local_bytes, now_ms), "waitingBytes": waiting})
     own = (part for partition, part in parts.items() if partition.topic_id == topic.topic_id)
     stuck = list(_stuck(own, now_ms, older_than_ms))
-    return TopicStatus(topic, settings, rows, stuck, tiering_ability(cluster), lag)
+    return TopicStatus(topic, settings, rows, [*looking.findings, *stuck], tiering_ability(cluster), lag)
 
 
 def _listed_ids(nodes: Sequence[int] | None) -> list[int] | None:
@@ -197,12 +203,6 @@ def _waiting_bytes(row: Document, local_bytes: int | None, lag: CopyLag, young: 
     begins = first if young is None else max(first, offset_by_time(young, row["latest"]))
     offsets = row["latest"] - row["earliestLocal"]
     return lag.waiting(pending, local_bytes * (row["latest"] - begins) // offsets if offsets else 0)
-
-
-def _sum_of_known(sizes: Sequence[int | None]) -> int | None:
-    """None where one is not known."""
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
 
 
 def _lag_ms(row: Document, part: RemotePart, now_ms: int) -> int | None:

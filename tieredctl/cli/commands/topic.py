@@ -13,9 +13,10 @@ from tieredctl.cli.commands.topic_disable import disable
 from tieredctl.cli.commands.topic_enable import enable
 from tieredctl.cli.options import BootstrapServer, CommandConfig, MetricsFile, Now, Output, Quiet
 from tieredctl.cli.outcome import finish, say
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn, known
 from tieredctl.cli.wiring import open_cluster, open_stream
 from tieredctl.errors import ExitCode
+from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.tiering.ability import TieringAbility
 from tieredctl.ops.topic_status import TopicStatus, remote_parts, topic_list, topic_status
 
@@ -33,10 +34,10 @@ _TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 _LIST_COLUMNS = (
     TableColumn("TOPIC", "topic"),
     TableColumn("TIERING", "tiering"),
-    TableColumn("PARTITIONS", "partitions"),
+    TableColumn("PARTITIONS", known("partitions")),
     TableColumn("SEGMENTS", "remoteSegments"),
     TableColumn("REMOTE-BYTES", "remoteBytes"),
-    TableColumn("LOCAL-BYTES", "localBytes"),
+    TableColumn("LOCAL-BYTES", known("localBytes")),
     TableColumn("UNFINISHED", "unfinished"),
 )
 _STATUS_COLUMNS = (
@@ -47,11 +48,11 @@ _STATUS_COLUMNS = (
     TableColumn("LATEST-TIERED", "latestTiered"),
     TableColumn("LATEST", "latest"),
     TableColumn("REMOTE-BYTES", "remoteBytes"),
-    TableColumn("LOCAL-BYTES", "localBytes"),
+    TableColumn("LOCAL-BYTES", known("localBytes")),
     TableColumn("NOT-TIERED", "notTiered"),
     TableColumn("LAG-MS", "lagMs"),
     TableColumn("UNFINISHED", "unfinished"),
-    TableColumn("NOT-TIERED-BYTES", "notTieredBytes", wide=True),
+    TableColumn("NOT-TIERED-BYTES", known("notTieredBytes"), wide=True),
     TableColumn("WAITING-BYTES", "waitingBytes", wide=True),
     TableColumn("SEGMENTS", "remoteSegments", wide=True),
 )
@@ -74,7 +75,7 @@ def list_topics(
         stream = open_stream(None, bootstrap_server, command_config, None, None)
         rows, unseen = topic_list(cluster, remote_parts(stream), every=every)
     counted = ("remoteSegments", "remoteBytes", "localBytes", "unfinished")
-    summary = {"topics": len(rows), **{name: sum(row[name] for row in rows) for name in counted}}
+    summary = {"topics": len(rows), **{name: known_sum(row[name] for row in rows) for name in counted}}
     listing = Listing("Topics", stream.source.describe(), rows, _LIST_COLUMNS, summary)
     return finish(listing, output, [*stream.findings, *unseen], quiet=quiet, metrics_file=metrics_file)
 

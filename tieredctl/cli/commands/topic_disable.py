@@ -116,7 +116,7 @@ def _say_effects(plan: DisablePlan, shown: Shown) -> None:
     kept = "are deleted" if plan.form is Form.DELETE else "stay until their retention ends"
     shown.say(f"{summary['remoteSegments']} segments, {summary['remoteBytes']} bytes, in remote storage {kept}")
     for one in summary["brokers"]:
-        free = "" if one["freeBytes"] is None else f"; {one['freeBytes']} are free"
+        free = "; how many are free is unknown" if one["freeBytes"] is None else f"; {one['freeBytes']} are free"
         needed = f"to keep locally what is only remote takes {one['localBytesNeeded']} bytes"
         shown.say(f"Broker {one['brokerId']}: {needed}{free}")
 

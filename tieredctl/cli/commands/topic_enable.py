@@ -117,14 +117,23 @@ def _say_plan(plan: EnablePlan, shown: Shown, summary: Document) -> None:
     shown.say(f"Topic {name}: {describe_change(plan.change)}")
     for one in estimate["brokers"]:
         quota, seconds = one["copyMaxBytesPerSecond"], one["seconds"]
-        pace = "without a quota" if quota is None else f"in {seconds} s at {quota} bytes a second"
-        copied = f"up to {one['bytesToCopy']} bytes to copy {pace}"
-        shown.say(f"Broker {one['brokerId']}: {copied}, about {one['freedBytes']} bytes of disk to be freed")
-    amount = f"{estimate['bytesToCopy']} bytes, {estimate['segments']} segments, {estimate['requestsAtLeast']} requests"
-    shown.say(f"In all: {amount} or more{_cost(estimate)}")
+        pace = "without a quota" if quota is None else f"in {_known(seconds)} s at {quota} bytes a second"
+        pace = pace if one["copyQuotaKnown"] else "at an unknown quota"
+        copied = f"up to {_known(one['bytesToCopy'])} bytes to copy {pace}"
+        shown.say(f"Broker {one['brokerId']}: {copied}, about {_known(one['freedBytes'])} bytes of disk to be freed")
+    if estimate["bytesToCopy"] is None:
+        shown.say("In all: unknown bytes, segments and requests, as not all of it may be seen")
+    else:
+        segments, requests = estimate["segments"], estimate["requestsAtLeast"]
+        amount = f"{estimate['bytesToCopy']} bytes, {segments} segments, {requests} requests"
+        shown.say(f"In all: {amount} or more{_cost(estimate)}")
     if (waiting := estimate["waitingBytes"]) != 0:
         much = "how much of it is not known" if waiting is None else f"about {waiting} bytes of it"
         shown.say(f"The copy lag keeps part of it out of remote storage as long as disks have it: {much}")
+
+
+def _known(amount: int | None) -> int | str:
+    return "unknown" if amount is None else amount
 
 
 def _cost(estimate: Document) -> str:

@@ -102,16 +102,19 @@ def _of_settings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 
 def _looked_at(cluster: ClusterSnapshot) -> Document:
     replay, objects = cluster.replay, cluster.objects
+    unseen = {finding.subject for finding in cluster.not_looked_at}
+    sees_topics, sees_records = "topic settings" not in unseen, "the records of the metadata topic" not in unseen
+    segments = sum(len(facts.segments) for facts in cluster.partitions)
     return {
         "release": None if cluster.release is None else str(cluster.release),
-        "brokers": len(cluster.brokers),
-        "topics": len(cluster.topics),
-        "partitions": len(cluster.partitions),
-        "remoteSegments": sum(len(facts.segments) for facts in cluster.partitions),
+        "brokers": len(cluster.brokers) or None,
+        "topics": len(cluster.topics) if sees_topics else None,
+        "partitions": len(cluster.partitions) if sees_topics else None,
+        "remoteSegments": segments if sees_topics and sees_records else None,
         "metadataEvents": replay and replay.events,
         "deadRatio": replay and replay.dead_ratio,
         "replaySeconds": replay and replay.seconds,
-        "groupOffsets": len(cluster.group_offsets),
+        "groupOffsets": None if "consumer groups" in unseen else len(cluster.group_offsets),
         "replicasOnDisk": None if cluster.replicas is None else len(cluster.replicas),
         "auxiliaryObjects": objects and objects.auxiliary,
         "transactionIndexes": objects and objects.indexes_read,

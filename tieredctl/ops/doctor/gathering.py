@@ -48,7 +48,7 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclass(slots=True)
-class _Looking:
+class Looking:
     """Keeps what could not be looked at, and why."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -70,7 +70,7 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
 
     `release` is what the user says. Raises TieredctlError `usage` where the brokers say otherwise.
     """
-    looking = _Looking()
+    looking = Looking()
     features = looking.at("releases", cluster.broker_features) or {}
     releases = {broker: _release_of(one.supported) for broker, one in features.items()}
     observed = _oldest(releases)
@@ -108,7 +108,7 @@ def with_tiered_data(
 ) -> ClusterSnapshot:
     """The snapshot, and besides where each partition's log is: offsets first, then bytes, then the metadata, so that
     what is tiered meanwhile is never missed."""
-    looking = _Looking(list(settings.not_looked_at))
+    looking = Looking(list(settings.not_looked_at))
     rows = [row for name in settings.topics for row in _offsets(cluster, name, looking)]
     sizes = looking.at("bytes on disks", lambda: cluster.replica_bytes(list(settings.topics))) or {}
     stores: Sequence[RemotePartitionMetadataStore] = ()
@@ -133,7 +133,7 @@ def with_tiered_data(
 
 def with_group_offsets(cluster: ClusterSnapshot, groups: ConsumerGroups) -> ClusterSnapshot:
     """The snapshot, and besides what consumer groups have committed."""
-    looking = _Looking(list(cluster.not_looked_at))
+    looking = Looking(list(cluster.not_looked_at))
     committed = looking.at("consumer groups", groups.committed_offsets) or ()
     return replace(cluster, group_offsets=committed, not_looked_at=looking.findings)
 
@@ -143,7 +143,7 @@ def with_objects(
 ) -> ClusterSnapshot:
     """The snapshot, and besides small objects of the remote store. What is wrong is only believed if the metadata, read
     once more, still has the segment."""
-    looking = _Looking(list(cluster.not_looked_at))
+    looking = Looking(list(cluster.not_looked_at))
     state = looking.at("what new followers need", lambda: auxiliary_state(cluster.partitions, store, layout))
     indexes = looking.at("transaction indexes", lambda: transaction_indexes(cluster.partitions, store, layout))
     found = [finding for one in (state, indexes) if one is not None for finding in one.findings]
@@ -183,7 +183,7 @@ def _values(configs: Mapping[str, ConfigValue]) -> dict[str, str | None]:
     return {name: one.value for name, one in configs.items() if one.value is not None or one.source != _DEFAULT}
 
 
-def _metadata_topic(cluster: Cluster, looking: _Looking) -> tuple[bool, MetadataTopicFacts | None]:
+def _metadata_topic(cluster: Cluster, looking: Looking) -> tuple[bool, MetadataTopicFacts | None]:
     try:
         description = cluster.topic(METADATA_TOPIC)
     except TieredctlError as error:
@@ -195,7 +195,7 @@ def _metadata_topic(cluster: Cluster, looking: _Looking) -> tuple[bool, Metadata
     return True, MetadataTopicFacts(description, _values(configs.get(METADATA_TOPIC, {})))
 
 
-def _tiered_topics(cluster: Cluster, release: Release | None, looking: _Looking) -> dict[str, TopicSettings]:
+def _tiered_topics(cluster: Cluster, release: Release | None, looking: Looking) -> dict[str, TopicSettings]:
     names = [name for name in cluster.topic_names() if name != METADATA_TOPIC]
     seen = readable_topic_configs(cluster, names)
     looking.findings += unreadable_settings(seen.denied)
@@ -203,7 +203,7 @@ def _tiered_topics(cluster: Cluster, release: Release | None, looking: _Looking)
     return {settings.topic: settings for settings in every if settings.is_tiered}
 
 
-def _offsets(cluster: Cluster, name: str, looking: _Looking) -> list[Document]:
+def _offsets(cluster: Cluster, name: str, looking: Looking) -> list[Document]:
     rows = looking.at(f"offsets of {name}", lambda: topic_offsets(cluster, name).rows()) or []
     for row in rows:
         failed = {spec: error for spec, error in row["errors"].items() if error != _UNSUPPORTED}
@@ -216,7 +216,7 @@ def _offsets(cluster: Cluster, name: str, looking: _Looking) -> list[Document]:
 
 
 def _first_young(
-    cluster: Cluster, settings: TopicSettings, clock: Clock, looking: _Looking
+    cluster: Cluster, settings: TopicSettings, clock: Clock, looking: Looking
 ) -> Mapping[int, ListedOffset]:
     """By partition; nothing where the topic has no copy lag by time."""
     lag = copy_lag(settings)

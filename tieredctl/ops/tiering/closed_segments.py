@@ -22,7 +22,8 @@ def with_closed_segments(
     now_ms: int,
 ) -> list[int]:
     """The partitions whose offsets that are not copied yet are more, or older, than one segment may hold. Where some of
-    them wait for the copy lag (`waiting`, in bytes, None where that is not known), the others have to be more.
+    them wait for the copy lag (`waiting`, in bytes, None where that is not known), the others have to be more. One that
+    does not tell its bytes may have a closed segment, too.
 
     `settings` are those that the topic shall have. To be asked before it is tiered: while a broker begins to, it does
     not look offsets up by time. Raises TieredctlError as the cluster does.
@@ -33,13 +34,14 @@ def with_closed_segments(
     return [
         one.partition.partition
         for one in partitions
-        if _has_more_than(largest, one, waiting[one.partition.partition])
+        if one.bytes_to_copy is None
+        or _has_more_than(largest, one, waiting[one.partition.partition])
         or (waiting[one.partition.partition] == 0 and one.bytes_to_copy and _begins_before(one, first_young))
     ]
 
 
 def _has_more_than(largest: int, one: PartitionBytes, waiting: int | None) -> bool:
-    return waiting is not None and one.bytes_to_copy - waiting > largest
+    return waiting is not None and one.bytes_to_copy is not None and one.bytes_to_copy - waiting > largest
 
 
 def _begins_before(one: PartitionBytes, first_young: Mapping[int, ListedOffset]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
+from tieredctl.model.known_sum import known_sum
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.doctor.broker_settings import COPY_QUOTA, UNLIMITED, BrokerSettings
 from tieredctl.ops.doctor.topic_settings import SEGMENT_BYTES, TopicSettings
@@ -19,16 +20,17 @@ objects."""
 
 @dataclass(frozen=True, slots=True)
 class BrokerEstimate:
-    """Of one broker. Bytes are estimates; `seconds` is None where no quota is set."""
+    """Of one broker. Bytes are estimates, None where they are not known; `seconds` also where no quota is set."""
 
     broker: int
-    bytes_to_copy: int
+    bytes_to_copy: int | None
     copy_bytes_per_second: int | None
-    freed_bytes: int
+    freed_bytes: int | None
+    is_quota_known: bool = True
 
     @property
     def seconds(self) -> int | None:
-        if self.copy_bytes_per_second is None:
+        if self.copy_bytes_per_second is None or self.bytes_to_copy is None:
             return None
         return -(-self.bytes_to_copy // self.copy_bytes_per_second)
 
@@ -37,6 +39,7 @@ class BrokerEstimate:
             "brokerId": self.broker,
             "bytesToCopy": self.bytes_to_copy,
             "copyMaxBytesPerSecond": self.copy_bytes_per_second,
+            "copyQuotaKnown": self.is_quota_known,
             "seconds": self.seconds,
             "freedBytes": self.freed_bytes,
         }
@@ -44,28 +47,25 @@ class BrokerEstimate:
 
 @dataclass(frozen=True, slots=True)
 class CopyEstimate:
-    """Of all brokers; `segments` are those to copy."""
+    """Of all brokers; `segments` are those to copy. None stands for what is not known."""
 
     brokers: Sequence[BrokerEstimate]
-    segments: int
+    segments: int | None
+    bytes_to_copy: int | None
 
     @property
-    def bytes_to_copy(self) -> int:
-        return sum(one.bytes_to_copy for one in self.brokers)
+    def freed_bytes(self) -> int | None:
+        return known_sum(one.freed_bytes for one in self.brokers)
 
     @property
-    def freed_bytes(self) -> int:
-        return sum(one.freed_bytes for one in self.brokers)
-
-    @property
-    def requests(self) -> int:
+    def requests(self) -> int | None:
         """At least so many write requests."""
-        return self.segments * REQUESTS_A_SEGMENT
+        return None if self.segments is None else self.segments * REQUESTS_A_SEGMENT
 
     @property
     def seconds(self) -> int | None:
-        """Until the last broker is done; None where one has no quota and something to copy."""
-        busy = [one.seconds for one in self.brokers if one.bytes_to_copy]
+        """Until the last broker is done; None where one has no quota and something to copy, or it is not known."""
+        busy = [one.seconds for one in self.brokers if one.bytes_to_copy != 0]
         known = [seconds for seconds in busy if seconds is not None]
         return max(known, default=0) if len(known) == len(busy) else None
 
@@ -82,8 +82,8 @@ class CopyEstimate:
         if price is None:
             return document
         return document | {
-            "requestsCost": price.puts_cost(self.requests),
-            "storageCostPerMonth": price.monthly_cost(self.bytes_to_copy),
+            "requestsCost": None if self.requests is None else price.puts_cost(self.requests),
+            "storageCostPerMonth": None if self.bytes_to_copy is None else price.monthly_cost(self.bytes_to_copy),
             "currency": price.currency,
         }
 
@@ -95,20 +95,26 @@ def copy_estimate(
     first_kept: Mapping[int, ListedOffset] | None,
 ) -> CopyEstimate:
     """`settings` are those that the topic shall have; `first_kept` what `first_kept_offsets` gave."""
-    places = sorted({*brokers, *(broker for one in partitions for broker in one.replica_bytes)})
+    places = sorted({*brokers, *(broker for one in partitions for broker in one.partition.replicas)})
     segment_bytes = max(1, settings.number(SEGMENT_BYTES))
     return CopyEstimate(
         [
             BrokerEstimate(
                 broker,
-                sum(one.bytes_to_copy for one in partitions if one.partition.leader == broker),
+                known_sum(one.bytes_to_copy for one in partitions if one.partition.leader == broker),
                 _copy_quota(brokers.get(broker)),
-                sum(_freed(one, one.replica_bytes.get(broker, 0), settings, first_kept) for one in partitions),
+                known_sum(_freed(one, broker, settings, first_kept) for one in partitions),
+                broker in brokers,
             )
             for broker in places
         ],
-        sum(-(-one.bytes_to_copy // segment_bytes) for one in partitions),
+        known_sum(_segments(one.bytes_to_copy, segment_bytes) for one in partitions),
+        known_sum(one.bytes_to_copy for one in partitions),
     )
+
+
+def _segments(bytes_to_copy: int | None, segment_bytes: int) -> int | None:
+    return None if bytes_to_copy is None else -(-bytes_to_copy // segment_bytes)
 
 
 def first_kept_offsets(
@@ -125,9 +131,12 @@ def _copy_quota(broker: BrokerSettings | None) -> int | None:
 
 
 def _freed(
-    one: PartitionBytes, size: int, settings: TopicSettings, first_kept: Mapping[int, ListedOffset] | None
-) -> int:
+    one: PartitionBytes, broker: int, settings: TopicSettings, first_kept: Mapping[int, ListedOffset] | None
+) -> int | None:
     """What local retention takes off a replica's disk once it is tiered; the broader breach decides."""
+    size = one.replica_bytes.get(broker)
+    if size is None:
+        return None if broker in one.partition.replicas else 0
     kept_by_time = kept_by_size = size
     if first_kept is not None and (answer := first_kept.get(one.partition.partition)) and answer.error is None:
         # No offset: all records are older.

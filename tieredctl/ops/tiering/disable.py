@@ -15,14 +15,14 @@ from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, sett
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.doctor import topic_settings as names
-from tieredctl.ops.doctor.gathering import oldest_release
+from tieredctl.ops.doctor.gathering import Looking, oldest_release
 from tieredctl.ops.doctor.release import Release
 from tieredctl.ops.doctor.retention import AS_TOTAL
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.config_change import ConfigChange, config_change, is_tiered, refusals
 from tieredctl.ops.tiering.deletion_at_once import deletes_too_much, steps_of_emptying
 from tieredctl.ops.tiering.enable import leaderless
-from tieredctl.ops.tiering.partition_bytes import PartitionBytes, read_partition_bytes
+from tieredctl.ops.tiering.partition_bytes import PartitionBytes, read_partition_offsets
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
 
 _FIRST_LINE = (3, 9)
@@ -126,9 +126,13 @@ def plan_disable(cluster: Cluster, remote: RemoteTopic, form: Form, *, at_once: 
         return DisablePlan(form, change)
     if release is not None and release.line < _FIRST_LINE:
         return DisablePlan(form, change, [_unsupported(topic, release)], steps=steps_before_3_9(topic))
-    partitions = [_loss(one, remote) for one in read_partition_bytes(cluster, topic)]
-    needed, free = _local_bytes_needed(partitions), cluster.free_bytes([topic.topic])
+    partitions = [_loss(one, remote) for one in read_partition_offsets(cluster, topic)]
+    looking = Looking()
+    needed = _local_bytes_needed(partitions)
+    free = looking.at("free bytes on disks", lambda: cluster.free_bytes([topic.topic])) or {}
     found = [*_effects(topic, form, partitions, needed, free), *refusals(cluster, change)]
+    if form is Form.STOP_COPYING and any(needed.values()):
+        found += looking.findings
     steps: Sequence[str] = ()
     if form is Form.DELETE:
         found += leaderless(cluster.topic(METADATA_TOPIC), Severity.ERROR)

@@ -9,12 +9,13 @@ from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, sett
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.known_sum import known_sum
 from tieredctl.model.local_replica import LocalReplica
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.doctor import topic_settings as names
 from tieredctl.ops.doctor.copy_lag import copy_lag
 from tieredctl.ops.doctor.disk_rules import disk_findings
-from tieredctl.ops.doctor.gathering import gather_settings
+from tieredctl.ops.doctor.gathering import Looking, gather_settings
 from tieredctl.ops.doctor.known_bugs import KNOWN_BUGS
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 from tieredctl.ops.doctor.node_rules import node_findings
@@ -92,19 +93,23 @@ def plan_enable(
     if change.is_empty:
         return EnablePlan(change)
     snapshot = gather_settings(cluster, Clock(now_ms, 0), None)
-    partitions = read_partition_bytes(cluster, topic)
+    looking = Looking()
+    partitions = read_partition_bytes(cluster, topic, looking)
     after = change.settings_after(snapshot.release)
     planned = replace(snapshot, topics={**snapshot.topics, name: after})
     checks = _checks(snapshot, planned, topic)
-    found = [*checks, *_disks(planned, topic, partitions, replicas), *refusals(cluster, change)]
+    found = [*checks, *looking.findings, *_disks(planned, topic, partitions, replicas), *refusals(cluster, change)]
     kept = first_kept_offsets(cluster, topic, after, now_ms)
     estimate = copy_estimate(partitions, after, snapshot.brokers, kept)
     waiting = waiting_by_partition(cluster, topic, copy_lag(after), partitions, now_ms)
-    known = [one for one in waiting.values() if one is not None]
-    all_waiting = sum(known) if len(known) == len(waiting) else None
     closed = with_closed_segments(cluster, topic, after, partitions, waiting, now_ms)
     return EnablePlan(
-        change, sorted(found, key=lambda finding: -finding.severity), estimate, partitions, closed, all_waiting
+        change,
+        sorted(found, key=lambda finding: -finding.severity),
+        estimate,
+        partitions,
+        closed,
+        known_sum(waiting.values()),
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tieredctl.kafka.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
+from tieredctl.ops.doctor.gathering import Looking
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionBytes:
-    """A partition of a topic. Offsets are the leader's, None where it told none; bytes are by broker."""
+    """A partition of a topic. Offsets are the leader's, None where it told none; bytes are by broker, if told."""
 
     partition: PartitionDescription
     earliest_local: int | None
@@ -19,10 +20,10 @@ class PartitionBytes:
     replica_bytes: Mapping[int, int]
 
     @property
-    def leader_bytes(self) -> int:
-        """On the leader's disk."""
+    def leader_bytes(self) -> int | None:
+        """On the leader's disk; None where that is not known."""
         leader = self.partition.leader
-        return 0 if leader is None else self.replica_bytes.get(leader, 0)
+        return None if leader is None else self.replica_bytes.get(leader)
 
     def share_from(self, offset: int, size: int) -> int:
         """The bytes of a local log of some size that lie at an offset or behind it, by the share of offsets: an
@@ -38,17 +39,29 @@ class PartitionBytes:
         return max(self.earliest_local or 0, 0 if self.latest_tiered is None else self.latest_tiered + 1)
 
     @property
-    def bytes_to_copy(self) -> int:
-        """What the leader has and remote storage has not, the active segment among it, which is not copied yet."""
-        return self.share_from(self.first_pending, self.leader_bytes)
+    def bytes_to_copy(self) -> int | None:
+        """What the leader has and remote storage has not, the active segment among it, which is not copied yet; None
+        where that is not known."""
+        if self.latest is not None and self.first_pending >= self.latest:
+            return 0
+        return None if self.leader_bytes is None else self.share_from(self.first_pending, self.leader_bytes)
 
 
-def read_partition_bytes(cluster: Cluster, topic: TopicDescription) -> Sequence[PartitionBytes]:
-    """Asks the leaders. Raises TieredctlError as the cluster does."""
+def read_partition_bytes(cluster: Cluster, topic: TopicDescription, looking: Looking) -> Sequence[PartitionBytes]:
+    """Asks the leaders, and all brokers for bytes: who may not see these has `looking` note it. Raises TieredctlError
+    as the cluster does."""
+    sizes = looking.at("bytes on disks", lambda: cluster.replica_bytes([topic.topic])) or {}
+    return [
+        replace(one, replica_bytes=sizes.get((topic.topic, one.partition.partition), {}))
+        for one in read_partition_offsets(cluster, topic)
+    ]
+
+
+def read_partition_offsets(cluster: Cluster, topic: TopicDescription) -> Sequence[PartitionBytes]:
+    """The same without bytes."""
     earliest_local = cluster.list_offsets(topic, OffsetSpec.EARLIEST_LOCAL)
     latest_tiered = cluster.list_offsets(topic, OffsetSpec.LATEST_TIERED)
     latest = cluster.list_offsets(topic, OffsetSpec.LATEST)
-    sizes = cluster.replica_bytes([topic.topic])
 
     def offset(answers: Mapping[int, ListedOffset], partition: int) -> int | None:
         return answers[partition].offset if partition in answers else None
@@ -59,7 +72,7 @@ def read_partition_bytes(cluster: Cluster, topic: TopicDescription) -> Sequence[
             offset(earliest_local, one.partition),
             offset(latest_tiered, one.partition),
             offset(latest, one.partition),
-            sizes.get((topic.topic, one.partition), {}),
+            {},
         )
         for one in topic.partitions
     ]

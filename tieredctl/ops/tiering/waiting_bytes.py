@@ -20,6 +20,8 @@ def waiting_by_partition(
 
 
 def _waiting(one: PartitionBytes, lag: CopyLag, young: Mapping[int, ListedOffset]) -> int | None:
+    if one.bytes_to_copy is None or one.leader_bytes is None:
+        return None
     if lag.ms < 0:
         return lag.waiting(one.bytes_to_copy, 0)
     answer = young.get(one.partition.partition)

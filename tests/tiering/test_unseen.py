@@ -1,0 +1,109 @@
+"""What the user may not see is unknown in every estimate and plan, and never zero."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.command_line import Outcome
+from tests.metadata_logs import TOPIC_ID
+from tests.tiering.conftest import TopicCommand
+from tests.tiering.model_cluster import NOW_MS, TOPIC, ModelCluster
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import leader_bytes
+from tieredctl.ops.doctor.diagnosis import diagnose
+from tieredctl.ops.doctor.gathering import gather_settings
+from tieredctl.ops.doctor.snapshot import Clock
+from tieredctl.ops.topic_status import topic_list, topic_status
+
+CLUSTER_RIGHTS = ("broker_configs", "quorum_voters", "replica_bytes", "free_bytes")
+"""What takes Describe or DescribeConfigs on the cluster."""
+TIERED = {"remote.storage.enable": "true", "local.retention.ms": "1000"}
+THREE = {1: (0, 99), 2: (100, 199), 3: (200, 299)}
+
+
+def not_looked_at(outcome: Outcome) -> set[str]:
+    return {item["subject"] for item in outcome.document()["items"] if item["code"] == "check-not-made"}
+
+
+def test_bytes_that_may_not_be_seen_are_unknown_in_the_plan_to_enable(topic_command: TopicCommand) -> None:
+    outcome = topic_command(ModelCluster(denied=CLUSTER_RIGHTS), "enable")
+
+    estimate = outcome.document()["summary"]["estimate"]
+    assert outcome.exit_code == 5
+    assert {estimate[name] for name in ("bytesToCopy", "segments", "requestsAtLeast", "freedBytes", "seconds")} == {
+        None
+    }
+    (leader,) = (one for one in estimate["brokers"] if one["brokerId"] == 1)
+    assert (leader["bytesToCopy"], leader["freedBytes"], leader["copyQuotaKnown"]) == (None, None, False)
+    assert "bytes on disks" in not_looked_at(outcome)
+    assert "In all: unknown bytes" in outcome.err
+    assert "Broker 1: up to unknown bytes to copy" in outcome.err
+
+
+def test_its_effect_is_waited_for_all_the_same(applied: TopicCommand) -> None:
+    cluster = ModelCluster(denied=CLUSTER_RIGHTS, looks_until_tiered=4)
+
+    outcome = applied(cluster, "enable")
+
+    assert (outcome.exit_code, "has its first segment in remote storage" in outcome.err) == (0, True), outcome.err
+
+
+def test_where_nothing_is_seen_to_come_that_is_incomplete(applied: TopicCommand) -> None:
+    cluster = ModelCluster(denied=CLUSTER_RIGHTS, looks_until_tiered=10**9)
+
+    outcome = applied(cluster, "enable", "--timeout", "0s")
+
+    assert (outcome.exit_code, "no closed segment yet" in outcome.err) == (5, False)
+
+
+def test_a_quota_that_may_not_be_seen_is_not_said_to_be_none(topic_command: TopicCommand) -> None:
+    outcome = topic_command(ModelCluster(denied=["broker_configs"]), "enable")
+
+    assert ("at an unknown quota" in outcome.err, "without a quota" in outcome.err) == (True, False)
+
+
+def test_free_space_that_may_not_be_seen_makes_the_plan_to_stop_incomplete(topic_command: TopicCommand) -> None:
+    cluster = ModelCluster(own=dict(TIERED), remote_segments=THREE, earliest_local=150, denied=CLUSTER_RIGHTS)
+
+    outcome = topic_command(cluster, "disable", "--stop-copying")
+
+    brokers = outcome.document()["summary"]["brokers"]
+    assert (outcome.exit_code, not_looked_at(outcome)) == (5, {"free bytes on disks"})
+    assert {one["freeBytes"] for one in brokers} == {None}
+    assert "how many are free is unknown" in outcome.err
+
+
+def test_a_deletion_needs_no_right_to_see_disks(applied: TopicCommand) -> None:
+    cluster = ModelCluster(own=dict(TIERED), remote_segments=THREE, earliest_local=150, denied=CLUSTER_RIGHTS)
+
+    outcome = applied(cluster, "disable", "--delete")
+
+    assert (outcome.exit_code, outcome.document()["summary"]["bytesOnlyRemote"]) == (0, 1500)
+
+
+def test_status_and_list_say_what_they_could_not_see() -> None:
+    cluster = ModelCluster(own=dict(TIERED), denied=CLUSTER_RIGHTS)
+
+    found = topic_status(cluster, TOPIC, {}, NOW_MS, 0)
+    (listed, *_), unseen = topic_list(cluster, {})
+
+    summary = found.summary()
+    assert (found.rows[0]["localBytes"], summary["localBytes"], summary["brokersUnable"]) == (None, None, None)
+    assert [finding.subject for finding in found.findings] == ["bytes on disks"]
+    assert (listed["localBytes"], listed["partitions"], len(unseen)) == (None, None, 1)
+
+
+def test_the_doctor_counts_no_brokers_that_it_may_not_see() -> None:
+    cluster = ModelCluster(own=dict(TIERED), denied=CLUSTER_RIGHTS)
+
+    summary = diagnose(gather_settings(cluster, Clock(NOW_MS, 0), None)).summary()
+
+    assert (summary["brokers"], summary["topics"], summary["complete"]) == (None, 1, False)
+
+
+@pytest.mark.parametrize(("denied", "leader"), [(["replica_bytes"], 1), ((), None)])
+def test_an_estimate_that_rests_on_bytes_is_not_made_without_them(denied: list[str], leader: int | None) -> None:
+    cluster = ModelCluster(denied=denied, leader=leader, topic_id=TOPIC_ID)
+
+    with pytest.raises(TieredctlError):
+        leader_bytes(cluster, TOPIC, cluster.topic(TOPIC).partitions[0])
