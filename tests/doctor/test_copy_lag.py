@@ -106,16 +106,14 @@ def test_how_much_is_kept_out_of_remote_storage_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "release", "saved"),
-    [({}, LATEST, SEGMENT_BYTES), ({}, Release(4, 3), None), ({LAG_MS: "-1"}, LATEST, None)],
+    ("changes", "saved"), [({LAG_MS: "0", LAG_BYTES: "-1"}, SEGMENT_BYTES), ({}, None), ({LAG_MS: "-1"}, None)]
 )
-def test_what_a_lag_would_save_is_told_where_there_is_none(
-    changes: Mapping[str, str], release: Release, saved: int | None
+def test_what_a_lag_would_save_is_told_where_brokers_know_it_and_there_is_none(
+    changes: Mapping[str, str], saved: int | None
 ) -> None:
-    topic = replace(settings(changes), release=release)
     place = replace(PLACE, earliest_local=10, latest=25, local_bytes=2 * SEGMENT_BYTES, first_young=25)
 
-    findings = found(partitions=[place], topics={PARTITION.topic: topic}, release=release)
+    findings = found(partitions=[place], topics={PARTITION.topic: settings(changes)}, release=LATEST)
 
     (twice,) = [one for one in findings if one.code == "kept-twice"]
     assert twice.evidence.get("savedByCopyLag") == saved

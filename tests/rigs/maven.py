@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from zipfile import ZipFile
 
 from .prerequisites import BUILD_FOLDER, RigMissing, build_folder
 
@@ -21,6 +22,11 @@ DEFAULT_JAR_CACHE = BUILD_FOLDER / "kafka"
 DEFAULT_CLASS_CACHE = BUILD_FOLDER / "rig-classes"
 
 POM_TEMPLATE = RIGS_FOLDER / "kafka-pom.xml"
+POM_WITHOUT_TOOLS = RIGS_FOLDER / "kafka-without-tools-pom.xml"
+TOOLS_OF = {"4.4.0": "4.3.1"}
+"""Releases of which Maven Central has the broker alone, and the release whose tools and test jars serve them."""
+_MOVED_PACKAGE = "org/apache/kafka/common/utils/"
+"""4.4.0 took classes out of it that the tools of 4.3.1 use."""
 REQUIRED_JAVA = 17
 REQUIRED_MAVEN = (3, 8)
 MAVEN_TIMEOUT_SECONDS = 900
@@ -91,8 +97,26 @@ def compile_java(sources: Sequence[Path], class_path: str, out_dir: Path = DEFAU
 
 
 def _copy_jars(version: str, folder: Path) -> None:
+    if version not in TOOLS_OF:
+        _resolve(version, POM_TEMPLATE.read_text(encoding="utf-8"), folder)
+        return
+    tools = TOOLS_OF[version]
+    pom = POM_WITHOUT_TOOLS.read_text(encoding="utf-8").replace("@TOOLS_VERSION@", tools)
+    _resolve(version, pom, folder)
+    _add_moved_classes(kafka_jars(tools).folder / f"kafka-clients-{tools}.jar", folder / f"kafka-clients-{version}.jar")
+
+
+def _add_moved_classes(earlier: Path, later: Path) -> None:
+    """Beside `later`, a jar of what only `earlier` has of the package."""
+    with ZipFile(earlier) as old, ZipFile(later) as new, ZipFile(later.with_name("moved-classes.jar"), "w") as moved:
+        for name in sorted({*old.namelist()} - {*new.namelist()}):
+            if name.startswith(_MOVED_PACKAGE) and name.endswith(".class"):
+                moved.writestr(name, old.read(name))
+
+
+def _resolve(version: str, template: str, folder: Path) -> None:
     maven = _maven_command()
-    pom = POM_TEMPLATE.read_text(encoding="utf-8").replace("@KAFKA_VERSION@", version)
+    pom = template.replace("@KAFKA_VERSION@", version)
     with tempfile.TemporaryDirectory(prefix="kafka-pom-") as project:
         Path(project, "pom.xml").write_text(pom, encoding="utf-8")
         completed = subprocess.run(

@@ -196,13 +196,16 @@ def _not_tiered_bytes(row: Document, local_bytes: int | None) -> int | None:
 
 def _waiting_bytes(row: Document, local_bytes: int | None, lag: CopyLag, young: ListedOffset | None) -> int | None:
     """How much of what is not tiered waits for the copy lag; None where it is not known."""
-    pending = _not_tiered_bytes(row, local_bytes)
-    if pending is None or local_bytes is None or (lag.ms > 0 and (young is None or young.error is not None)):
+    start, latest, tiered = row["earliestLocal"], row["latest"], row["latestTiered"]
+    is_told = "latestTiered" not in row["errors"] and start is not None and latest is not None
+    if not is_told or local_bytes is None or (lag.ms > 0 and (young is None or young.error is not None)):
         return None
-    first = row["latest"] - row["notTiered"]
-    begins = first if young is None else max(first, offset_by_time(young, row["latest"]))
-    offsets = row["latest"] - row["earliestLocal"]
-    return lag.waiting(pending, local_bytes * (row["latest"] - begins) // offsets if offsets else 0)
+    if latest == start:
+        return 0
+    first = start if tiered is None else max(start, tiered + 1)
+    begins = first if young is None else max(first, offset_by_time(young, latest))
+    pending, behind = (local_bytes * (latest - min(latest, offset)) // (latest - start) for offset in (first, begins))
+    return lag.waiting(pending, behind)
 
 
 def _lag_ms(row: Document, part: RemotePart, now_ms: int) -> int | None:

@@ -17,7 +17,6 @@ from tieredctl.rlmm.cache import KnownSegment
 
 _TOLERATED_SEGMENTS = 2
 """The active segment, and one that was just closed or is just being removed."""
-_LAGS_SINCE = (4, 4)
 _NO_OFFSET_BEHIND = 1 << 63
 _COUNTS_FINISHED_ONLY_SINCE = (3, 8)
 
@@ -172,8 +171,8 @@ def _kept_twice(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Find
     if twice:
         message = f"{twice} bytes are in remote storage and on the leader's disk"
         evidence: dict[str, object] = {"bytes": twice, "localBytes": facts.local_bytes}
-        has_lags = settings.release is not None and settings.release.line >= _LAGS_SINCE
-        if has_lags and copy_lag(settings) is None:
+        # Brokers that know the setting tell it, with its default.
+        if names.COPY_LAG_MS in settings.values and copy_lag(settings) is None:
             message += f"; {names.COPY_LAG_MS}=-1 keeps as much out of remote storage from now on"
             evidence["savedByCopyLag"] = twice
         yield _finding("kept-twice", facts, message, evidence)
