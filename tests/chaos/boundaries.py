@@ -30,7 +30,9 @@ from tieredctl.storage.protocol import (
     Capability,
     Deletion,
     DeletionOutcome,
+    KeptVersion,
     MultipartUpload,
+    Retention,
     StoredObject,
     WritableObjectStore,
 )
@@ -171,6 +173,12 @@ class ObservedStore:
         self._before()
         return self.store.checksums(stored)
 
+    def retention(self) -> Retention:
+        return self.store.retention()
+
+    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
+        return self.store.kept_versions(prefix)
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         yield from self.store.multipart_uploads(prefix)
 
@@ -209,6 +217,9 @@ class ObservedStore:
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         self.world.boundary(may_delete=True)
         return [self._deletion(stored) for stored in objects]
+
+    def delete_version(self, kept: KeptVersion) -> None:
+        self.store.delete_version(kept)
 
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:
         self.store.abort_multipart_upload(upload)

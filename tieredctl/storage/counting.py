@@ -10,7 +10,9 @@ from tieredctl.storage.protocol import (
     STREAM_CHUNK_BYTES,
     Capability,
     Deletion,
+    KeptVersion,
     MultipartUpload,
+    Retention,
     StoredObject,
     WritableObjectStore,
 )
@@ -75,6 +77,14 @@ class CountingStore:
         self._count("checksums")
         return self._store.checksums(stored)
 
+    def retention(self) -> Retention:
+        self._count("retention")
+        return self._store.retention()
+
+    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
+        self._count("kept_versions")
+        yield from self._store.kept_versions(prefix)
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         self._count("multipart_uploads")
         yield from self._store.multipart_uploads(prefix)
@@ -102,6 +112,10 @@ class CountingStore:
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         self._count("delete", len(objects))
         return self._store.delete(objects)
+
+    def delete_version(self, kept: KeptVersion) -> None:
+        self._count("delete_version")
+        self._store.delete_version(kept)
 
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:
         self._count("abort_multipart_upload")

@@ -19,7 +19,9 @@ from tieredctl.storage.protocol import (
     Capability,
     Deletion,
     DeletionOutcome,
+    KeptVersion,
     MultipartUpload,
+    Retention,
     StoredObject,
 )
 from tieredctl.storage.refusals import demand_batch, incapable, key_impossible, object_missing
@@ -85,6 +87,12 @@ class FileStore:
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:  # noqa: ARG002
         return {}
 
+    def retention(self) -> Retention:
+        return Retention()
+
+    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:  # noqa: ARG002
+        return iter(())
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
@@ -110,6 +118,9 @@ class FileStore:
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)
         return [self._deletion(stored) for stored in objects]
+
+    def delete_version(self, kept: KeptVersion) -> None:
+        """Nothing is kept here."""
 
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)

@@ -17,8 +17,11 @@ from tieredctl.storage.protocol import (
     Capability,
     Deletion,
     DeletionOutcome,
+    KeptVersion,
     MultipartUpload,
+    Retention,
     StoredObject,
+    Versioning,
 )
 from tieredctl.storage.ranged_reads import pieces, read_range
 from tieredctl.storage.refusals import demand, demand_batch, incapable, key_impossible, object_missing, written_anew
@@ -91,6 +94,31 @@ class GcsStore:
             return {}
         md5 = {"md5": b64decode(blob.md5_hash).hex()} if blob.md5_hash else {}
         return md5 | ({"crc32c": blob.crc32c} if blob.crc32c else {})
+
+    def retention(self) -> Retention:
+        try:
+            with failing_as_tieredctl(self.url):
+                bucket = self._client.get_bucket(self.address.bucket, **_ONCE)
+        except GcsFailure as failure:
+            if failure.kind.code not in ("store-forbidden", "unreadable"):
+                raise
+            return Retention(Versioning.UNKNOWN)
+        seconds = bucket.soft_delete_policy.retention_duration_seconds
+        lock = f"A retention policy keeps objects for {bucket.retention_period} seconds"
+        return Retention(
+            Versioning.ENABLED if bucket.versioning_enabled else Versioning.OFF,
+            lock if bucket.retention_period else None,
+            int(seconds) / 86_400 if seconds else None,
+        )
+
+    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
+        with failing_as_tieredctl(self.url):
+            name = self.address.root + prefix
+            for blob in self._client.list_blobs(self.address.bucket, prefix=name, versions=True, **_ONCE):
+                if blob._properties.get("timeDeleted"):
+                    stored = self._stored(blob)
+                    modified_ms, storage_class = stored.last_modified_ms, stored.storage_class
+                    yield KeptVersion(stored.key, stored.version, stored.size, modified_ms, False, storage_class)
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
@@ -181,6 +209,17 @@ class GcsStore:
         except TieredctlError as error:
             return Deletion(stored, DeletionOutcome.FAILED, error)
         return Deletion(stored, DeletionOutcome.GONE if found is None else DeletionOutcome.CHANGED)
+
+    def delete_version(self, kept: KeptVersion) -> None:
+        blob = self._client.bucket(self.address.bucket).blob(
+            self.address.root + kept.key, generation=int(kept.version_id)
+        )
+        try:
+            with failing_as_tieredctl(self.url):
+                blob.delete(**_ONCE)
+        except GcsFailure as failure:
+            if not failure.is_missing:
+                raise
 
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)

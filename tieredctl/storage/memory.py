@@ -11,7 +11,9 @@ from tieredctl.storage.protocol import (
     Capability,
     Deletion,
     DeletionOutcome,
+    KeptVersion,
     MultipartUpload,
+    Retention,
     StoredObject,
 )
 from tieredctl.storage.refusals import demand_batch, incapable, object_missing
@@ -68,6 +70,12 @@ class MemoryStore:
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:  # noqa: ARG002
         return {}
 
+    def retention(self) -> Retention:
+        return Retention()
+
+    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:  # noqa: ARG002
+        return iter(())
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
@@ -105,6 +113,9 @@ class MemoryStore:
     def clock_ms(self) -> int:
         """The store's own time, in ms since the epoch."""
         return time.time_ns() // 1_000_000
+
+    def delete_version(self, kept: KeptVersion) -> None:
+        """Nothing is kept here."""
 
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)

@@ -50,6 +50,42 @@ class MultipartUpload(NamedTuple):
     initiated_ms: int
 
 
+class Versioning(StrEnum):
+    """Whether a store keeps the bytes of an object that is deleted or replaced, under its key, as a version of it."""
+
+    OFF = "off"
+    ENABLED = "enabled"
+    SUSPENDED = "suspended"
+    """It kept versions, and keeps those: what is deleted now stays only if it was written before."""
+    UNKNOWN = "unknown"
+    """The store does not tell whoever asks."""
+
+
+class Retention(NamedTuple):
+    """What a store keeps of what is deleted, as far as it tells. What is kept is paid for."""
+
+    versioning: Versioning = Versioning.OFF
+    lock: str | None = None
+    """The rule by which new objects may not be deleted for good, in words; None where there is none, or it is not told.
+    """
+    soft_delete_days: float | None = None
+    """How long deleted objects can be had back, where that is no versioning."""
+
+
+class KeptVersion(NamedTuple):
+    """What is in no listing and is paid for: what was deleted or replaced, or the mark of a deletion, of 0 bytes.
+
+    Size in bytes, time in milliseconds since the epoch, UTC.
+    """
+
+    key: str
+    version_id: str
+    size: int
+    last_modified_ms: int
+    is_delete_marker: bool
+    storage_class: str | None = None
+
+
 class Capability(StrEnum):
     """What some stores can and others can't. Ask for it before the method that needs it."""
 
@@ -130,6 +166,14 @@ class ObjectStore(Protocol):
         `md5` is that of all bytes, in hexadecimal digits. Nothing where the store keeps nothing, or where another
         version is there, or none.
         """
+        ...
+
+    def retention(self) -> Retention:
+        """What is kept of what is deleted."""
+        ...
+
+    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
+        """All that `retention` keeps as versions of keys that start with `prefix`, by ascending key. Streams."""
         ...
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
@@ -226,9 +270,13 @@ class WritableObjectStore(ObjectStore, Protocol):
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         """Deletes at most MOST_DELETED_AT_ONCE objects, and tells of each in the order given what became of it.
 
-        Whatever goes wrong is said there, object by object, and never raised. In a bucket with versioning the older
-        versions stay.
+        Whatever goes wrong is said there, object by object, and never raised. Where `retention` keeps versions, this
+        one and older ones stay as such.
         """
+        ...
+
+    def delete_version(self, kept: KeptVersion) -> None:
+        """Deletes for good what `kept_versions` gave; what is gone already is done."""
         ...
 
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from tieredctl.storage.protocol import (
     STREAM_CHUNK_BYTES,
     Capability,
+    KeptVersion,
     MultipartUpload,
     ObjectStore,
+    Retention,
     StoredObject,
 )
 
@@ -46,6 +48,12 @@ class ReadOnlyStore:
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         return self.store.checksums(stored)
+
+    def retention(self) -> Retention:
+        return self.store.retention()
+
+    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
+        return self.store.kept_versions(prefix)
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         return self.store.multipart_uploads(prefix)

@@ -14,7 +14,9 @@ from tieredctl.storage.protocol import (
     Capability,
     Deletion,
     DeletionOutcome,
+    KeptVersion,
     MultipartUpload,
+    Retention,
     StoredObject,
     WritableObjectStore,
 )
@@ -116,6 +118,24 @@ class RetryingStore:
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         return self.policy.run(lambda _: self.store.checksums(stored))
 
+    def retention(self) -> Retention:
+        return self.policy.run(lambda _: self.store.retention())
+
+    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
+        given: set[KeptVersion] = set()
+        failures = 0
+        while True:
+            try:
+                for kept in self.store.kept_versions(prefix):
+                    if kept not in given:
+                        yield kept
+                        given.add(kept)
+                        failures = 0
+                return
+            except TieredctlError as error:
+                failures += 1
+                self.policy.wait(failures, error)
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         given: set[MultipartUpload] = set()
         failures = 0
@@ -165,6 +185,9 @@ class RetryingStore:
             again = self.store.delete([deletion.stored for deletion in unconfirmed])
             latest |= {deletion.stored: deletion for deletion in again}
         return [latest[stored] for stored in objects]
+
+    def delete_version(self, kept: KeptVersion) -> None:
+        self.policy.run(lambda _: self.store.delete_version(kept))
 
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:
         self.policy.run(lambda _: self.store.abort_multipart_upload(upload))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import md5
 from typing import Any, ClassVar
 from urllib.parse import unquote_plus
 
@@ -14,7 +16,9 @@ from tieredctl.storage.protocol import (
     Capability,
     Deletion,
     DeletionOutcome,
+    KeptVersion,
     MultipartUpload,
+    Retention,
     StoredObject,
 )
 from tieredctl.storage.ranged_reads import pieces, read_range
@@ -30,6 +34,7 @@ from tieredctl.storage.s3_checksums import checksums_in
 from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, refusal
 from tieredctl.storage.s3_copy import copy_at_once, copy_in_parts
 from tieredctl.storage.s3_listing_page import LISTED, whole_seconds_ms
+from tieredctl.storage.s3_versions import bucket_retention, kept_versions
 
 _MISSING = {"NoSuchKey", "404", "KeyTooLongError"}
 _CHANGED = {"PreconditionFailed", "412"}
@@ -92,6 +97,13 @@ class S3Store:
         found = self._description(stored.key, ChecksumMode="ENABLED")
         return {} if found is None or found["ETag"] != stored.version else checksums_in(found)
 
+    def retention(self) -> Retention:
+        return bucket_retention(self._request)
+
+    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
+        for kept in kept_versions(self._request, self.address.root + prefix):
+            yield kept._replace(key=self.address.key(kept.key))
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
         parameters = {"Prefix": self.address.root + prefix, "EncodingType": "url"}
@@ -143,7 +155,8 @@ class S3Store:
             raise
 
     def _put(self, key: str, data: bytes, **condition: str) -> StoredObject:
-        answer = self._request("put_object", Key=self._writable_name(key), Body=data, **condition)
+        name = self._writable_name(key)
+        answer = self._request("put_object", Key=name, Body=data, ContentMD5=_content_md5(data), **condition)
         stored = self.head(key)
         if stored and stored.version == answer["ETag"]:
             return stored
@@ -184,6 +197,13 @@ class S3Store:
         done = [*concurrently(self._delete_alone, apart), *self._delete_together(together)]
         by_key = {deletion.stored.key: deletion for deletion in done}
         return [by_key[stored.key] for stored in objects]
+
+    def delete_version(self, kept: KeptVersion) -> None:
+        try:
+            self._request("delete_object", Key=self.address.root + kept.key, VersionId=kept.version_id)
+        except S3Failure as failure:
+            if failure.reason not in ("NoSuchKey", "NoSuchVersion"):
+                raise
 
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:
         demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
@@ -287,6 +307,11 @@ class S3Store:
         if name is None:
             raise key_impossible(self.url, key)
         return name
+
+
+def _content_md5(data: bytes) -> str:
+    """For the server to compare: buckets with Object Lock want it."""
+    return b64encode(md5(data, usedforsecurity=False).digest()).decode()
 
 
 def _described(key: str, description: Mapping[str, Any]) -> StoredObject:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated
 
@@ -47,6 +47,7 @@ from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.live_topics import TopicSources, doubt_about
+from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.selection import Selection
 
@@ -135,12 +136,22 @@ def scan(
             live = found.live_topics.describe() if found.live_topics else None
             return {**described, "liveTopics": live, "store": opened.url, **listed.described, "layout": chosen.name}
 
+        @cache
+        def unlisted() -> Noncurrent | None:
+            # Who has an inventory read does not want the bucket listed.
+            is_listed = key_list is None and inventory is None
+            return noncurrent(opened, chosen, options.selection, options.price) if is_listed else None
+
+        def summary() -> Document:
+            counted = unlisted()
+            return found.summary() | {"noncurrent": counted and counted.document()}
+
         if output in _TABLES:
             found.run()
             columns = _TOTAL_COLUMNS if options.price is None else (*_TOTAL_COLUMNS, _cost_column(options.price))
-            listing = Listing("RemoteObjects", source, found.totals(), columns, found.summary)
+            listing = Listing("RemoteObjects", source, found.totals(), columns, summary)
         else:
-            listing = Listing("RemoteObjects", source, found.documents(), (), found.summary, _OBJECT_FIELDS)
+            listing = Listing("RemoteObjects", source, found.documents(), (), summary, _OBJECT_FIELDS)
         code = finish(listing, output, found.findings, quiet=quiet, metrics_file=metrics_file)
         if not quiet:
             say_unanswered(topics)
@@ -148,6 +159,9 @@ def scan(
             if doubt is not None:
                 say(printable(f"{doubt.message} What it lacks looks as if it were gone."))
             say(_headline(found))
+            counted = unlisted()
+            if counted and (sentence := counted.sentence()):
+                say(sentence)
     return code
 
 

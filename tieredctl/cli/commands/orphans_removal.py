@@ -48,12 +48,20 @@ from tieredctl.storage.registry import open_store, open_writable_store
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
     from tieredctl.ops.removal.apply import RemovalResult
+    from tieredctl.ops.removal.kept_versions import WhatStays
     from tieredctl.ops.removal.plan_file import PlanFile
     from tieredctl.ops.removal.purge import PurgeResult
     from tieredctl.ops.removal.receipts import Receipts
     from tieredctl.ops.removal.restore import RestoreResult
-    from tieredctl.storage.protocol import WritableObjectStore
+    from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
+DeleteVersions = Annotated[
+    bool,
+    typer.Option(
+        "--delete-versions",
+        help="In a bucket with versioning, also delete the versions that deleted objects leave, and delete markers.",
+    ),
+]
 _IN_STORE = "store"
 _COLUMNS = (TableColumn("STATUS", "status"), TableColumn("KEY", "key"), TableColumn("ERROR", "error"))
 _FIELDS = ("key", "status", "size", "quarantineKey", "error")
@@ -111,6 +119,7 @@ def apply(
     yes: Yes = False,
     dry_run: DryRun = False,
     no_lease: NoLease = False,
+    delete_versions: DeleteVersions = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
     metrics_file: MetricsFile = None,
@@ -160,17 +169,21 @@ def apply(
             pace=Pace(rate) if rate else lambda _: None,
             tell=_told(quiet),
             without_lease=no_lease,
+            delete_versions=delete_versions,
         )
         result = user.rehearse() if dry_run else user.run()
     source = {"plan": str(plan), "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
     summary = _counts(result) | {"putBack": result.put_back, "lost": len(result.lost), "dryRun": dry_run}
     summary["requests"] = store.requests
+    stays = _what_stays(store, result)
+    summary["stays"] = stays.document()
     if not quiet:
         say(printable(_headline(chosen, result, place, dry_run=dry_run)))
+        _say_all(stays)
     rows = () if dry_run else _rows(place.opened, output)
     listing = Listing("Removal", source, rows, _COLUMNS, summary, _FIELDS)
     findings = [_lost(key, header.store) for key in result.lost]
-    incomplete = bool(result.failed or result.skipped)
+    incomplete = bool(result.failed or result.skipped or result.with_versions)
     return _end(listing, output, findings, result.stopped, incomplete, quiet=quiet, metrics_file=metrics_file)
 
 
@@ -235,6 +248,7 @@ def purge(
     yes: Yes = False,
     dry_run: DryRun = False,
     no_lease: NoLease = False,
+    delete_versions: DeleteVersions = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
     metrics_file: MetricsFile = None,
@@ -266,13 +280,17 @@ def purge(
             topic_sources=topics,
             clock_ms=clock_ms,
         )
-        purging = Purge(opened, metadata, known_cluster_id, duration_ms(older_than), clock_ms, no_lease, max_percent)
+        age_ms = duration_ms(older_than)
+        purging = Purge(opened, metadata, known_cluster_id, age_ms, clock_ms, no_lease, max_percent, delete_versions)
         result = purging.rehearse() if dry_run else purging.run()
+    stays = _what_stays(opened, result)
     if not quiet:
         verb = "Would delete" if dry_run else "Deleted"
         done = result.planned - result.skipped if dry_run else result.done
-        said = f"{verb} {done} of {result.planned} objects in the quarantine of {opened.url} for good."
+        for_good = "" if stays.may_stay else " for good"
+        said = f"{verb} {done} of {result.planned} objects in the quarantine of {opened.url}{for_good}."
         say(printable(said))
+        _say_all(stays)
         if result.unproven:
             unproven = f"{result.unproven} more copies were kept: nothing tells which cluster they are of."
             say(f"{unproven} Put them back with `tieredctl orphans restore`, or delete them yourself.")
@@ -280,11 +298,23 @@ def purge(
             hint = "" if live_topic_ids or kraft_snapshot or bootstrap_server else _WHICH_TOPICS
             say(f"{unclear} copies were kept: what they are copies of has an owner, or may have one.{hint}")
     source = {"clusterId": known_cluster_id, "store": opened.url}
-    kept = {"unproven": result.unproven}
+    kept = {"unproven": result.unproven, "stays": stays.document()}
     listing = Listing("Purge", source, (), (), _counts(result) | kept | {"dryRun": dry_run}, _FIELDS)
     findings = [_lost(key, opened.url) for key in result.owned]
-    incomplete = bool(result.failed or result.skipped or result.unproven)
+    has_versions = result.versions is not None and result.versions.failed
+    incomplete = bool(result.failed or result.skipped or result.unproven or has_versions)
     return _end(listing, output, findings, result.stopped, incomplete, quiet=quiet, metrics_file=metrics_file)
+
+
+def _what_stays(store: ObjectStore, result: RemovalResult | PurgeResult) -> WhatStays:
+    from tieredctl.ops.removal.kept_versions import WhatStays, retention_of
+
+    return WhatStays(retention_of(store), result.done, result.bytes, result.versions)
+
+
+def _say_all(stays: WhatStays) -> None:
+    for sentence in stays.sentences():
+        say(printable(sentence))
 
 
 class _ReceiptPlace:

@@ -44,6 +44,7 @@ from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.partition_removal.planning import PartitionPlan, plan_removal, removal_scope
 from tieredctl.ops.partition_removal.remover import PartitionOutcome, RemotePartitionRemover, RemovalOutcome
 from tieredctl.ops.partition_removal.topic_metadata import PartitionState, TopicMetadata
+from tieredctl.ops.removal.kept_versions import WhatStays, retention_of
 from tieredctl.ops.removal.lease import lease_held
 from tieredctl.storage.protocol import WritableObjectStore
 
@@ -149,7 +150,9 @@ def remove(
             plans, metadata, writable, chosen, producer, lease, clock_ms, scope, tell=_told(quiet)
         )
         outcome = remover.run()
-    return _end(outcome, source, summary, output, quiet=quiet, metrics_file=metrics_file)
+    objects = sum(one.objects for one in outcome.partitions)
+    stays = WhatStays(retention_of(writable), objects, sum(one.bytes for one in outcome.partitions))
+    return _end(outcome, source, summary, stays, output, quiet=quiet, metrics_file=metrics_file)
 
 
 def _totals(rows: Iterable[Document]) -> Document:
@@ -197,6 +200,7 @@ def _end(
     outcome: RemovalOutcome,
     source: Document,
     planned: Document,
+    stays: WhatStays,
     output: OutputFormat,
     *,
     quiet: bool,
@@ -206,8 +210,11 @@ def _end(
     done = {name: sum(row[name] for row in rows) for name in ("done", "failed", "segmentsDone", "events")}
     stopped = outcome.stopped
     summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.kind.code}
+    summary["stays"] = stays.document()
     if not quiet:
         say(f"Removed {done['segmentsDone']} segments and {done['done']} objects; wrote {done['events']} events.")
+        for sentence in stays.sentences():
+            say(printable(sentence))
         for one in (text for row in rows for text in row["appeared"]):
             say(printable(f"Left alone: {one}."))
     listing = Listing("PartitionRemoval", source, rows, _OUTCOME_COLUMNS, summary)

@@ -27,6 +27,7 @@ from tieredctl.model.removal import (
 from tieredctl.ops.removal.deletion import delete_surely
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.in_parallel import in_parallel
+from tieredctl.ops.removal.kept_versions import DeletedVersions, delete_versions
 from tieredctl.ops.removal.lease import Hold
 from tieredctl.ops.removal.limits import Limits
 from tieredctl.ops.removal.plan_file import PlanFile
@@ -65,13 +66,20 @@ class RemovalResult:
     """Those that got an owner after they were removed, and are back."""
     lost: list[str] = field(default_factory=list)
     """The keys of those that got an owner after they were removed, and could not be put back."""
+    versions: DeletedVersions | None = None
+    """What was deleted of what the store keeps, where that was asked for."""
     stopped: TieredctlError | None = None
     """Why not all of it was tried."""
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing is left to remove."""
-        return self.stopped is None and not self.failed and not self.lost
+        return self.stopped is None and not self.failed and not self.lost and not self.with_versions
+
+    @property
+    def with_versions(self) -> int:
+        """Of how many keys versions should be gone, and are not."""
+        return len(self.versions.failed) if self.versions else 0
 
     def count(self, receipts: Iterable[Receipt]) -> None:
         """Counts what became of some."""
@@ -101,6 +109,8 @@ class Removal:
     tell: Callable[[RemovalResult], None] = lambda _result: None
     """Called with what was done so far."""
     batch_objects: int = BATCH_OBJECTS
+    delete_versions: bool = False
+    """Whether nothing is to stay of what is removed in a store that keeps versions; what is in quarantine stays."""
     _last: dict[str, Receipt] = field(default_factory=dict)
     """The last receipt of each object, by key, and of each upload, by its id."""
     _obstacle: TieredctlError | None = None
@@ -121,9 +131,16 @@ class Removal:
         if result.stopped is None or result.stopped.kind.code != "lease-lost":
             try:
                 self._put_owned_back(result)
+                if self.delete_versions and result.is_complete:
+                    result.versions = self._delete_versions()
             except TieredctlError as error:
                 result.stopped = result.stopped or error
         return result
+
+    def _delete_versions(self) -> DeletedVersions:
+        """Of all that was removed, and is not back."""
+        self.lease.renew()
+        return delete_versions(self.store, [one.key for one in self._last.values() if one.step is ReceiptStep.REMOVED])
 
     def _remove_all(self, result: RemovalResult) -> None:
         for objects in self._left(self.plan.objects(), result):

@@ -16,6 +16,7 @@ from tieredctl.model.removal import PlanRecord
 from tieredctl.ops.orphans.listing import SpooledBatches, SpooledListing
 from tieredctl.ops.removal.deletion import delete_surely
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.removal.kept_versions import DeletedVersions, delete_versions
 from tieredctl.ops.removal.lease import Hold, lease_held
 from tieredctl.ops.removal.ledger import plan_record
 from tieredctl.ops.removal.quarantine import copies_in_quarantine
@@ -48,6 +49,8 @@ class PurgeResult:
     """The keys of those that have an owner: they should be restored."""
     unproven: int = 0
     """Old enough, and of a cluster that neither their keys nor the store's record of their plan tells: kept."""
+    versions: DeletedVersions | None = None
+    """What was deleted of what the store keeps, where that was asked for."""
     stopped: TieredctlError | None = None
 
 
@@ -64,6 +67,8 @@ class Purge:
     without_lease: bool = False
     max_percent: float = 100.0
     """Of all objects of the store, those in quarantine too: more is refused."""
+    delete_versions: bool = False
+    """Whether nothing is to stay of the copies in a store that keeps versions."""
     _records: dict[str, PlanRecord | None] = field(default_factory=dict)
     """What the store remembers of plans, by id."""
     _in_quarantine: int = 0
@@ -210,12 +215,17 @@ class Purge:
     def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeResult) -> None:
         doomed = self._demand_unowned(batch, result)
         lease.renew()
+        gone = []
         for deletion in delete_surely(self.store, doomed):
             if deletion.outcome is DeletionOutcome.GONE:
+                gone.append(deletion.stored.key)
                 result.done += 1
                 result.bytes += deletion.stored.size
             else:
                 result.failed += 1
+        if self.delete_versions:
+            result.versions = result.versions or DeletedVersions()
+            result.versions.add(delete_versions(self.store, gone))
 
 
 def _pairs(copies: SpooledBatches) -> Iterator[tuple[StoredObject, Quarantined]]:

@@ -39,6 +39,7 @@ class PlanUser:
     tell: Callable[[RemovalResult], None] = lambda _result: None
     without_lease: bool = False
     batch_objects: int | None = None
+    delete_versions: bool = False
 
     def run(self) -> RemovalResult:
         """Removes what the plan says, or what of it earlier runs left. Raises TieredctlError where nothing may be.
@@ -92,6 +93,7 @@ class PlanUser:
         removal = Removal(
             *(self.plan, self.store, receipts, lease, self.metadata, self.clock_ms, self.limits, self.pace, self.tell)
         )
+        removal.delete_versions = self.delete_versions
         if self.batch_objects is not None:
             removal.batch_objects = self.batch_objects
         return removal

@@ -1,0 +1,77 @@
+"""What a store keeps beside what it lists, and is paid for: noncurrent versions, and delete markers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout
+from tieredctl.model.prices import StoragePrice
+from tieredctl.ops.documents import Document
+from tieredctl.ops.selection import Selection
+from tieredctl.storage.protocol import KeptVersion, ObjectStore, Versioning
+
+_NOT_TOLD = ("store-forbidden", "unreadable")
+
+
+@dataclass(frozen=True, slots=True)
+class Noncurrent:
+    """How much it is; None where the store does not tell."""
+
+    versioning: Versioning
+    versions: int | None = None
+    bytes: int | None = None
+    delete_markers: int | None = None
+    price: StoragePrice | None = None
+
+    def document(self) -> Document:
+        """For a summary."""
+        cost = {}
+        if self.price is not None and self.bytes is not None:
+            cost = {"monthlyCost": self.price.monthly_cost(self.bytes)}
+        counted = {"versions": self.versions, "bytes": self.bytes, "deleteMarkers": self.delete_markers}
+        return {"versioning": self.versioning.value, **counted, **cost}
+
+    def sentence(self) -> str | None:
+        """What people should know; None where there is nothing."""
+        if self.versioning is Versioning.UNKNOWN:
+            return "The store does not tell whether it keeps versions of what was deleted: they are not counted."
+        if self.versions is None:
+            return "Versioning is on, but versions may not be listed: what is kept of deleted objects is not counted."
+        if not self.versions and not self.delete_markers:
+            return None
+        return (
+            f"Beside what is listed, and paid for: {self.versions} noncurrent versions, {self.bytes} bytes, "
+            f"and {self.delete_markers} delete markers."
+        )
+
+
+def noncurrent(store: ObjectStore, layout: Layout, selection: Selection, price: StoragePrice | None) -> Noncurrent:
+    """Counts what the store keeps of the selected objects, of all of them where nothing is selected."""
+    is_counted = _selected(layout, selection)
+    versioning, versions, size, markers = Versioning.UNKNOWN, 0, 0, 0
+    try:
+        versioning = store.retention().versioning
+        if versioning is Versioning.OFF:
+            return Noncurrent(versioning, 0, 0, 0, price)
+        for kept in store.kept_versions() if versioning is not Versioning.UNKNOWN else ():
+            if is_counted(kept):
+                versions += not kept.is_delete_marker
+                markers += kept.is_delete_marker
+                size += kept.size
+    except TieredctlError as error:
+        if error.kind.code not in _NOT_TOLD:
+            raise
+        return Noncurrent(versioning)
+    if versioning is Versioning.UNKNOWN:
+        return Noncurrent(versioning)
+    return Noncurrent(versioning, versions, size, markers, price)
+
+
+def _selected(layout: Layout, selection: Selection) -> Callable[[KeptVersion], bool]:
+    def is_selected(kept: KeptVersion) -> bool:
+        explained = layout.explain(kept.key)
+        return explained is not None and selection.has_segment(explained.topic_id_partition, explained.segment_id)
+
+    return (lambda _kept: True) if selection == Selection() else is_selected

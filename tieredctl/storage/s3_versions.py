@@ -1,0 +1,65 @@
+"""What a bucket of S3 keeps of what is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tieredctl.storage.protocol import KeptVersion, Retention, Versioning
+from tieredctl.storage.s3_connection import Answer, Operation, S3Failure
+from tieredctl.storage.s3_listing_page import whole_seconds_ms
+
+Request = Callable[..., Answer]
+_TRANSIENT = ("store-unreachable", "store-throttled")
+_VERSIONING = {"Enabled": Versioning.ENABLED, "Suspended": Versioning.SUSPENDED}
+
+
+def bucket_retention(request: Request) -> Retention:
+    """The bucket's versioning and the default rule of its Object Lock."""
+    versioning = _told(request, "get_bucket_versioning")
+    kept = Versioning.UNKNOWN if versioning is None else _VERSIONING.get(versioning.get("Status", ""), Versioning.OFF)
+    return Retention(kept, None if kept is Versioning.OFF else _lock(request))
+
+
+def kept_versions(request: Request, prefix: str) -> Iterator[KeptVersion]:
+    """All versions and delete markers of names that begin so, but the versions that a listing shows."""
+    parameters = {"Prefix": prefix}
+    while True:
+        page = request("list_object_versions", **parameters)
+        older = (_kept(found, found["Size"]) for found in page.get("Versions", ()) if not found["IsLatest"])
+        marks = (_kept(found, None) for found in page.get("DeleteMarkers", ()))
+        yield from sorted([*older, *marks])
+        if not page.get("IsTruncated"):
+            return
+        parameters |= {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}
+
+
+def _kept(found: dict[str, Any], size: int | None) -> KeptVersion:
+    modified_ms = whole_seconds_ms(found["LastModified"])
+    return KeptVersion(
+        found["Key"], found["VersionId"], size or 0, modified_ms, size is None, found.get("StorageClass")
+    )
+
+
+def _lock(request: Request) -> str | None:
+    answer = _told(request, "get_object_lock_configuration") or {}
+    configuration = answer.get("ObjectLockConfiguration", {})
+    if configuration.get("ObjectLockEnabled") != "Enabled":
+        return None
+    rule = configuration.get("Rule", {}).get("DefaultRetention")
+    if not rule:
+        return "Object Lock is enabled, without a default retention"
+    unit = "Years" if rule.get("Years") else "Days"
+    count = rule.get(unit)
+    span = unit.lower().removesuffix("s") if count == 1 else unit.lower()
+    return f"Object Lock keeps new versions for {count} {span} ({rule.get('Mode')})"
+
+
+def _told(request: Request, operation: Operation) -> Answer | None:
+    """None where the server does not tell, or there is nothing to tell."""
+    try:
+        return request(operation)
+    except S3Failure as failure:
+        if failure.kind.code in (*_TRANSIENT, "bucket-missing"):
+            raise
+        return None
