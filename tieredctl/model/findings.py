@@ -97,6 +97,12 @@ _TABLE = (
         "tieredctl orphans scan …",
     ),
     FindingKind(
+        "topic-gone",
+        Severity.WARNING,
+        "segments of a topic that is gone, which the metadata still promises",
+        "tieredctl partition remove {topicId} …",
+    ),
+    FindingKind(
         "multipart-debris", Severity.WARNING, "an upload that was never completed", "tieredctl remote multipart …"
     ),
     FindingKind(

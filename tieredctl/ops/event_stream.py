@@ -11,6 +11,7 @@ from tieredctl.formats.metadata_records import decode_event
 from tieredctl.kafka.source import METADATA_TOPIC, NO_VALUE, MetadataRecord, MetadataSource, RecordChunk, chunk_of
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata_coverage import MetadataCoverage, MetadataPlaces
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ class EventStream:
     def coverage(self) -> MetadataCoverage:
         """Which metadata partitions are here, by the source and by all that was read so far."""
         return self._places.coverage(self.source.metadata_partitions(), self.source.partition_count)
+
+    @property
+    def partitions(self) -> set[TopicIdPartition]:
+        """Every user partition that an event named so far."""
+        return {partition for partition, _ in self._places.seen}
 
     def chunks(self) -> Iterator[tuple[int, RecordChunk]]:
         """Records that are not decoded yet, each chunk with its metadata partition."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.ids import TopicIdPartition
@@ -36,8 +36,19 @@ class Selection:
             and self.partition in (None, partition.partition)
         )
 
+    def names_segment(self, segment_id: str) -> bool:
+        """Whether a segment of a partition that is selected is."""
+        return self.segment_id in (None, segment_id)
+
+    def known_besides(self, known: Iterable[TopicIdPartition]) -> str:
+        """What is known of a selected topic when the selected partition is not: words behind a sentence."""
+        others = sorted({one.partition for one in known if replace(self, partition=None, segment_id=None).has(one)})
+        if self.partition is None or not others or not (self.topic or self.topic_id):
+            return ""
+        return f"; of that topic the metadata knows partition {', '.join(map(str, others))}"
+
     def has_segment(self, partition: TopicIdPartition, segment_id: str) -> bool:
-        return self.segment_id in (None, segment_id) and self.has(partition)
+        return self.names_segment(segment_id) and self.has(partition)
 
 
 def one_partition(

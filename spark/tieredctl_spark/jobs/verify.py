@@ -16,7 +16,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,14 @@ import pyarrow as pa
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.local_logs import read_local_logs
 from tieredctl.kafka.source import MetadataSource
+from tieredctl.kafka.topics_by_id import TopicsById
 from tieredctl.layouts.protocol import Layout
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.orphans.live_topics import TopicSources, read_topic_ids
+from tieredctl.ops.orphans.topic_snapshot import read_topic_snapshot
+from tieredctl.ops.removal.removed_keys import read_removed_keys
 from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.ops.verification.verify import Subset, VerifyOptions, verify
@@ -75,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--store-option", action="append", default=[], type=_pair, metavar="NAME=VALUE", help="for the store")
     add("--layout", required=True, help="how keys map to segments: local, or a plugin's name")
     add("--layout-option", action="append", default=[], type=_pair, metavar="NAME=VALUE", help="for the layout")
+    add("--live-topic-ids", type=Path, metavar="FILE", help="the ids of all topics, one a line")
+    add("--kraft-snapshot", type=Path, metavar="FILE", help="which topics there were, for a cluster that is down")
     add("--level", type=Level, choices=[level.value for level in Level], default=Level.HEADERS, help="how deep to look")
     add("--subset", type=Subset.parse, default=Subset(), help="a share of the segments: 3/30 or 5%%")
     add("--index-interval", type=int, default=DEFAULT_INDEX_INTERVAL_BYTES, help="index.interval.bytes of the topics")
@@ -102,8 +110,24 @@ def _run(options: argparse.Namespace) -> ExitCode:
         local_logs=local_logs,
     )
     named = (options.log_dir, options.bootstrap_server, options.command_config, options.export)
-    with spark_session({}) as session, spark_failures():
-        return _verify(partial(metadata_source, *named), store, layout, how, OutputFolder(session, options.output))
+    with _topic_sources(options) as topics, spark_session({}) as session, spark_failures():
+        output = OutputFolder(session, options.output)
+        how = replace(how, topic_sources=topics, read_removed=partial(read_removed_keys, store))
+        return _verify(partial(metadata_source, *named), store, layout, how, output)
+
+
+@contextmanager
+def _topic_sources(options: argparse.Namespace) -> Iterator[TopicSources]:
+    """Where it is said which topics there are, as for the command line's `verify`."""
+    if options.live_topic_ids is not None:
+        yield TopicSources(topic_ids=read_topic_ids(options.live_topic_ids))
+    elif options.kraft_snapshot is not None:
+        yield TopicSources(snapshot=read_topic_snapshot(options.kraft_snapshot))
+    elif options.bootstrap_server is not None:
+        with closing(TopicsById(options.bootstrap_server, options.command_config)) as cluster:
+            yield TopicSources(cluster=cluster)
+    else:
+        yield TopicSources()
 
 
 def _verify(

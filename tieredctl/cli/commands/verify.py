@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -15,8 +16,10 @@ from tieredctl.cli.options import (
     CommandConfig,
     Engine,
     Export,
+    KraftSnapshot,
     LayoutName,
     LayoutOptions,
+    LiveTopicIds,
     LogDirs,
     MetricsFile,
     Now,
@@ -34,8 +37,9 @@ from tieredctl.cli.options import (
 from tieredctl.cli.outcome import finding_documents, finish, say, say_what_is_incomplete
 from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.progress import ProgressMode, segment_progress
-from tieredctl.cli.wiring import open_remote, open_stream
+from tieredctl.cli.wiring import open_remote, open_stream, topic_sources
 from tieredctl.errors import ExitCode
+from tieredctl.ops.removal.removed_keys import read_removed_keys
 from tieredctl.ops.selection import Selection
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.ops.verification.partition_check import Clock
@@ -70,6 +74,8 @@ def verify(
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Copies and deletions under way for longer are stuck.")
     ] = "1h",
+    live_topic_ids: LiveTopicIds = None,
+    kraft_snapshot: KraftSnapshot = None,
     index_interval: Annotated[
         int, typer.Option(metavar="BYTES", help="index.interval.bytes of the topics.", min=0)
     ] = DEFAULT_INDEX_INTERVAL_BYTES,
@@ -98,7 +104,11 @@ def verify(
         options = options.with_local_logs(read_local_logs(log_dir))
     read = partial(open_stream, log_dir, bootstrap_server, command_config, export, as_of)
     stream = read()
-    with segment_progress(progress, quiet) as told:
+    with (
+        topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config, as_of) as topics,
+        segment_progress(progress, quiet) as told,
+    ):
+        options = replace(options, topic_sources=topics, read_removed=partial(read_removed_keys, opened))
         result = run(stream, opened, chosen, where, options, progress=told, read_again=None if export else read)
     source = stream.source.describe() | {"store": opened.url, "layout": chosen.name, "engine": engine}
     items = finding_documents(result.findings)

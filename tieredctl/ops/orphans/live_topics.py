@@ -75,14 +75,14 @@ def live_topics(sources: TopicSources, first_events_ms: Mapping[str, int], metad
     return _NoTopics()
 
 
-def demand_believable(sources: TopicSources, live: LiveTopics, states: SegmentStates) -> None:
-    """Raises TieredctlError `topics-doubtful` for a list of nothing, and where a list or a snapshot has none of the
-    topics that have segments by the metadata: it would make orphans of them all."""
+def demand_believable(sources: TopicSources, live: LiveTopics, topic_ids: Collection[str]) -> None:
+    """Raises TieredctlError `topics-doubtful` for a list of nothing, and where a list or a snapshot has none of these
+    topics, which have segments by the metadata: it would make orphans of them all."""
     if sources.topic_ids is not None and not sources.topic_ids:
         raise TieredctlError("topics-doubtful", "The list of topic ids is empty.")
     if sources.cluster is not None:
         return
-    answers = {topic_id: live.is_live(topic_id) for topic_id in _topics_with_segments(states)}
+    answers = {topic_id: live.is_live(topic_id) for topic_id in topic_ids}
     if False in answers.values() and True not in answers.values():
         message = f"{_named(sources)} has none of the topics that have segments by the metadata, as {min(answers)} has."
         hint = "Is it of this cluster? If all tiered topics are gone, ask the live cluster: give --bootstrap-server."
@@ -113,7 +113,7 @@ def _named(sources: TopicSources) -> str:
     return "The list of topic ids" if sources.snapshot is None else str(sources.snapshot.file)
 
 
-def _topics_with_segments(states: SegmentStates) -> set[str]:
+def topics_with_segments(states: SegmentStates) -> set[str]:
     """Those with segments that brokers may read, if the topic is there."""
     owners = np.unique(states.owners[states.states == RemoteLogSegmentState.COPY_SEGMENT_FINISHED]).tolist()
     return {states.partitions[owner].topic_id for owner in owners if owner not in states.partition_deletes}

@@ -32,6 +32,7 @@ from tieredctl.ops.orphans.live_topics import (
     TopicSources,
     demand_believable,
     live_topics,
+    topics_with_segments,
 )
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.reserved import UnreservedObjects
@@ -184,7 +185,7 @@ class Scan:
 
     def _judge(self, events: SegmentEvents, live: LiveTopics, stream: EventStream) -> Judge:
         states, options = segment_states(events), self.options
-        demand_believable(options.topic_sources, live, states)
+        demand_believable(options.topic_sources, live, topics_with_segments(states))
         sure = stream.coverage.is_certain
         return Judge(states, options.now_ms, options.min_age_ms, live, self.metadata_is_whole, sure)
 

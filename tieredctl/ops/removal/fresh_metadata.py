@@ -26,6 +26,7 @@ from tieredctl.ops.orphans.live_topics import (
     demand_all_topics,
     demand_believable,
     live_topics,
+    topics_with_segments,
 )
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.segment_events import SegmentEvents
@@ -75,7 +76,7 @@ class FreshMetadata:
             self._states = segment_states(self._events)
         # Not before: what is asked about has to be older than the answer.
         told = live_topics(self.topic_sources, self._events.first_events_ms, source)
-        demand_believable(self.topic_sources, told, self._states)
+        demand_believable(self.topic_sources, told, topics_with_segments(self._states))
         demand_all_topics(self.topic_sources, source)
         live = self._live = RememberedTopics(told, self._gone)
         self._judge = Judge(self._states, self.clock_ms(), self.min_age_ms, live, True, self.partitions_are_sure)

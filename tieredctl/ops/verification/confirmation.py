@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from tieredctl.errors import TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
+from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.storage.protocol import ObjectStore
 
 _NEIGHBOURS = ("segmentId", "previousSegmentId")
 
@@ -20,6 +23,27 @@ def confirmed(
     """
     then, now = _states(before), _states(after)
     return [finding for finding in findings if all(then.get(one) == now.get(one) for one in _segments_of(finding))]
+
+
+def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding]:
+    """The findings but for those of objects that nobody references and that are gone by now: they were listed while a
+    broker was deleting them. Each is asked for by name, as far as its key says whose it is."""
+
+    def is_gone_now(key: str) -> bool:
+        try:
+            return store.head(key) is None
+        except TieredctlError as error:
+            if error.kind.code == "store-unreachable":
+                raise
+            return False
+
+    asked = [str(one.evidence["key"]) for one in findings if one.code == "object-unreferenced" and _is_explained(one)]
+    gone = {key for key, is_gone in zip(asked, in_parallel(store, is_gone_now, asked), strict=True) if is_gone}
+    return [one for one in findings if one.code != "object-unreferenced" or one.evidence["key"] not in gone]
+
+
+def _is_explained(finding: Finding) -> bool:
+    return bool(finding.evidence.get("segmentId"))
 
 
 def _segments_of(finding: Finding) -> list[object]:

@@ -13,6 +13,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
 from tieredctl.ops.metadata_state import stuck_finding
+from tieredctl.ops.verification.gone_topics import GoneTopics
 from tieredctl.ops.verification.lineage_check import check_lineage
 from tieredctl.ops.verification.other_forms import report_missing
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
@@ -36,6 +37,17 @@ class Clock:
     older_than_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedBy:
+    """What every partition is held against."""
+
+    store: ObjectStore
+    layout: Layout
+    clock: Clock
+    transaction_indexes: PromisedTransactionIndexes
+    gone: GoneTopics
+
+
 @dataclass(slots=True)
 class PartitionReport:
     """What the listing told of one partition."""
@@ -56,12 +68,8 @@ def check_partition(
     partition: TopicIdPartition,
     cache: RemoteLogMetadataCache,
     listed: Sequence[OwnedObject],
-    store: ObjectStore,
-    layout: Layout,
-    *,
-    clock: Clock,
+    by: JudgedBy,
     local: LocalLog | None,
-    promised: PromisedTransactionIndexes,
 ) -> PartitionReport:
     """Judges a partition by its listing. An object is only called missing after it was asked for by name."""
     report = PartitionReport()
@@ -69,17 +77,18 @@ def check_partition(
     known = cache.list_remote_log_segments()
     for segment in known:
         if segment.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-            _check_finished(segment.metadata, objects, store, layout, promised, report)
+            _check_finished(segment.metadata, objects, by, report)
         else:
             report.skipped += 1
-            if clock.now_ms - segment.metadata.event_timestamp_ms > clock.older_than_ms:
-                report.findings.append(stuck_finding(segment, clock.now_ms))
+            age_ms = by.clock.now_ms - segment.metadata.event_timestamp_ms
+            if age_ms > by.clock.older_than_ms and not _was_cleared(segment.metadata, listed, by):
+                report.findings.append(stuck_finding(segment, by.clock.now_ms))
     ids = {segment.metadata.segment_id for segment in known}
     report.findings += (
         unreferenced(stored, explained) for stored, explained in listed if explained.segment_id not in ids
     )
     finished = [metadata for metadata, _ in report.finished]
-    lineage = local.leader_epochs if local else _lineage(finished, store, layout)
+    lineage = local.leader_epochs if local else _lineage(finished, by.store, by.layout)
     copied = [cache.highest_offset_for_epoch(epoch) for epoch in cache.epochs()]
     deleted = [cache.highest_deleted_offset]
     deleted += (segment.metadata.end_offset for segment in known if segment.metadata.state is _BEING_DELETED)
@@ -108,16 +117,13 @@ def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Findin
 
 
 def _check_finished(
-    metadata: RemoteLogSegmentMetadata,
-    objects: Mapping[str, StoredObject],
-    store: ObjectStore,
-    layout: Layout,
-    transaction_indexes: PromisedTransactionIndexes,
-    report: PartitionReport,
+    metadata: RemoteLogSegmentMetadata, objects: Mapping[str, StoredObject], by: JudgedBy, report: PartitionReport
 ) -> None:
+    store, layout, gone = by.store, by.layout, by.gone
     promised, optional = layout.promised_objects(metadata), layout.optional_objects(metadata)
     present = {part: objects[key] for part, key in (promised | optional).items() if key in objects}
     findings = SegmentFindings(metadata, promised | optional)
+    missing = []
     for part, key in promised.items():
         if part not in present:
             try:
@@ -128,7 +134,11 @@ def _check_finished(
             if found:
                 present[part] = found
             else:
+                missing.append(key)
                 report_missing(part, findings)
+    if gone.was_removed(metadata.topic_id_partition, missing):
+        report.skipped += gone.add(metadata.topic_id_partition, [metadata.segment_id])
+        return
     if findings.found and len(findings.found) == len(promised) and not present:
         report.absent.append(metadata)
         findings.found.clear()
@@ -138,11 +148,22 @@ def _check_finished(
         _check_stored_size(sum(sizes[part] for part in promised), layout.stored_size(metadata), findings)
     report_archived(present, findings)
     _check_transaction_index(
-        present, optional.get(Part.TRANSACTION_INDEX), store, transaction_indexes, findings, report
+        present, optional.get(Part.TRANSACTION_INDEX), store, by.transaction_indexes, findings, report
     )
     report.findings += findings.found
     report.objects += len(present)
     report.finished.append((metadata, {part: stored.key for part, stored in present.items()}))
+
+
+def _was_cleared(metadata: RemoteLogSegmentMetadata, listed: Sequence[OwnedObject], by: JudgedBy) -> bool:
+    """Whether tieredctl removed what a copy or deletion that never ended had left."""
+    if any(explained.segment_id == metadata.segment_id for _, explained in listed):
+        return False
+    keys = by.layout.promised_objects(metadata).values()
+    if not any(by.gone.was_removed(metadata.topic_id_partition, [key]) for key in keys):
+        return False
+    by.gone.add(metadata.topic_id_partition, [metadata.segment_id])
+    return True
 
 
 def _check_transaction_index(

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.crc32c import crc32c
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.layouts.protocol import Layout
-from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.inventory import Inventory
-from tieredctl.ops.metadata_coverage import MISSING, MetadataCoverage, numbers_text
+from tieredctl.ops.metadata_coverage import MISSING, MetadataCoverage
 from tieredctl.ops.metadata_state import replayed
+from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES, TopicSources
 from tieredctl.ops.selection import Selection
-from tieredctl.ops.verification.confirmation import confirmed
+from tieredctl.ops.verification.confirmation import confirmed, still_there
+from tieredctl.ops.verification.elsewhere import Elsewhere
 from tieredctl.ops.verification.engine import Engine
+from tieredctl.ops.verification.gone_topics import GoneTopics, believable_topics
 from tieredctl.ops.verification.other_forms import OtherForms
-from tieredctl.ops.verification.partition_check import Clock, OwnedObject, check_partition, unreferenced
+from tieredctl.ops.verification.overlap import Overlap
+from tieredctl.ops.verification.partition_check import Clock, JudgedBy, OwnedObject, check_partition, unreferenced
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.unread import UNDECRYPTABLE, private_key_error
@@ -72,6 +75,10 @@ class VerifyOptions:
     subset: Subset = Subset()
     index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
     local_logs: Mapping[TopicIdPartition, LocalLog] = field(default_factory=dict)
+    topic_sources: TopicSources = NO_TOPIC_SOURCES
+    """Who says which topics are gone: of their segments nothing is missing."""
+    read_removed: Callable[[], Container[str]] = frozenset
+    """Gives the keys of what tieredctl removed from the store, which is not missing either."""
 
     def with_local_logs(self, logs: Mapping[TopicIdPartition, LocalLog]) -> VerifyOptions:
         """The same, with the seam to the local logs judged too."""
@@ -129,16 +136,20 @@ def verify(
     """Reads the metadata, then lists the store, then reads segments as deep as the level says.
 
     With `read_again`, what was found is held against metadata read once more: the cluster may have gone on. Raises
-    TieredctlError where the selection names a topic or a segment that is not known, and `private-key` where no segment
-    can be decrypted.
+    TieredctlError where the selection names a topic or a segment that is not known, `no-overlap` where the store has
+    nothing of what the metadata promises, and `private-key` where no segment can be decrypted.
     """
     metadata = replayed(stream, options.selection)
     result = Verification(options.level, findings=list(stream.findings))
-    coverage = stream.coverage
-    _demand_known_segment(metadata, options.selection, coverage)
-    tasks = _check_partitions(metadata, store, layout, options, result, coverage)
+    _demand_known_segment(metadata, options.selection, stream.coverage)
+    # Not before: what is asked about has to be older than the answer.
+    live = believable_topics(options.topic_sources, metadata, stream)
+    judged_by = JudgedBy(
+        store, layout, options.clock, PromisedTransactionIndexes.by(metadata), GoneTopics(live, options.read_removed)
+    )
+    tasks = _check_partitions(metadata, stream, judged_by, options, result)
     if not metadata.caches and len(result.findings) == len(stream.findings):
-        _demand_no_topic(options.selection, coverage)
+        _demand_no_topic(options.selection, stream)
     undecryptable = 0
     if options.level is not Level.LISTING:
         for done, report in enumerate(engine.check_segments(tasks, store, layout), start=1):
@@ -152,7 +163,8 @@ def verify(
         if 0 < undecryptable == len(tasks) and (no_key := private_key_error(result.findings)):
             raise no_key
     if result.findings and read_again:
-        result.findings = confirmed(result.findings, metadata, replayed(read_again(), options.selection))
+        again = replayed(read_again(), options.selection)
+        result.findings = still_there(confirmed(result.findings, metadata, again), store)
     if options.selection.segment_id:
         result.findings = [f for f in result.findings if _concerns(f, options.selection.segment_id)]
     result.findings.sort(key=_place)
@@ -162,68 +174,53 @@ def verify(
 
 def _check_partitions(
     metadata: RemotePartitionMetadataStore,
-    store: ObjectStore,
-    layout: Layout,
+    stream: EventStream,
+    by: JudgedBy,
     options: VerifyOptions,
     result: Verification,
-    coverage: MetadataCoverage,
 ) -> list[SegmentTask]:
     tasks: list[SegmentTask] = []
-    elsewhere = _Elsewhere(metadata, coverage)
+    elsewhere, overlap = Elsewhere(metadata, stream.coverage), Overlap(by.store, by.layout)
     # A partition that a broker has and the metadata never heard of may have lost all of its events.
     local = (one for one in options.local_logs if options.selection.has(one) and not elsewhere.may_have(one))
-    run = _Run(store, layout, options, result, PromisedTransactionIndexes.by(metadata))
+    run = _Run(by, options, result)
     unseen = {partition: RemoteLogMetadataCache() for partition in local} | metadata.caches
-    for partition, listed in _listed_partitions(store, layout, options.selection, result):
+    topic_ids = {partition.topic_id for partition in stream.partitions}
+    for partition, listed in _listed_partitions(by, options.selection, result, overlap):
         cache = unseen.pop(partition, None)
         if elsewhere.may_have(partition):
             elsewhere.objects += len(listed)
-        elif cache is None:
+            overlap.of_known_topics += len(listed)
+            continue
+        overlap.of_known_topics += len(listed) if partition.topic_id in topic_ids else 0
+        if cache is None:
             result.findings += (unreferenced(stored, explained) for stored, explained in listed)
         else:
             tasks += run.check(partition, cache, listed)
+    overlap.demand(_promised(metadata, by.gone), topic_ids, options.selection, by.gone)
     for partition, cache in unseen.items():
         tasks += run.check(partition, cache, [])
-    result.findings += OtherForms(store, layout).judge(run.absent)
+    result.findings += OtherForms(by.store, by.layout).judge(run.absent)
     tasks.sort(key=_task_place)
-    result.findings = _without_referenced(result.findings, metadata, layout) + elsewhere.findings()
+    result.findings = _without_referenced(result.findings, metadata, by.layout)
+    result.findings += [*elsewhere.findings(), *by.gone.findings()]
     return tasks
 
 
-@dataclass(slots=True)
-class _Elsewhere:
-    """What may have its events in metadata that is not here, and is not judged: objects that were listed."""
-
-    metadata: RemotePartitionMetadataStore
-    coverage: MetadataCoverage
-    objects: int = 0
-
-    def may_have(self, partition: TopicIdPartition) -> bool:
-        """Whether a partition has no events here and may have some elsewhere."""
-        known = partition in self.metadata.caches or partition in self.metadata.partition_deletes
-        return not known and self.coverage.may_be_elsewhere(partition.topic_id, partition.partition)
-
-    def findings(self) -> list[Finding]:
-        """What is said of them where nothing else says that metadata is missing."""
-        if not self.objects or self.coverage.is_broken:
-            return []
-        message = (
-            f"{self.objects} objects are of partitions without events in the metadata partitions that are here "
-            f"({numbers_text(self.coverage.here)}); there may be others, where they have some"
-        )
-        evidence = {"metadataPartitions": list(self.coverage.here), "objects": self.objects}
-        return [Finding(MISSING, METADATA_TOPIC, message, evidence)]
+def _promised(metadata: RemotePartitionMetadataStore, gone: GoneTopics) -> Iterator[RemoteLogSegmentMetadata]:
+    """The segments whose objects have to be in the store."""
+    for partition, known in metadata.segments():
+        if known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED and not gone.has(partition):
+            yield known.metadata
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
     """What partitions are checked with, and what is gathered of them."""
 
-    store: ObjectStore
-    layout: Layout
+    by: JudgedBy
     options: VerifyOptions
     result: Verification
-    promised: PromisedTransactionIndexes
     absent: list[RemoteLogSegmentMetadata] = field(default_factory=list)
     """Segments without any of their objects."""
 
@@ -232,16 +229,10 @@ class _Run:
     ) -> Iterator[SegmentTask]:
         """Judges a partition by its listing; the segments that are to be read."""
         options, result, selected = self.options, self.result, self.options.selection.segment_id
-        report = check_partition(
-            partition,
-            cache,
-            listed,
-            self.store,
-            self.layout,
-            clock=options.clock,
-            local=options.local_logs.get(partition),
-            promised=self.promised,
-        )
+        if self.by.gone.has(partition):
+            self._note_gone(partition, cache, listed)
+            return
+        report = check_partition(partition, cache, listed, self.by, options.local_logs.get(partition))
         if options.level is not Level.FULL:
             result.transaction_indexes_unknown += report.transaction_indexes_unknown
         result.findings += report.findings
@@ -253,25 +244,37 @@ class _Run:
                 result.objects += len(keys)
                 yield SegmentTask(metadata, keys, options.level, options.index_interval_bytes)
 
+    def _note_gone(self, partition: TopicIdPartition, cache: RemoteLogMetadataCache, listed: list[OwnedObject]) -> None:
+        """A partition of which nothing is promised any more."""
+        known = [one.metadata.segment_id for one in cache.list_remote_log_segments()]
+        selected = filter(self.options.selection.names_segment, known)
+        self.result.skipped += self.by.gone.add(partition, selected, listed)
+        self.result.findings += (unreferenced(*one) for one in listed if one[1].segment_id not in known)
+
 
 def _listed_partitions(
-    store: ObjectStore, layout: Layout, selection: Selection, result: Verification
+    by: JudgedBy, selection: Selection, result: Verification, overlap: Overlap
 ) -> Iterator[tuple[TopicIdPartition, list[OwnedObject]]]:
     """The store's objects by partition, which are beside each other by their keys. What the layout cannot explain
     becomes a finding, as does what ends the listing too early: objects can still be asked for by name."""
-    inventory = Inventory(store, layout, replace(selection, segment_id=None))
+    inventory = Inventory(by.store, by.layout, replace(selection, segment_id=None))
 
     def owned() -> Iterator[OwnedObject]:
         try:
             for stored, explained in inventory.objects():
+                overlap.listed += 1
                 if explained:
+                    overlap.explained += 1
                     yield stored, explained
-                elif layout.other_form(stored.key) is None:
+                elif by.layout.other_form(stored.key) is not None:
+                    overlap.of_known_topics += 1  # it may hold what is promised
+                else:
                     result.findings.append(unreferenced(stored, None))
         except TieredctlError as error:
             if error.kind.code == "store-unreachable" or not inventory.total.objects:
                 raise
-            result.findings.append(Finding("unreadable", store.url, error.message, {"file": store.url}))
+            overlap.of_known_topics += 1  # what was not listed may be
+            result.findings.append(Finding("unreadable", by.store.url, error.message, {"file": by.store.url}))
 
     for partition, objects in groupby(owned(), lambda one: one[1].topic_id_partition):
         yield partition, list(objects)
@@ -299,18 +302,19 @@ def _demand_known_segment(
         raise TieredctlError("unknown-segment", why)
 
 
-def _demand_no_topic(selection: Selection, coverage: MetadataCoverage) -> None:
+def _demand_no_topic(selection: Selection, stream: EventStream) -> None:
     """Where nothing at all is known of what was selected, a typing error must not look like a clean result."""
     if selection != Selection():
-        named = selection.topic or selection.topic_id or f"a partition {selection.partition}"
-        why = f"Neither the metadata nor the store knows {named}."
-        coverage.demand_all(why)
+        why = f"Neither the metadata nor the store knows {selection}{selection.known_besides(stream.partitions)}."
+        stream.coverage.demand_all(why)
         raise TieredctlError("unknown-topic", why)
 
 
 def _concerns(finding: Finding, segment_id: str) -> bool:
     """Whether a finding is about a segment, or about metadata that might be about it."""
     about = finding.evidence.get("segmentId")
+    if finding.code in (MISSING, "topic-gone"):
+        return True
     return about == segment_id or (about is None and "metadataPartition" in finding.evidence)
 
 

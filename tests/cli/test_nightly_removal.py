@@ -1,0 +1,173 @@
+"""Topics come and go; every night what they left is removed, and the rest verified: nothing removed is called lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, copied, updated, write_events
+from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
+from tieredctl.layouts.registry import layout_named
+from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata
+from tieredctl.model.ids import TopicIdPartition, uuid_text
+
+LAYOUT = layout_named("local")
+CLUSTER_ID = "rTFWgbQKRvehFNx-PhMpIg"
+LATER = ("--now", str(FIRST_TIMESTAMP_MS + 1_000 * 86_400_000))
+META_PROPERTIES = f"version=1\nnode.id=1\ncluster.id={CLUSTER_ID}\ndirectory.id=ABEiM0RVZneImaq7zN3u_w\n"
+SEGMENTS = 3
+
+
+@dataclass
+class Churn:
+    """A cluster on which a topic is made and another is deleted every day; nobody deletes what is in remote storage."""
+
+    tieredctl: Tieredctl
+    folder: Path
+    events: list[MetadataEvent] = field(default_factory=list)
+    live: list[TopicIdPartition] = field(default_factory=list)
+    _made: int = 0
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store"
+
+    def make_topic(self) -> TopicIdPartition:
+        """With segments in remote storage."""
+        self._made += 1
+        topic_id = uuid_text((self._made << 64 | 7).to_bytes(16))
+        partition = TopicIdPartition(topic_id, f"day-{self._made}", 0)
+        self.live.append(partition)
+        for number in range(SEGMENTS):
+            segment = copied(100 * self._made + number, 10 * number, 10 * number + 9, partition=partition)
+            self.add(*segment)
+            assert isinstance(segment[0], RemoteLogSegmentMetadata)
+            for key in LAYOUT.promised_objects(segment[0]).values():
+                file = self.store / key
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(bytes(segment[0].segment_size_in_bytes if key.endswith(".log") else 0))
+        return partition
+
+    def add(self, *events: MetadataEvent) -> None:
+        self.events += events
+        write_events(self.folder / "data", *self.events)
+        (self.folder / "data" / META_PROPERTIES_FILE).write_text(META_PROPERTIES)
+        (self.folder / "live").write_text("".join(f"{one.topic_id}\n" for one in self.live))
+
+    def delete_topic(self) -> TopicIdPartition:
+        """The oldest. A broker began to delete one of its segments, and stopped."""
+        partition = self.live.pop(0)
+        number = int(partition.topic.removeprefix("day-"))
+        self.add(updated(100 * number, DELETING, partition=partition))
+        return partition
+
+    def live_topics(self) -> Sequence[str | Path]:
+        return "--live-topic-ids", self.folder / "live"
+
+    def where(self) -> Sequence[str | Path]:
+        return "--log-dir", self.folder / "data", "--store", f"file:{self.store}", "--layout", "local"
+
+    def remove_orphans(self) -> Outcome:
+        plan, young = self.folder / "plan", ("--min-age", "0s", "--allow-young", "--max-percent", "100")
+        plan.unlink(missing_ok=True)
+        planned = self.tieredctl("orphans", "plan", "--to", plan, *self.where(), *young, *self.live_topics())
+        assert planned.exit_code == 0, planned.err
+        offline = ("--offline-metadata", "--log-dir", self.folder / "data", "--max-percent", "100")
+        sure = ("--yes", "--cluster-id", CLUSTER_ID, "--receipts", self.folder / f"receipts-{self._made}")
+        return self.tieredctl("orphans", "apply", plan, *offline, *self.live_topics(), *sure)
+
+    def verify(self, *words: str | Path) -> Outcome:
+        return self.tieredctl("verify", *self.where(), "--level", "listing", *LATER, *words, "-o", "json")
+
+
+@pytest.fixture
+def churn(tieredctl: Tieredctl, tmp_path: Path) -> Churn:
+    made = Churn(tieredctl, tmp_path)
+    for _ in range(3):
+        made.make_topic()
+    return made
+
+
+def findings(outcome: Outcome) -> list[tuple[str, str, int, int]]:
+    return [
+        (one["code"], one["severity"], one["evidence"]["segments"], one["evidence"]["objects"])
+        for one in outcome.document()["items"]
+    ]
+
+
+@pytest.mark.parametrize("asked", [True, False], ids=["live topics", "the ledger alone"])
+def test_three_nights_of_removal_are_verified_clean(churn: Churn, asked: bool) -> None:
+    said = churn.live_topics() if asked else ()
+    for night in range(1, 4):
+        churn.delete_topic()
+        churn.make_topic()
+        assert churn.remove_orphans().exit_code == 0
+
+        outcome = churn.verify(*said)
+
+        assert outcome.exit_code == 0
+        assert findings(outcome) == [("topic-gone", "info", SEGMENTS, 0)] * night
+        assert outcome.document()["summary"]["complete"] is True
+
+
+def test_before_the_removal_they_need_attention_and_name_the_remedy(churn: Churn) -> None:
+    gone = churn.delete_topic()
+
+    outcome = churn.verify(*churn.live_topics())
+
+    assert (outcome.exit_code, findings(outcome)) == (3, [("topic-gone", "warning", SEGMENTS, SEGMENTS * 5)])
+    assert outcome.document()["items"][0]["remedy"] == f"tieredctl partition remove {gone.topic_id} …"
+
+
+def test_what_is_missing_of_a_live_topic_is_missing_whatever_the_ledger_says(churn: Churn) -> None:
+    churn.delete_topic()
+    assert churn.remove_orphans().exit_code == 0
+    churn.live.insert(0, TopicIdPartition(uuid_text((1 << 64 | 7).to_bytes(16)), "day-1", 0))
+    churn.add()
+
+    outcome = churn.verify(*churn.live_topics())
+
+    assert outcome.exit_code == 4
+    assert {one["code"] for one in outcome.document()["items"]} >= {"object-missing"}
+
+
+def test_what_is_missing_besides_what_was_removed_is_missing(churn: Churn) -> None:
+    churn.delete_topic()
+    assert churn.remove_orphans().exit_code == 0
+    segment = next(
+        one
+        for one in churn.events
+        if isinstance(one, RemoteLogSegmentMetadata) and one.topic_id_partition == churn.live[0]
+    )
+    (churn.store / next(iter(LAYOUT.promised_objects(segment).values()))).unlink()
+
+    outcome = churn.verify()
+
+    assert outcome.exit_code == 4
+    assert [one["code"] for one in outcome.document()["items"]].count("object-missing") == 1
+
+
+@pytest.mark.parametrize("listed", ["", "Ex-aw3fEQIi3do0H9Y7cKQ\n"])
+def test_a_list_that_has_none_of_the_topics_hides_no_loss(churn: Churn, listed: str, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text(listed)
+
+    outcome = churn.verify("--live-topic-ids", tmp_path / "list")
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+
+
+def test_one_segment_of_a_gone_topic_is_said_to_be_one(churn: Churn) -> None:
+    gone = churn.delete_topic()
+    segment = next(
+        one
+        for one in churn.events
+        if isinstance(one, RemoteLogSegmentMetadata) and one.topic_id_partition == gone and one.start_offset == 10
+    )
+
+    outcome = churn.verify(*churn.live_topics(), "--segment-id", segment.segment_id)
+
+    assert findings(outcome) == [("topic-gone", "warning", 1, 5)]

@@ -1,0 +1,114 @@
+"""Segments of topics that are gone: nothing is promised of them any more, so that nothing of them can be missing.
+
+Brokers write no event when a topic's objects are removed by other hands, and forget the segments of a topic that was
+deleted while they could not reach the store: the metadata calls such segments finished for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tieredctl.layouts.protocol import ExplainedKey
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.orphans.live_topics import (
+    LiveTopics,
+    TopicSources,
+    demand_all_topics,
+    demand_believable,
+    live_topics,
+)
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.storage.protocol import StoredObject
+
+
+@dataclass(slots=True)
+class _Gone:
+    segments: int = 0
+    objects: int = 0
+    """Of them, that are still in the store."""
+    size: int = 0
+
+
+@dataclass
+class GoneTopics:
+    """Which segments are of no topic any more, and how many there were of each."""
+
+    live: LiveTopics
+    """Who says which topics there are."""
+    read_removed: Callable[[], Container[str]]
+    """The keys of what tieredctl removed from the store; asked only where something is missing."""
+    _found: dict[tuple[str, str], _Gone] = field(default_factory=dict)
+
+    def has(self, partition: TopicIdPartition) -> bool:
+        """Whether a partition's topic is known to be gone."""
+        return self.live.is_live(partition.topic_id) is False
+
+    def was_removed(self, partition: TopicIdPartition, keys: Sequence[str]) -> bool:
+        """Whether tieredctl removed all of some objects, and nobody says that their topic is still there: of one that
+        is, nothing should have been removed."""
+        if not keys or self.live.is_live(partition.topic_id) is True:
+            return False
+        return all(map(self.is_noted_as_removed, keys))
+
+    def is_noted_as_removed(self, key: str) -> bool:
+        """Whether tieredctl noted in the store that it removed an object."""
+        return key in self._removed
+
+    def add(
+        self,
+        partition: TopicIdPartition,
+        segment_ids: Iterable[str],
+        listed: Iterable[tuple[StoredObject, ExplainedKey]] = (),
+    ) -> int:
+        """Segments of a partition that are of no topic any more, with what was listed of the partition; gives how many
+        segments these are."""
+        ids = set(segment_ids)
+        found = self._found.setdefault((partition.topic, partition.topic_id), _Gone())
+        found.segments += len(ids)
+        for stored, explained in listed:
+            if explained.segment_id in ids:
+                found.objects += 1
+                found.size += stored.size
+        return len(ids)
+
+    def findings(self) -> list[Finding]:
+        """One for each topic; no more than worth knowing where none of its objects is left."""
+        return [_finding(*named, gone) for named, gone in sorted(self._found.items()) if gone.segments]
+
+    @cached_property
+    def _removed(self) -> Container[str]:
+        return self.read_removed()
+
+
+def _finding(topic: str, topic_id: str, gone: _Gone) -> Finding:
+    segments = "1 segment is" if gone.segments == 1 else f"{gone.segments} segments are"
+    left = "none of their objects is left" if not gone.objects else f"{gone.objects} objects are still in the store"
+    evidence: Mapping[str, object] = {
+        "topic": topic,
+        "topicId": topic_id,
+        "segments": gone.segments,
+        "objects": gone.objects,
+        "bytes": gone.size,
+    }
+    message = f"{segments} of a topic that is gone; {left}"
+    return Finding("topic-gone", f"{topic} {topic_id}", message, evidence, None if gone.objects else Severity.INFO)
+
+
+def believable_topics(sources: TopicSources, metadata: RemotePartitionMetadataStore, stream: EventStream) -> LiveTopics:
+    """What the sources say of the topics that have segments, of a stream that was read.
+
+    Raises TieredctlError `topics-doubtful` for a list or a snapshot that cannot have all topics, or has none of those
+    that were read: whatever is lost would pass for gone.
+    """
+    first_events_ms: dict[str, int] = {}
+    for partition, known in metadata.segments():
+        moment = known.metadata.event_timestamp_ms
+        first_events_ms[partition.topic_id] = min(moment, first_events_ms.get(partition.topic_id, moment))
+    live = live_topics(sources, first_events_ms, stream.source)
+    demand_all_topics(sources, stream.source)
+    demand_believable(sources, live, {partition.topic_id for partition in stream.partitions})
+    return live

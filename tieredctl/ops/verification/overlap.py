@@ -1,0 +1,88 @@
+"""Is this the store that the metadata speaks of? One that has nothing of its cluster is another one, or the wrong
+prefix or layout of it; what it lacks is not lost."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.ops.inventory import Inventory
+from tieredctl.ops.selection import Selection
+from tieredctl.ops.verification.gone_topics import GoneTopics
+from tieredctl.storage.protocol import ObjectStore
+
+_ASKED_BY_NAME = 16
+"""Segments whose objects are asked for before a store is called another's: a listing may be older than they are, and
+custom metadata may put them where no key explains them."""
+
+
+@dataclass(slots=True)
+class Overlap:
+    """What was listed of a store: all, what the layout explains, and what is of topics that the metadata names."""
+
+    store: ObjectStore
+    layout: Layout
+    listed: int = 0
+    explained: int = 0
+    of_known_topics: int = 0
+
+    def demand(
+        self,
+        promised: Iterable[RemoteLogSegmentMetadata],
+        known_topic_ids: Container[str],
+        selection: Selection,
+        gone: GoneTopics,
+    ) -> None:
+        """Raises TieredctlError `no-overlap` where segments are promised and the store has nothing of their cluster.
+
+        An empty store may be one that was emptied: nobody can tell that from a typing error, and both are said.
+        """
+        if self.of_known_topics or self.layout.form_outside is not None:
+            return
+        asked = list(islice(promised, _ASKED_BY_NAME))
+        if not asked or any(self._has(segment) or self._had(segment, gone) for segment in asked):
+            return
+        if selection != Selection() and self._looks_right(known_topic_ids):
+            return
+        raise TieredctlError("no-overlap", self._sentence())
+
+    def _has(self, segment: RemoteLogSegmentMetadata) -> bool:
+        try:
+            return any(self.store.head(key) for key in self.layout.promised_objects(segment).values())
+        except TieredctlError as error:
+            if error.kind.code == "store-unreachable":
+                raise
+            return True  # that it cannot be told is said of each object
+
+    def _had(self, segment: RemoteLogSegmentMetadata, gone: GoneTopics) -> bool:
+        """Whether tieredctl removed an object of it from here: then this is the store."""
+        keys = self.layout.promised_objects(segment).values()
+        return any(gone.is_noted_as_removed(key) for key in keys)
+
+    def _looks_right(self, known_topic_ids: Container[str]) -> bool:
+        """Whether the rest of the store, which was not selected, has anything of the metadata's topics."""
+        self.listed = self.explained = 0
+        for listed in Inventory(self.store, self.layout, Selection()).objects():
+            self.listed += 1
+            if listed.explained:
+                self.explained += 1
+                if listed.explained.topic_id in known_topic_ids:
+                    return True
+            elif self.layout.other_form(listed.stored.key) is not None:
+                return True
+        return False
+
+    def _sentence(self) -> str:
+        url = self.store.url
+        if not self.listed:
+            return (
+                f"{url} is empty, while the metadata promises segments: it is not their store (another bucket or "
+                "prefix), or everything in it was deleted."
+            )
+        if not self.explained:
+            return f"Not one of the objects of {url} is of layout {self.layout.name}, and no promised one is there."
+        return f"{url} has nothing of the topics that the metadata knows: one of the two is another cluster's."
