@@ -116,7 +116,7 @@ def _receipts_that_lie(trial: Trial) -> Iterator[str]:
         if key not in trial.planned_keys:
             yield f"there is a receipt of {key}, which was not planned"
         elif receipt.step is ReceiptStep.REMOVED:
-            if found is not None and not rewritten and key not in undone:
+            if found is not None and not rewritten and key not in undone and not trial.is_undone:
                 yield f"{key} was removed, and is there"
             may_be_another = trial.was_lied_to and key not in brokers
             if trial.setting.mode is RemovalMode.QUARANTINE and quarantined != content(key) and not may_be_another:

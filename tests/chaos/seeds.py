@@ -21,7 +21,7 @@ from tests.chaos.trial import Setting, Told, Trial, now_ms
 from tieredctl.model.removal import RemovalMode
 
 MOST_DISTURBED_RUNS = 3
-MOST_BOUNDARIES = 150
+MOST_BOUNDARIES = 280
 """About as many as a run has."""
 _SKEWS_MS = (4 * 60_000, -4 * 60_000, 48 * 3_600_000, -48 * 3_600_000)
 """Of host and store: two that do no harm, and two that would."""

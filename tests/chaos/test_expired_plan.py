@@ -11,7 +11,7 @@ from tests.chaos.trial import Setting, Trial, now_ms
 from tieredctl.model.removal import ReceiptStep
 
 MONTH_MS = 31 * 24 * 3_600_000
-SOMETHING_IS_DELETED_AT = 60
+SOMETHING_IS_DELETED_AT = 120
 SEED_OF_A_LATE_OWNER = 2
 
 

@@ -1,7 +1,7 @@
 """`orphans apply`, `restore` and `purge`, killed, refused, overtaken, beside a broker that goes on: no data is lost.
 
 `tests.chaos.invariants` says what that means. `TIEREDCTL_CHAOS_SEEDS` says how many stories are drawn at random beside
-those of every boundary, which are 416; one that fails says its seed, which gives the same story again.
+those of every boundary, which are about a thousand; one that fails says its seed, which gives the same story again.
 """
 
 from __future__ import annotations

@@ -18,13 +18,14 @@ from tests.faults.cluster import LAYOUT
 from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.model.removal import PlannedObject, Receipt, ReceiptsHeader, RemovalMode
+from tieredctl.model.removal import PlannedObject, PlanUse, Receipt, ReceiptsHeader, RemovalMode
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.live_topics import TopicSources
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.removal.ledger import plan_record
 from tieredctl.ops.removal.limits import Limits
 from tieredctl.ops.removal.plan_file import PlanFile, read_plan, written_plan
 from tieredctl.ops.removal.planning import Planning, PlanOptions
@@ -125,6 +126,12 @@ class Trial:
         except TieredctlError:
             return []
         return list(found.entries())
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether a restoration began: one that was killed put objects back without a receipt."""
+        record = plan_record(FileStore(str(self.cluster.store_root)), self.plan.header.plan_id)
+        return record is not None and record.use is PlanUse.RESTORED
 
     @cached_property
     def planned_by_key(self) -> dict[str, PlannedObject]:

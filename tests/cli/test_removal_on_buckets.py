@@ -124,3 +124,33 @@ def test_without_a_lease_such_a_server_is_served_all_the_same(cluster: CrashedCl
 
     assert (applied.exit_code, restored.exit_code, quarantined) == (0, 0, UNFINISHED)
     assert {key: one.data for key, one in filled.kept().items()} == filled.contents
+
+
+@pytest.mark.parametrize("server", [WITHOUT_CONDITIONS])
+def test_such_a_server_remembers_that_a_plan_was_used(cluster: CrashedCluster, filled: FilledBucket) -> None:
+    cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished")
+    cluster.apply("--no-lease")
+    cluster.receipts_file.unlink()
+    before = filled.kept()
+
+    again = cluster.apply("--no-lease")
+
+    assert again.exit_code == 2
+    assert "a plan is used once" in again.err
+    assert filled.kept() == before
+
+
+@pytest.mark.parametrize("server", [WITHOUT_CONDITIONS, "versitygw", "fake_gcs_server"])
+def test_lost_receipts_are_undone_from_the_quarantine_alone(
+    cluster: CrashedCluster, filled: FilledBucket, server: str
+) -> None:
+    unguarded = ("--no-lease",) if server == WITHOUT_CONDITIONS else ()
+    cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished")
+    cluster.apply(*unguarded)
+    cluster.receipts_file.unlink()
+    plan_id = plan_lines(cluster.plan_file)[0]["planId"]
+
+    restored = cluster.tieredctl("orphans", "restore", plan_id, *cluster.store, *unguarded, "-o", "json")
+
+    assert (restored.exit_code, restored.document()["summary"]["done"]) == (0, UNFINISHED)
+    assert {key: one.data for key, one in filled.kept().items()} == filled.contents
