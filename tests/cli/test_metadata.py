@@ -192,8 +192,8 @@ def test_what_is_stuck_needs_attention(metadata: Metadata, log_dir: Path, tmp_pa
     (item,) = found.document["items"]
     assert (item["code"], item["evidence"]["segmentId"]) == ("copy-stuck", segment_id(3))
     assert item["evidence"]["ageMs"] == 2 * 3_600_000
-    assert 'tieredctl_findings{command="StuckSegments",code="copy-stuck",severity="warning"} 1' in metrics.read_text()
-    assert 'tieredctl_exit_code{command="StuckSegments"} 3' in metrics.read_text()
+    assert 'tieredctl_findings{command="metadata stuck",code="copy-stuck",severity="warning"} 1' in metrics.read_text()
+    assert 'tieredctl_exit_code{command="metadata stuck"} 3' in metrics.read_text()
 
 
 def test_what_is_young_is_not_stuck(metadata: Metadata, log_dir: Path) -> None:

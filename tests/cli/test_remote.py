@@ -122,7 +122,7 @@ def test_people_are_told_the_total(strange_store: Path, tieredctl: Tieredctl) ->
 def test_usage_leaves_metrics(store: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
     metrics = tmp_path / "usage.prom"
     tieredctl("remote", "du", "--store", f"file:{store}", "--metrics-file", metrics)
-    assert f'tieredctl_bytes{{command="RemoteUsage"}} {sum(sizes(store).values())}\n' in metrics.read_text()
+    assert f'tieredctl_bytes{{command="remote du"}} {sum(sizes(store).values())}\n' in metrics.read_text()
 
 
 @pytest.mark.parametrize("words", [("remote", "ls"), ("remote", "du")])

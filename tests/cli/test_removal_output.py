@@ -22,6 +22,7 @@ from tests.cli.crashed_cluster import (
     planned_keys,
     without_own,
 )
+from tests.cli.openmetrics import read_metrics
 from tieredctl.ops.removal.quarantine_keys import quarantined
 
 BYTES = 57_787
@@ -106,11 +107,12 @@ def test_metrics_of_each_command(cluster: CrashedClusterOnDisk, tmp_path: Path) 
     cluster.purge(*AT_ONCE, *to)
     purged = read()
 
-    commands = {"RemovalPlan": planned, "Removal": applied, "Restoration": restored, "Purge": purged}
+    commands = {"plan": planned, "apply": applied, "restore": restored, "purge": purged}
     for command, text in commands.items():
-        assert f'tieredctl_planned{{command="{command}"}} {ORPHANS}\n' in text
-        assert f'tieredctl_bytes{{command="{command}"}} {BYTES}\n' in text
-        assert f'tieredctl_exit_code{{command="{command}"}} 0\n' in text
+        assert read_metrics(text)
+        assert f'tieredctl_planned{{command="orphans {command}"}} {ORPHANS}\n' in text
+        assert f'tieredctl_bytes{{command="orphans {command}"}} {BYTES}\n' in text
+        assert f'tieredctl_exit_code{{command="orphans {command}"}} 0\n' in text
 
 
 def test_quiet_says_nothing(planned: CrashedClusterOnDisk) -> None:

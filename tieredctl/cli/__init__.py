@@ -1,3 +1,7 @@
 """The shell: parses, calls one operation, renders. Decides nothing about data."""
 
+from contextvars import ContextVar
+
 PROGRAM = "tieredctl"
+running_command: ContextVar[str] = ContextVar("running_command", default=PROGRAM)
+"""The words of the command that runs, such as `orphans scan`."""

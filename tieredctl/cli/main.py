@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tieredctl import __version__
-from tieredctl.cli import PROGRAM
+from tieredctl.cli import PROGRAM, running_command
 from tieredctl.errors import ExitCode, TieredctlError
 
 if TYPE_CHECKING:
@@ -119,11 +119,25 @@ def _invoke(app: typer.Typer, words: Sequence[str]) -> int:
     if _COMPLETION_VARIABLE in os.environ:
         app(prog_name=PROGRAM)  # answers the shell, and ends the process
     command = typer.main.get_command(app)
+    token = running_command.set(_typed(command, words))
     try:
         with command.make_context(PROGRAM, list(words)) as context:
             return int(command.invoke(context) or 0)
     except typer.Exit as end:
         return end.exit_code
+    finally:
+        running_command.reset(token)
+
+
+def _typed(command: object, words: Sequence[str]) -> str:
+    """Of the words those that name a command: `orphans scan`."""
+    named: list[str] = []
+    for word in words:
+        inner = getattr(command, "commands", {}).get(word)
+        if inner is not None:
+            named.append(word)
+            command = inner
+    return " ".join(named)
 
 
 def _prepare_output(words: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +15,79 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.replaced_file import READABLE_BY_ALL, replaced_file
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_PREFIX = "tieredctl_"
+_GROUPED_BY = {"status": "status", "causes": "cause"}
+"""Fields of a summary that have numbers for each of several groups, and the label that tells those apart."""
+_OWN = ("findings", "exit_code", "last_run_timestamp_seconds")
+"""Families that are made of other things than the summary."""
 
 
-def metrics_text(kind: str, summary: Mapping[str, Any], findings: Iterable[Finding], exit_code: ExitCode) -> str:
-    """One gauge for each number of a summary, one for findings by code, exit code and time of the run."""
-    label = f'{{command="{kind}"}}'
-    lines = []
+@dataclass(slots=True)
+class _Families:
+    """Gauges by name: of each, what it is and its samples, together as the formats demand."""
+
+    command: str
+    families: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+
+    def add(self, name: str, meaning: str, value: float, **labels: str) -> None:
+        _, samples = self.families.setdefault(name, (meaning, []))
+        shown = ",".join(f'{label}="{_escaped(text)}"' for label, text in {"command": self.command, **labels}.items())
+        samples.append(f"{_PREFIX}{name}{{{shown}}} {_number(value)}")
+
+    def text(self) -> str:
+        lines: list[str] = []
+        for name, (meaning, samples) in self.families.items():
+            lines += [f"# HELP {_PREFIX}{name} {meaning}", f"# TYPE {_PREFIX}{name} gauge", *samples]
+        return "\n".join([*lines, "# EOF"]) + "\n"
+
+
+def metrics_text(command: str, summary: Mapping[str, Any], findings: Iterable[Finding], exit_code: ExitCode) -> str:
+    """A gauge for each number of a summary, one for findings by code, exit code and time of the run: as Prometheus and
+    OpenMetrics both read it."""
+    families = _Families(command)
     for name, value in summary.items():
-        if isinstance(value, int | float):
-            metric = "tieredctl_" + _CAPITAL.sub("_", name).lower()
-            lines += [
-                f"# TYPE {metric} gauge",
-                f"{metric}{label} {float(value):g}" if isinstance(value, float) else f"{metric}{label} {int(value)}",
-            ]
-    lines.append("# TYPE tieredctl_findings gauge")
+        _add_field(families, name, value)
     counts = Counter((finding.code, finding.severity.label) for finding in findings)
     for (code, severity), count in sorted(counts.items()):
-        lines.append(f'tieredctl_findings{{command="{kind}",code="{code}",severity="{severity}"}} {count}')
-    lines += ["# TYPE tieredctl_exit_code gauge", f"tieredctl_exit_code{label} {int(exit_code)}"]
-    lines += ["# TYPE tieredctl_last_run_timestamp_seconds gauge"]
-    lines.append(f"tieredctl_last_run_timestamp_seconds{label} {time.time():.0f}")
-    return "\n".join(lines) + "\n"
+        families.add("findings", "Findings by code and severity.", count, code=code, severity=severity)
+    families.add("exit_code", "What the run told its caller.", int(exit_code))
+    families.add("last_run_timestamp_seconds", "When the run ended, in seconds since the epoch.", int(time.time()))
+    return families.text()
+
+
+def _add_field(families: _Families, name: str, value: Any) -> None:
+    """A summary's number, or the numbers that it groups."""
+    if name in _GROUPED_BY and isinstance(value, Mapping):
+        label = _GROUPED_BY[name]
+        for group, numbers in value.items():
+            for measure, number in numbers.items():
+                meaning = f"{measure.capitalize()} by {label}."
+                families.add(f"{_snake(measure)}_by_{label}", meaning, number, **{label: str(group)})
+    elif isinstance(value, dict):
+        for inner, number in value.items():
+            _add_number(families, f"{name}_{inner}", number)
+    else:
+        _add_number(families, name, value)
+
+
+def _add_number(families: _Families, name: str, value: Any) -> None:
+    metric = _snake(name)
+    if isinstance(value, int | float) and _NAME.fullmatch(metric) and metric not in _OWN:
+        families.add(metric, f"{name} of the run's summary.", value)
+
+
+def _snake(name: str) -> str:
+    return _CAPITAL.sub("_", name).lower()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    shown = repr(value + 0)  # true is 1
+    return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}.get(shown, shown)
 
 
 def write_metrics(path: Path, text: str) -> None:

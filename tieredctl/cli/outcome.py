@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from tieredctl.cli import PROGRAM
+from tieredctl.cli import PROGRAM, running_command
 from tieredctl.cli.output import Listing, OutputFormat, printable, render
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.findings import Finding, Severity, exit_code_of
@@ -49,7 +49,7 @@ def finish(
         from tieredctl.cli.metrics import metrics_text, write_metrics
 
         summary = listing.summary() if callable(listing.summary) else listing.summary
-        write_metrics(metrics_file, metrics_text(listing.kind, summary, findings, code))
+        write_metrics(metrics_file, metrics_text(running_command.get(), summary, findings, code))
     return code
 
 

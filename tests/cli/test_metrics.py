@@ -1,0 +1,107 @@
+"""`--metrics-file`: text that every collector reads, of each command that has it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tests.cli.openmetrics import Sample, read_metrics
+from tieredctl.cli.metrics import metrics_text
+from tieredctl.errors import ExitCode
+from tieredctl.model.findings import Finding
+
+METADATA, STORE = ("--log-dir", "DATA"), ("--store", "STORE")
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "metadata segments": METADATA,
+    "metadata stuck": (*METADATA, "--older-than", "0s"),
+    "metadata stats": METADATA,
+    "remote du": STORE,
+    "verify": (*METADATA, *STORE),
+    "orphans scan": (*METADATA, *STORE, "--min-age", "0s"),
+    "store check": ("DATA",),
+    "doctor config": ("SERVER",),
+}
+
+
+@pytest.fixture
+def cluster(captures: Path, tmp_path: Path) -> Path:
+    shutil.copytree(captures / "kafka-4.3.1", tmp_path / "cluster")
+    (tmp_path / "cluster" / "server.properties").write_text("remote.log.storage.system.enable=ture\n")
+    return tmp_path / "cluster"
+
+
+def measured(tieredctl: Tieredctl, cluster: Path, command: str) -> tuple[int, list[Sample]]:
+    """Exit code and metrics of a command."""
+    store = cluster / "remote" / "kafka-tiered-storage"
+    files = {
+        "DATA": cluster / "data",
+        "STORE": f"file:{store}",
+        "SERVER": cluster / "server.properties",
+    }
+    words = [str(files.get(word, word)) for word in COMMANDS[command]]
+    metrics = cluster / "metrics.prom"
+    outcome = tieredctl(*command.split(), *words, "--metrics-file", metrics, "--quiet")
+    assert metrics.exists(), outcome.err
+    return outcome.exit_code, read_metrics(metrics.read_text())
+
+
+@pytest.mark.parametrize("damaged", [False, True], ids=["without findings", "with findings"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_metrics_of_a_command_are_read_by_a_strict_parser(
+    tieredctl: Tieredctl, cluster: Path, command: str, damaged: bool
+) -> None:
+    if damaged:
+        for log in (cluster / "remote").rglob("*.log"):
+            log.unlink()
+        with next((cluster / "data" / "__remote_log_metadata-0").glob("*.log")).open("r+b") as file:
+            file.seek(30)
+            file.write(b"\xff\xff\xff")
+
+    exit_code, samples = measured(tieredctl, cluster, command)
+
+    assert {dict(sample.labels)["command"] for sample in samples} == {command}
+    assert [sample.value for sample in samples if sample.family == "tieredctl_exit_code"] == [exit_code]
+
+
+def test_a_scan_has_objects_and_bytes_by_status_and_cause(tieredctl: Tieredctl, cluster: Path) -> None:
+    stray = cluster / "remote" / "kafka-tiered-storage" / "stray"
+    stray.write_bytes(b"123")
+
+    _, samples = measured(tieredctl, cluster, "orphans scan")
+
+    found = {(sample.family, *sorted(dict(sample.labels).items())): sample.value for sample in samples}
+    scan = ("command", "orphans scan")
+    assert found["tieredctl_objects_by_status", scan, ("status", "unknown")] == 1
+    assert found["tieredctl_bytes_by_status", scan, ("status", "unknown")] == 3
+    assert found["tieredctl_objects_by_cause", ("cause", "topic-gone"), scan] == 0
+    assert found["tieredctl_objects_by_status", scan, ("status", "owned")] > 0
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        {"findings": 3, "exitCode": 1, "lastRunTimestampSeconds": 2},
+        {"n": float("nan"), "i": float("inf"), "small": 1e-9, "big": 1 << 70, "yes": True},
+        {
+            "nested": {"a": 1, "b-c": 2, "d": None, "e": {"f": 1}},
+            "list": [1],
+            "text": "1",
+            "with space": 1,
+            "Ünlaut": 1,
+        },
+        {"status": {'a"\\\n': {"objects": 1}}, "causes": {}},
+    ],
+    ids=["own names", "odd numbers", "odd names", "odd labels"],
+)
+def test_whatever_a_summary_has_the_text_is_sound(summary: dict[str, Any]) -> None:
+    finding = Finding("batch-corrupt", "x", "y", {})
+
+    samples = read_metrics(metrics_text('a "command"\\\n', summary, [finding, finding], ExitCode.FINDINGS))
+
+    assert {dict(sample.labels)["command"] for sample in samples} == {'a "command"\\\n'}
+    assert [sample.value for sample in samples if sample.family == "tieredctl_findings"] == [2]
