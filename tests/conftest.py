@@ -32,7 +32,7 @@ KAFKA, OLDER_KAFKA, OBJECT_SERVERS = "kafka", "kafka 3.9.1", "object servers"
 SHARED_SERVERS = {"integration": KAFKA, "storage": OBJECT_SERVERS, "conformance": OBJECT_SERVERS}
 """Folders whose tests share servers, which one process starts: that of the group. Those of the older Kafka are a group
 of their own."""
-ON_OBJECT_SERVERS = ("test_removal_on_buckets.py", "test_removal_stopped.py")
+ON_OBJECT_SERVERS = ("test_removal_on_buckets.py", "test_removal_stopped.py", "test_altered_inputs.py")
 """Files elsewhere that use them too."""
 LONGEST_FIRST = (KAFKA, "chaos", "spark", OLDER_KAFKA, OBJECT_SERVERS, "verification", "property", "cli")
 """Groups; those that wait for brokers are beside those that compute."""

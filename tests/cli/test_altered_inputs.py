@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.crashed_cluster import AGED, CLUSTER_ID, CrashedClusterOnDisk, planned_keys, without_own
+from tests.cli.command_line import Tieredctl
+from tests.cli.crashed_bucket import crashed_contents
+from tests.cli.crashed_cluster import (
+    AGED,
+    CLUSTER_ID,
+    LONG_AGO,
+    NEVER_NAMED,
+    CrashedCluster,
+    CrashedClusterOnDisk,
+    planned_keys,
+    put,
+    without_own,
+)
 from tests.kraft_snapshots import topic_record, write_snapshot
+from tests.rigs.buckets import S3Bucket
+from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
+from tests.rigs.object_servers import ObjectServer
+from tieredctl.cli.arguments import now_ms
+from tieredctl.cli.wiring import topic_sources
+from tieredctl.errors import TieredctlError
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
+from tieredctl.ops.orphans.listing import record_batch
+from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
+from tieredctl.storage.file import FileStore
+from tieredctl.storage.protocol import StoredObject
 
 NOW_MS = 1_900_000_000_000
 METADATA_TOPIC_ID = "VClEsq7TTwq9CJDcrhYnAg"
@@ -121,3 +144,75 @@ def test_a_topic_that_nobody_tells_of_any_more_is_said_to_be_unclear(
     assert "whether it is there is not known now" in outcome.err
     assert "owned now" not in outcome.err
     assert without_own(cluster.objects()) == before
+
+
+@TOLD
+def test_a_live_cluster_is_asked_itself(tmp_path: Path, told: Told) -> None:
+    option, file = told(tmp_path, [METADATA_TOPIC_ID])
+    files = (file, None) if option == "--live-topic-ids" else (None, file)
+
+    with (
+        pytest.raises(TieredctlError, match=f"{option} is for a cluster that is down"),
+        topic_sources(*files, "broker:9092", None),
+    ):
+        pass
+
+
+def status_of(cluster: CrashedCluster) -> dict[str, str]:
+    return {line["key"]: line["status"] for line in cluster.scan("-o", "jsonl").lines()}
+
+
+def altered_checkpoint(cluster: CrashedClusterOnDisk, file: Path) -> Path:
+    """Of a complete listing that says of each object that it is old."""
+    store = FileStore(str(cluster.bucket))
+    objects = [stored._replace(last_modified_ms=LONG_AGO * 1_000) for stored in store.list()]
+    checkpoint = ListingCheckpoint(file, store.url, now_ms(None))
+    (everything,) = checkpoint.unlisted()
+    checkpoint.add(everything.number, objects[0].key, record_batch(objects), objects[-1].key)
+    checkpoint.finish(everything.number)
+    checkpoint.close()
+    return file
+
+
+def test_a_checkpoint_that_makes_objects_old_removes_none_that_is_young_or_owned(
+    cluster: CrashedClusterOnDisk, tmp_path: Path
+) -> None:
+    owned = keys_owned(cluster)
+    os.utime(put(cluster, NEVER_NAMED))  # a copy that began, whose first event is not read yet, looks like this
+    before = cluster.objects()
+
+    made = cluster.plan(*EVERYTHING, "--resume", altered_checkpoint(cluster, tmp_path / "checkpoint"))
+    planned = planned_keys(cluster.plan_file)
+    applied = cluster.apply()
+
+    assert (made.exit_code, applied.exit_code) == (0, 5)
+    assert NEVER_NAMED in planned
+    assert not owned & planned
+    assert without_own(cluster.objects()) == before
+
+
+def test_an_inventory_that_makes_objects_old_removes_none_that_is_young_or_owned(
+    tieredctl: Tieredctl, captures: Path, tmp_path: Path, moto: ObjectServer
+) -> None:
+    bucket, contents = S3Bucket(moto.endpoint), crashed_contents(captures)
+    words = [word for name, value in bucket.options.items() for word in ("--store-option", f"{name}={value}")]
+    store = ("--store", f"s3://{BUCKET}/{ROOT}", *words)
+    cluster = CrashedCluster(tieredctl, captures / "aiven-crash-4.3.1/data", tmp_path, store)
+    for key, data in contents.items():
+        bucket.put(ROOT + key, data)
+    owned = {key for key, status in status_of(cluster).items() if status == "owned"}
+    rows = [s3_row(StoredObject(key, len(data), LONG_AGO * 1_000, "")) for key, data in contents.items()]
+    for name, written in s3_inventory([row | {"ETag": ""} for row in rows]).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(written)
+
+    made = cluster.plan(*(*EVERYTHING, "--layout-option", "key-prefix=tiered/", "--inventory", tmp_path / S3_MANIFEST))
+    planned = planned_keys(cluster.plan_file)
+    applied = cluster.apply()
+
+    assert (made.exit_code, applied.exit_code) == (0, 5)
+    assert planned
+    assert not owned & planned
+    assert {name.removeprefix(ROOT) for name in bucket.names(ROOT + "tiered/")} == set(contents)
+    for name in bucket.names(ROOT):
+        bucket.remove(name)

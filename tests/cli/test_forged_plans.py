@@ -31,11 +31,12 @@ TRUSTED = ("--trust-plan", "--min-age", "1h", "--max-percent", "100")
 UNKNOWN = "tiered/notes.txt"
 
 
-def rewrite(plan: Path, change: Callable[[list[Line]], None]) -> None:
-    """Alters a plan's lines, and seals them as anybody can."""
+def rewrite(plan: Path, change: Callable[[list[Line]], None], objects: int | None = None) -> None:
+    """Alters a plan's lines, and seals them as anybody can; its totals say how many objects there are."""
     lines = plan_lines(plan)[:-1]
     change(lines)
-    lines[-1] |= {"objects": sum("status" in line for line in lines), "listedObjects": 1_000_000}
+    counted = sum("status" in line for line in lines) if objects is None else objects
+    lines[-1] |= {"objects": counted, "listedObjects": 1_000_000}
     data = b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
     seal = {"sha256": hashlib.sha256(data).hexdigest(), "hmacSha256": None}
     plan.write_bytes(data + json.dumps(seal, separators=(",", ":")).encode() + b"\n")
@@ -163,6 +164,17 @@ def test_the_share_is_the_stores_own_whatever_a_plan_says(planned: CrashedCluste
     assert outcome.exit_code == 2
     assert "more than 10 %" in outcome.err
     assert "--max-percent" in outcome.err
+    assert without_own(planned.objects()) == before
+
+
+def test_totals_that_are_not_those_of_the_lines_are_found_out(planned: CrashedClusterOnDisk) -> None:
+    rewrite(planned.plan_file, lambda lines: lines[-1].update({"uploads": len(lines) - 2}), objects=0)
+    before = planned.objects()
+
+    outcome = planned.apply("--trust-plan", "--min-age", "1h")
+
+    assert outcome.exit_code == 2
+    assert f"has {ORPHANS} objects, and says that it has 0" in outcome.err
     assert without_own(planned.objects()) == before
 
 

@@ -143,9 +143,12 @@ def apply(
     limits = limits_of(chosen, given)
     if not (trust_plan or dry_run):
         demand_signed(chosen)
+    elif not (chosen.is_signed or quiet):
+        say(printable(f"{plan} was not signed with your key: its own limits and names count for nothing."))
     _demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
     if not dry_run:
         what = f"The removal of {chosen.totals.objects} objects, {chosen.totals.bytes} bytes, from {header.store}"
+        what += " for good" if header.mode is RemovalMode.DELETE else ""
         demand_confirmation(what, header.cluster_id, yes=yes, typed_cluster_id=cluster_id)
     store = CountingStore(_opened(header.store, store_option, dry_run=dry_run))
     with topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics:

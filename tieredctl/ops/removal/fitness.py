@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.removal.foreign_folders import FolderCheck
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
@@ -27,15 +28,20 @@ class Fitness:
     """As in Planning."""
 
     def demand(self) -> None:
-        """Raises TieredctlError `no-overlap`, `ambiguous-prefix`, `quarantine-scanned` or `plan-too-large`.
+        """Raises TieredctlError `plan-altered` where the totals are not those of the lines, `no-overlap`,
+        `ambiguous-prefix`, `quarantine-scanned` or `plan-too-large`.
 
         The store is listed no further than it takes to be sure, so that another root inside is only found among the
         objects that are planned and those listed first.
         """
         folders, overlap = FolderCheck(self.store.url, self.installed_layouts), Overlap()
+        planned, most = 0, self.limits.max_percent
         for objects in self.metadata.columns(StoredObject(one.key, one.size, 0, "") for one in self.plan.objects()):
             folders.look_at(objects)
-        planned, most = self.plan.totals.objects, self.limits.max_percent
+            planned += len(objects.sizes)
+        if planned != self.plan.totals.objects:
+            message = f"{self.plan.path} has {planned} objects, and says that it has {self.plan.totals.objects}."
+            raise TieredctlError("plan-altered", message)
         enough = int(planned * 100 / most) + 1 if most else None
         if planned or self.plan.totals.uploads:
             for objects in self.metadata.columns(list_unreserved(self.store)):
