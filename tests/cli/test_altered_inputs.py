@@ -149,11 +149,11 @@ def test_a_topic_that_nobody_tells_of_any_more_is_said_to_be_unclear(
 @TOLD
 def test_a_live_cluster_is_asked_itself(tmp_path: Path, told: Told) -> None:
     option, file = told(tmp_path, [METADATA_TOPIC_ID])
-    files = (file, None) if option == "--live-topic-ids" else (None, file)
+    listed, snapshot = (file, None) if option == "--live-topic-ids" else (None, file)
 
     with (
         pytest.raises(TieredctlError, match=f"{option} is for a cluster that is down"),
-        topic_sources(*files, "broker:9092", None),
+        topic_sources(listed, snapshot, "broker:9092", None),
     ):
         pass
 
