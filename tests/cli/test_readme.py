@@ -26,6 +26,7 @@ from tests.cli.crashed_cluster import CAPTURE, CLUSTER_ID
 
 README = REPOSITORY / "README.md"
 COMMAND = "$ tieredctl "
+DELETED_TOPIC = "gone33"
 CUT = "…"
 _LOCAL_FLAGS = 3
 """Where termios keeps them."""
@@ -82,7 +83,9 @@ def crashed_cluster(captures: Path, tmp_path_factory: pytest.TempPathFactory) ->
     """The cluster of the examples that are about orphans; a topic of it was deleted."""
     folder = tmp_path_factory.mktemp("readme") / "cluster"
     shutil.copytree(captures / CAPTURE, folder)
-    shutil.copy(captures / CAPTURE / "oracle" / "topic-ids.txt", folder / "topic-ids.txt")
+    topics = (file for file in folder.glob("data/*/partition.metadata") if DELETED_TOPIC not in file.parent.name)
+    topic_ids = {line.split()[1] for file in topics for line in file.read_text().splitlines() if "topic_id" in line}
+    (folder / "topic-ids.txt").write_text("\n".join(sorted(topic_ids)) + "\n")
     return folder
 
 
