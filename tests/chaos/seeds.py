@@ -104,7 +104,9 @@ def undo(trial: Trial, chance: Random, activity: float, kill_at: int | None = No
     for at in kills:
         run(trial, trial.restore, trial.world(chance, kill_at=at, broker_activity=activity, fault_rate=0.02))
     told: Told = run(trial, trial.restore, trial.world(chance, broker_activity=0.0)).result
-    assert told.is_complete or told.stopped in ("path-missing", "receipts-damaged"), told
+    nothing_was_begun = told.stopped in ("path-missing", "receipts-damaged")
+    # Where other bytes were put over a copy that another run had made, what is in place looks like another object.
+    assert told.is_complete or nothing_was_begun or (trial.was_lied_to and told.stopped is None), told
     demand_all_back(trial)
     demand_ended_well(trial, told)
 
