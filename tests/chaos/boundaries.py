@@ -136,6 +136,9 @@ class ObservedStore:
     def parallel_reads(self) -> int:
         return 1
 
+    def reconnected(self) -> ObservedStore:
+        return self
+
     @property
     def url(self) -> str:
         return self.store.url

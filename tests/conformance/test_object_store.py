@@ -172,6 +172,14 @@ def test_a_listing_begins_before_it_is_asked_for_all(store: ObjectStore) -> None
     assert next(store.list()).key == "orders-0-audit/1.log"
 
 
+def test_over_other_connections_it_is_the_same_store(store: ObjectStore) -> None:
+    other = store.reconnected()
+
+    assert other.url == store.url
+    assert list(other.list()) == list(store.list())
+    assert all(other.read(stored.key) == store.read(stored.key) for stored in islice(store.list(), 3))
+
+
 def test_head_says_what_the_listing_says(store: ObjectStore) -> None:
     assert [store.head(key) for key in keys_of(store)] == list(store.list())
 

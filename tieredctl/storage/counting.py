@@ -73,6 +73,10 @@ class CountingStore:
         self._count("stream")
         yield from self._store.stream(key, start, chunk_size)
 
+    def reconnected(self) -> CountingStore:
+        """Counts for itself, from nothing."""
+        return CountingStore(self._store.reconnected())
+
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         self._count("checksums")
         return self._store.checksums(stored)

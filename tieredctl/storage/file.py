@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from stat import S_ISREG
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from tieredctl.errors import TieredctlError
 from tieredctl.storage import file_changes
@@ -83,6 +83,9 @@ class FileStore:
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         with self._opened(key) as descriptor:
             yield from _pieces(descriptor, start, os.fstat(descriptor).st_size, chunk_size)
+
+    def reconnected(self) -> Self:
+        return self
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:  # noqa: ARG002
         return {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.bucket_address import BucketAddress
@@ -87,6 +87,9 @@ class GcsStore:
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         return pieces(self, key, start, chunk_size, self._read_version)
+
+    def reconnected(self) -> Self:
+        return replace(self, connection=self.connection.another())
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         blob = self._description(stored.key)

@@ -6,7 +6,7 @@ import importlib.util
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -50,6 +50,12 @@ class GcsConnection:
     them, and a workload's identity. A server without TLS is sent none."""
 
     endpoint: str | None = None
+    number: int = 0
+    """Tells connections with the same settings apart."""
+
+    def another(self) -> GcsConnection:
+        """With the same settings."""
+        return replace(self, number=self.number + 1)
 
     @property
     def is_google(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from threading import RLock
+from typing import Self
 
 from tieredctl.storage.protocol import (
     STREAM_CHUNK_BYTES,
@@ -66,6 +67,9 @@ class MemoryStore:
         data = self.read(key, start)
         for position in range(0, len(data), chunk_size):
             yield data[position : position + chunk_size]
+
+    def reconnected(self) -> Self:
+        return self
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:  # noqa: ARG002
         return {}

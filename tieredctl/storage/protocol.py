@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from tieredctl.errors import TieredctlError
 
@@ -157,6 +157,10 @@ class ObjectStore(Protocol):
 
         Raises TieredctlError as `read` does, when the first piece is asked for.
         """
+        ...
+
+    def reconnected(self) -> Self:
+        """The same store over other connections, for what may have been altered on the way over these."""
         ...
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from tieredctl.storage.protocol import (
     STREAM_CHUNK_BYTES,
@@ -45,6 +46,9 @@ class ReadOnlyStore:
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         return self.store.stream(key, start, chunk_size)
+
+    def reconnected(self) -> Self:
+        return replace(self, store=self.store.reconnected())
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         return self.store.checksums(stored)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Self, TypeVar
 
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.protocol import (
@@ -114,6 +114,9 @@ class RetryingStore:
                 self.policy.wait(failures, error)
                 if self.head(key) != began_with:
                     raise written_anew(self.url, key) from None
+
+    def reconnected(self) -> Self:
+        return replace(self, store=self.store.reconnected())
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         return self.policy.run(lambda _: self.store.checksums(stored))

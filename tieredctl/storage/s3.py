@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import md5
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 from urllib.parse import unquote_plus
 
 from tieredctl.storage.bucket_address import BucketAddress
@@ -92,6 +92,9 @@ class S3Store:
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         return pieces(self, key, start, chunk_size, self._read_version)
+
+    def reconnected(self) -> Self:
+        return replace(self, connection=self.connection.another())
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         found = self._description(stored.key, ChecksumMode="ENABLED")

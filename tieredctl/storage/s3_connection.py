@@ -6,7 +6,7 @@ import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -96,6 +96,12 @@ class S3Connection:
     region: str | None = None
     profile: str | None = None
     addressing_style: str = "auto"
+    number: int = 0
+    """Tells connections with the same settings apart."""
+
+    def another(self) -> S3Connection:
+        """With the same settings."""
+        return replace(self, number=self.number + 1)
 
     @property
     def is_aws(self) -> bool:

@@ -27,6 +27,7 @@ def check_segment(task: SegmentTask, store: ObjectStore, layout: Layout) -> Segm
     """
     reports = [_read(task, store, layout)]
     while _looks_damaged(reports[-1]) and not _agree(reports) and len(reports) < _MOST_READS:
+        store = store.reconnected()
         reports.append(_read(task, store, layout))
     bytes_read = sum(report.bytes_read for report in reports)
     return replace(reports[-1], bytes_read=bytes_read, findings=_believed(reports, task, layout))
