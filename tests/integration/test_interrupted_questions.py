@@ -41,11 +41,11 @@ class Requests:
         self.happens: Callable[[], object] = lambda: None
         ask = LiveCluster._ask
 
-        def counted(cluster: LiveCluster, node_id: int | None, request: Any) -> Any:
+        def counted(cluster: LiveCluster, node_id: int | None, request: Any, *more: Any, **how: Any) -> Any:
             self.asked += 1
             if self.asked == self.happens_before:
                 self.happens()
-            return ask(cluster, node_id, request)
+            return ask(cluster, node_id, request, *more, **how)
 
         patch.setattr(LiveCluster, "_ask", counted)
 

@@ -84,7 +84,7 @@ def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> 
     names = cluster.topic_names()
     looking = Looking()
     seen = readable_topic_configs(cluster, names)
-    local = looking.at("bytes on disks", lambda: cluster.replica_bytes(names))
+    local = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes(names))
     known = (name for name in names if name in seen.settings or name in seen.denied)
     rows = (_listed(name, seen.settings.get(name), local, parts) for name in known)
     shown = [row for row in rows if every or row["tiering"] != "off" or row["remoteSegments"]]
@@ -151,7 +151,7 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
     offsets = topic_offsets(cluster, name)
     topic = offsets.topic
     looking = Looking()
-    local = looking.at("bytes on disks", lambda: cluster.replica_bytes([name])) or {}
+    local = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes([name])) or {}
     settings = settings_of(cluster, name)
     lag = copy_lag(TopicSettings(name, {key: one.value for key, one in settings.items()}))
     young = cluster.list_offsets(topic, max(0, now_ms - lag.ms)) if lag is not None and lag.ms > 0 else {}

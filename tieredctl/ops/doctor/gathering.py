@@ -61,6 +61,16 @@ class Looking:
             self.note(what, error)
             return None
 
+    def where_allowed(self, what: str, ask: Callable[[], _Answer]) -> _Answer | None:
+        """The answer; None where the user may not ask this. Raises TieredctlError where it is not given."""
+        try:
+            return ask()
+        except TieredctlError as error:
+            if error.kind.code != "broker-refused":
+                raise
+            self.note(what, error)
+            return None
+
     def note(self, what: str, error: TieredctlError) -> None:
         self.findings.append(Finding("check-not-made", what, f"{error.message} {error.hint}".rstrip()))
 

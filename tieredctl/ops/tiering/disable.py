@@ -129,7 +129,7 @@ def plan_disable(cluster: Cluster, remote: RemoteTopic, form: Form, *, at_once: 
     partitions = [_loss(one, remote) for one in read_partition_offsets(cluster, topic)]
     looking = Looking()
     needed = _local_bytes_needed(partitions)
-    free = looking.at("free bytes on disks", lambda: cluster.free_bytes([topic.topic])) or {}
+    free = looking.where_allowed("free bytes on disks", lambda: cluster.free_bytes([topic.topic])) or {}
     found = [*_effects(topic, form, partitions, needed, free), *refusals(cluster, change)]
     if form is Form.STOP_COPYING and any(needed.values()):
         found += looking.findings

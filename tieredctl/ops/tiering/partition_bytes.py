@@ -50,7 +50,7 @@ class PartitionBytes:
 def read_partition_bytes(cluster: Cluster, topic: TopicDescription, looking: Looking) -> Sequence[PartitionBytes]:
     """Asks the leaders, and all brokers for bytes: who may not see these has `looking` note it. Raises TieredctlError
     as the cluster does."""
-    sizes = looking.at("bytes on disks", lambda: cluster.replica_bytes([topic.topic])) or {}
+    sizes = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes([topic.topic])) or {}
     return [
         replace(one, replica_bytes=sizes.get((topic.topic, one.partition.partition), {}))
         for one in read_partition_offsets(cluster, topic)
