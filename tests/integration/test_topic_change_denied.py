@@ -74,6 +74,24 @@ def test_who_may_not_change_it_sees_a_plan_and_changes_nothing(
     assert topic.settings()["remote.storage.enable"] == "false"
 
 
+def test_who_may_not_see_disks_gets_no_sizes_and_waits_for_the_first_segment_all_the_same(
+    topic: OwnTopic, tieredctl: TopicCommands, as_user: tuple[object, ...], guarded: KafkaBroker
+) -> None:
+    for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS):
+        grant(guarded, topic.name, operation)
+    topic.write(2)
+
+    planned = tieredctl.plan("enable", topic.name, *as_user)
+    applied = tieredctl.apply("enable", topic.name, *as_user)
+
+    estimate = planned.document()["summary"]["estimate"]
+    not_made = {item["subject"] for item in planned.document()["items"] if item["code"] == "check-not-made"}
+    assert (planned.exit_code, estimate["bytesToCopy"], estimate["segments"]) == (5, None, None)
+    assert not_made >= {"bytes on disks", "broker settings", "controllers"}
+    assert "In all: unknown bytes" in planned.err
+    assert (applied.exit_code, "first segment in remote storage" in applied.err) == (0, True), applied.err
+
+
 def test_who_may_not_read_the_metadata_disables_nothing(
     topic: OwnTopic, tieredctl: TopicCommands, as_user: tuple[object, ...], guarded: KafkaBroker
 ) -> None:
