@@ -14,7 +14,7 @@ from tests.cli.command_line import Tieredctl
 TOPIC, TOPIC_ID = "orders7", "Ex-aw3fEQIi3do0H9Y7cKQ"
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
 """A segment of orders7-0 with aborted transactions, so one with all six objects."""
-FIELDS = ["key", "size", "lastModified", "segmentId", "topicId", "partition", "part"]
+FIELDS = ["key", "size", "lastModified", "segmentId", "topicId", "partition", "part", "storageClass"]
 
 
 @pytest.fixture
@@ -83,7 +83,12 @@ def test_usage_adds_up_to_what_is_listed(store: Path, tieredctl: Tieredctl) -> N
     assert {(row["topicId"], row["partition"], row["part"]): row["bytes"] for row in usage["items"]} == by_row
     assert usage["kind"] == "RemoteUsage"
     assert usage["source"] == {"kind": "store", "store": f"file:{store}", "layout": "local"}
-    assert usage["summary"] == {"objects": len(listed), "bytes": sum(sizes(store).values()), "unexplained": 0}
+    assert usage["summary"] == {
+        "objects": len(listed),
+        "bytes": sum(sizes(store).values()),
+        "unexplained": 0,
+        "storageClasses": {},
+    }
 
 
 def test_an_object_that_no_key_explains_is_listed_with_nulls(strange_store: Path, tieredctl: Tieredctl) -> None:

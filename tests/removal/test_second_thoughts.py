@@ -63,6 +63,19 @@ def test_an_object_that_is_put_back_is_as_old_as_it_was(modified_ms: int, put_ba
     assert found.last_modified_ms == put_back_as
 
 
+def test_the_quarantine_alone_tells_how_old_an_object_was() -> None:
+    store = MemoryStore()
+    copy = store.put(quarantine_key("cluster", PLAN_ID, store.put("a", b"bytes", 5)), b"bytes")
+    kept = QuarantinedCopy(copy.key, copy.size, copy.last_modified_ms, copy.version)
+    store.delete([one for one in store.list() if one.key == "a"])
+
+    put_back(store, Receipt(ReceiptStep.COPIED, "a", 0, 5, kept), NOW_MS)
+
+    found = store.head("a")
+    assert found is not None
+    assert found.last_modified_ms == 5
+
+
 def test_an_object_that_was_never_deleted_is_back_without_a_copy() -> None:
     store = MemoryStore()
     store.put("a", b"bytes")

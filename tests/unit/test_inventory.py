@@ -63,6 +63,7 @@ def test_a_row_has_the_shape_of_remote_ls() -> None:
             "topicId": TOPIC_ID,
             "partition": 3,
             "part": "log",
+            "storageClass": None,
         }
     ]
 
@@ -102,6 +103,7 @@ def test_every_file_of_a_real_store_is_listed_and_explained(cluster: Path) -> No
         "objects": len(rows),
         "bytes": sum(row["size"] for row in rows),
         "unexplained": 0,
+        "storageClasses": {},
     }
 
 
@@ -183,7 +185,7 @@ def test_a_selection_leaves_out_what_no_key_explains() -> None:
     inventory = Inventory(store, LAYOUT, Selection(partition=3))
 
     assert [row["key"] for row in inventory.rows()] == [KEY]
-    assert inventory.summary() == {"objects": 1, "bytes": 5, "unexplained": 0}
+    assert inventory.summary() == {"objects": 1, "bytes": 5, "unexplained": 0, "storageClasses": {}}
 
 
 def test_usage_adds_up_to_the_listing(cluster: Path) -> None:
@@ -218,3 +220,23 @@ def test_usage_is_by_topic_and_partition_and_ends_with_what_is_not_explained() -
         ("b", 10, "log", 1, 2),
         (None, None, None, 2, 4),
     ]
+
+
+def test_storage_classes_are_listed_and_summed() -> None:
+    class Classed(MemoryStore):
+        def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+            for stored in super().list(prefix, start_after):
+                yield stored._replace(storage_class="GLACIER" if stored.key.startswith("old") else "STANDARD")
+
+    store = Classed()
+    for key, data in {"old/1": b"12", "old/2": b"345", "new": b"6"}.items():
+        store.put(key, data)
+    inventory = Inventory(store, LAYOUT)
+
+    rows = {row["key"]: row["storageClass"] for row in inventory.rows()}
+
+    assert rows == {"new": "STANDARD", "old/1": "GLACIER", "old/2": "GLACIER"}
+    assert inventory.summary()["storageClasses"] == {
+        "GLACIER": {"objects": 2, "bytes": 5},
+        "STANDARD": {"objects": 1, "bytes": 1},
+    }

@@ -47,6 +47,8 @@ class Inventory:
     total: Totals = field(default_factory=Totals)
     """Of all objects read so far, as is `unexplained`."""
     unexplained: int = 0
+    storage_classes: dict[str, Totals] = field(default_factory=dict)
+    """The same by storage class, of a store that tells it."""
 
     def objects(self) -> Iterator[ListedObject]:
         """Every object but tieredctl's own, by ascending key. Streams."""
@@ -55,12 +57,14 @@ class Inventory:
             explained = self.layout.explain(stored.key)
             if everything or (explained and self._selects(explained)):
                 self.total.count(stored)
+                if stored.storage_class is not None:
+                    self.storage_classes.setdefault(stored.storage_class, Totals()).count(stored)
                 self.unexplained += explained is None
                 yield ListedObject(stored, explained)
 
     def rows(self) -> Iterator[Document]:
         """`remote ls`: an object a row."""
-        return (object_document(listed) for listed in self.objects())
+        return (object_document(one) | {"storageClass": one.stored.storage_class} for one in self.objects())
 
     def usage(self) -> list[Document]:
         """`remote du`: totals for each partition and part of it, and one row for what the layout cannot explain.
@@ -78,7 +82,13 @@ class Inventory:
 
     def summary(self) -> Document:
         """Of what was read so far."""
-        return {"objects": self.total.objects, "bytes": self.total.bytes, "unexplained": self.unexplained}
+        classes = sorted(self.storage_classes.items())
+        return {
+            "objects": self.total.objects,
+            "bytes": self.total.bytes,
+            "unexplained": self.unexplained,
+            "storageClasses": {name: {"objects": one.objects, "bytes": one.bytes} for name, one in classes},
+        }
 
     def _prefix(self) -> str:
         topic, topic_id, partition = self.selection.topic, self.selection.topic_id, self.selection.partition

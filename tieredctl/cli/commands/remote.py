@@ -46,7 +46,7 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     app.add_typer(_commands, name=noun, help=meaning)
 
 
-_OBJECT_FIELDS = ("key", "size", "lastModified", "segmentId", "topicId", "partition", "part")
+_OBJECT_FIELDS = ("key", "size", "lastModified", "segmentId", "topicId", "partition", "part", "storageClass")
 _OBJECT_COLUMNS = (
     TableColumn("LAST-MODIFIED", "lastModified"),
     TableColumn("BYTES", "size"),
@@ -55,6 +55,7 @@ _OBJECT_COLUMNS = (
     TableColumn("PARTITION", "partition", wide=True),
     TableColumn("TOPIC-ID", "topicId", wide=True),
     TableColumn("SEGMENT-ID", "segmentId", wide=True),
+    TableColumn("CLASS", "storageClass", wide=True),
 )
 _USAGE_FIELDS = ("topic", "topicId", "partition", "part", "objects", "bytes")
 _USAGE_COLUMNS = (

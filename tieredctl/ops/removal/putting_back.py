@@ -47,12 +47,19 @@ def _copied_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> t
         raise TieredctlError("removal-failed", f"{removed.key} was deleted without a copy: it cannot be put back.")
     # A run that was killed may have copied the same bytes once more, which gave the copy another version.
     copy = store.head(removed.copy.key)
-    modified_ms = None if removed.modified_ms is None else min(max(removed.modified_ms, 0), now_ms)
+    modified_ms = _modified_ms(removed, removed.copy.key)
+    modified_ms = None if modified_ms is None else min(max(modified_ms, 0), now_ms)
     is_kept = copy is not None and copy.size == removed.copy.size
     back = store.copy(copy, removed.key, modified_ms) if copy is not None and is_kept else None
     if copy is None or back is None:
         raise TieredctlError("removal-failed", f"The copy {removed.copy.key} is gone or was altered.")
     return back, demand_same(store, copy, back)
+
+
+def _modified_ms(removed: Receipt, copy_key: str) -> int | None:
+    """When the object was modified by its receipt, else by the key of its copy."""
+    original = quarantined(copy_key)
+    return original.last_modified_ms if removed.modified_ms is None and original else removed.modified_ms
 
 
 def _same_as_removed(store: WritableObjectStore, found: StoredObject, copy: QuarantinedCopy) -> str | None:
