@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,8 @@ from tests.cli.crashed_cluster import (
     without_lease,
     without_own,
 )
+from tieredctl.cli.arguments import clock_ms
+from tieredctl.cli.commands import orphans_removal
 from tieredctl.ops.removal.own_objects import QUARANTINE
 from tieredctl.ops.removal.quarantine_keys import quarantine_key
 from tieredctl.ops.removal.quarantine_keys import quarantined as quarantined_as
@@ -288,3 +291,52 @@ def test_a_forged_copy_takes_nothing_along(quarantined: CrashedClusterOnDisk) ->
     quarantined.purge(*AT_ONCE, "--max-percent", "100")
 
     assert without_own(quarantined.objects()) == before
+
+
+def ledger_that_names_what_is_live(cluster: CrashedClusterOnDisk, **altered: object) -> None:
+    """And copies in quarantine of it all, as if the plan had made them."""
+    live = sorted(set(without_own(cluster.objects())))
+    (file,) = (cluster.bucket / RESERVED_FOLDER / "plans").iterdir()
+    names = {"unknownKeys": live, "foreignTopicIds": live_topic_ids(cluster)}
+    file.write_text(json.dumps(json.loads(file.read_text()) | names | altered))
+    for key in live:
+        put(cluster, quarantine_key(CLUSTER_ID, file.stem, StoredObject(key, 6, 0, "1")), b"forged")
+
+
+@pytest.mark.parametrize("altered", [{}, {"use": "applying"}, {"use": "restored"}, {"digest": None}, {"layout": ""}])
+@pytest.mark.parametrize("command", ["apply", "restore", "purge"])
+def test_a_ledger_and_a_quarantine_that_name_what_is_live_touch_nothing_live(
+    quarantined: CrashedClusterOnDisk, command: str, altered: dict[str, object]
+) -> None:
+    ledger_that_names_what_is_live(quarantined, **altered)
+    before = without_own(quarantined.objects())
+    run = {
+        "apply": quarantined.apply,
+        "restore": quarantined.restore,
+        "purge": lambda: quarantined.purge(*AT_ONCE, "--max-percent", "100"),
+    }
+
+    run[command]()
+
+    after = without_own(quarantined.objects())
+    assert {key: after[key] for key in before} == before
+
+
+@pytest.mark.parametrize("days", [-2, 2])
+@pytest.mark.parametrize("command", ["apply", "restore", "purge"])
+def test_a_host_whose_clock_is_days_off_changes_nothing(
+    quarantined: CrashedClusterOnDisk, monkeypatch: pytest.MonkeyPatch, command: str, days: int
+) -> None:
+    monkeypatch.setattr(orphans_removal, "clock_ms", lambda: clock_ms() + days * 24 * 3_600_000)
+    before = without_lease(quarantined.objects())
+    run = {
+        "apply": quarantined.apply,
+        "restore": quarantined.restore,
+        "purge": lambda: quarantined.purge("--older-than", "1h", *ENOUGH),
+    }
+
+    outcome = run[command]()
+
+    assert outcome.exit_code != 0
+    assert command == "apply" or f"minutes {'behind' if days > 0 else 'ahead of'} this host's" in outcome.err
+    assert without_lease(quarantined.objects()) == before
