@@ -9,7 +9,7 @@ import pytest
 
 from tieredctl.model.removal import Receipt, ReceiptStep
 from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.removal import apply, preparation, receipts, store_clock
+from tieredctl.ops.removal import apply, preparation, receipts, restore, store_clock
 from tieredctl.ops.removal.apply import Removal, RemovalResult
 from tieredctl.ops.removal.fresh_metadata import Found, FreshMetadata
 from tieredctl.ops.removal.lease import Hold, Lease
@@ -114,6 +114,12 @@ def a_failure_hides_the_copy(patch: pytest.MonkeyPatch) -> None:
 
     for module in (receipts, apply):
         patch.setattr(module, "remember", update)
+
+
+def receipts_alone_tell(patch: pytest.MonkeyPatch) -> None:
+    """What is in quarantine is not looked at: then receipts have to have everything."""
+    patch.setattr(restore, "copies_of", lambda *_: {})
+    patch.setattr(restore, "keys_removed_by", lambda *_: iter(()))
 
 
 def the_plan_is_not_remembered(patch: pytest.MonkeyPatch) -> None:

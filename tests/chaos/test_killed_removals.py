@@ -16,6 +16,7 @@ from tests.chaos.broken_builds import (
     BROKEN_BUILDS,
     Break,
     a_failure_hides_the_copy,
+    receipts_alone_tell,
     receipts_are_written_afterwards_only,
 )
 from tests.chaos.seeds import boundaries_of, try_kill_at, try_seed
@@ -68,6 +69,7 @@ def test_receipts_that_lack_something_are_found_out(
     folder: Path, monkeypatch: pytest.MonkeyPatch, broken: Break
 ) -> None:
     broken(monkeypatch)
+    receipts_alone_tell(monkeypatch)
 
     attempt = partial(try_kill_at, setting=QUARANTINE, copies_fail=True)
     failures = failures_of(range(1, boundaries_of(QUARANTINE, folder) + 1), attempt, folder, most=1)
