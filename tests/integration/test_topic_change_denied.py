@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin._acl import AclOperation
 
+from tests.cli.command_line import Outcome
 from tests.integration.conftest import jars_of
-from tests.rigs.access_rules import AUTHORIZER, grant, scram_config
+from tests.rigs.access_rules import AUTHORIZER, grant, grant_on_cluster, scram_config
 from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
 from tests.rigs.maven import JAVA_SOURCES, compile_java
 from tests.rigs.own_topic import SECONDS, OwnTopic, own_topic
 from tests.rigs.topic_commands import TopicCommands
 from tests.rigs.waiting import wait_until
+from tieredctl.cli.main import run
 
 pytestmark = pytest.mark.integration
 
@@ -101,6 +103,27 @@ def test_who_may_not_read_the_metadata_disables_nothing(
     outcome = tieredctl.apply("disable", topic.name, "--delete", *as_user)
 
     assert (outcome.exit_code, f"Describe and Read on topic {METADATA_TOPIC}" in outcome.err) == (1, True), outcome.err
+
+
+def test_a_topic_whose_settings_may_not_be_seen_hides_no_other(
+    topic: OwnTopic, as_user: tuple[object, ...], guarded: KafkaBroker, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with own_topic(guarded, "closed", remote_storage_enable="true") as closed:
+        for name, operation in (
+            *((one, AclOperation.DESCRIBE) for one in (topic.name, closed.name, METADATA_TOPIC)),
+            *((METADATA_TOPIC, one) for one in (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)),
+            (topic.name, AclOperation.DESCRIBE_CONFIGS),
+        ):
+            grant(guarded, name, operation)
+        grant_on_cluster(guarded, AclOperation.DESCRIBE)
+        capfd.readouterr()
+        code = run([*map(str, ("topic", "list", "--all", "-o", "json", *as_user))])
+        outcome = Outcome(code, *capfd.readouterr())
+
+    tiering = {row["topic"]: row["tiering"] for row in outcome.document()["items"]}
+    assert (tiering[topic.name], tiering[closed.name]) == ("off", "unknown"), outcome.err
+    assert outcome.exit_code == 5
+    assert [one["subject"] for one in outcome.document()["summary"]["findings"]] == ["settings of topic closed"]
 
 
 def test_what_brokers_could_not_delete_is_found_and_its_remedy_deletes_it(

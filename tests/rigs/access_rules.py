@@ -33,8 +33,17 @@ def scram_config(folder: Path, broker: KafkaBroker) -> Path:
 
 def grant(broker: KafkaBroker, topic: str, operation: AclOperation) -> None:
     """Allows the user an operation on a topic; returns once the broker knows."""
+    _allow(broker, ResourceType.TOPIC, topic, operation)
+
+
+def grant_on_cluster(broker: KafkaBroker, operation: AclOperation) -> None:
+    """The same on the cluster."""
+    _allow(broker, ResourceType.BROKER, "kafka-cluster", operation)
+
+
+def _allow(broker: KafkaBroker, kind: ResourceType, name: str, operation: AclOperation) -> None:
     user = f"User:{broker.secure_listeners.username}"
-    words = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, user, "*", operation)
+    words = (kind, name, ResourcePatternType.LITERAL, user, "*", operation)
     rule = AclBinding(*words, AclPermissionType.ALLOW)
     known = AclBindingFilter(*words, AclPermissionType.ALLOW)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_server})

@@ -15,6 +15,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
 )
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.documents import Document
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
@@ -103,16 +104,10 @@ def _together(every: Sequence[EventStatistics]) -> EventStatistics:
         events_by_state=sum((one.events_by_state for one in every), Counter()),
         dead_events=sum(one.dead_events for one in every),
         live_segments=sum(one.live_segments for one in every),
-        unkeyed=_sum_of_known([one.unkeyed for one in every]),
+        unkeyed=known_sum([one.unkeyed for one in every]),
         first_event_timestamp_ms=min(firsts, default=None),
         last_event_timestamp_ms=max(lasts, default=None),
     )
-
-
-def _sum_of_known(counts: Sequence[int | None]) -> int | None:
-    """None where one is not known."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 class _Tally:
@@ -127,7 +122,7 @@ class _Tally:
     def count(self, chunk: RecordChunk) -> None:
         self._statistics.events += len(chunk)
         if len(chunk):
-            self._statistics.unkeyed = _sum_of_known([self._statistics.unkeyed, chunk.unkeyed])
+            self._statistics.unkeyed = known_sum([self._statistics.unkeyed, chunk.unkeyed])
         lengths = (end - start for start, end in zip(chunk.starts, chunk.ends, strict=True) if start != NO_VALUE)
         self._statistics.value_bytes += int(sum(lengths))
 

@@ -12,7 +12,7 @@ from tieredctl.cli.arguments import duration_ms, now_ms
 from tieredctl.cli.commands.topic_disable import disable
 from tieredctl.cli.commands.topic_enable import enable
 from tieredctl.cli.options import BootstrapServer, CommandConfig, MetricsFile, Now, Output, Quiet
-from tieredctl.cli.outcome import finish, say
+from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, known
 from tieredctl.cli.wiring import open_cluster, open_stream
 from tieredctl.errors import ExitCode
@@ -75,9 +75,14 @@ def list_topics(
         stream = open_stream(None, bootstrap_server, command_config, None, None)
         rows, unseen = topic_list(cluster, remote_parts(stream), every=every)
     counted = ("remoteSegments", "remoteBytes", "localBytes", "unfinished")
-    summary = {"topics": len(rows), **{name: known_sum(row[name] for row in rows) for name in counted}}
+    findings = [*stream.findings, *unseen]
+    summary = {
+        "topics": len(rows),
+        **{name: known_sum(row[name] for row in rows) for name in counted},
+        "findings": finding_documents(findings),
+    }
     listing = Listing("Topics", stream.source.describe(), rows, _LIST_COLUMNS, summary)
-    return finish(listing, output, [*stream.findings, *unseen], quiet=quiet, metrics_file=metrics_file)
+    return finish(listing, output, findings, quiet=quiet, metrics_file=metrics_file)
 
 
 @_commands.command("status")
@@ -100,10 +105,12 @@ def status(
     with closing(open_cluster(bootstrap_server, command_config)) as cluster:
         stream = open_stream(None, bootstrap_server, command_config, None, None)
         found = topic_status(cluster, topic, remote_parts(stream), now_ms(now), duration_ms(older_than))
-    listing = Listing("TopicStatus", stream.source.describe(), found.rows, _STATUS_COLUMNS, found.summary())
+    findings = [*stream.findings, *found.findings]
+    summary = {**found.summary(), "findings": finding_documents(findings)}
+    listing = Listing("TopicStatus", stream.source.describe(), found.rows, _STATUS_COLUMNS, summary)
     if output in _TABLES and not quiet:
         say(_headline(found))
-    return finish(listing, output, [*stream.findings, *found.findings], quiet=quiet, metrics_file=metrics_file)
+    return finish(listing, output, findings, quiet=quiet, metrics_file=metrics_file)
 
 
 def _headline(found: TopicStatus) -> str:
