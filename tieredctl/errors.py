@@ -117,6 +117,11 @@ _TABLE = (
         "Give an inventory that is complete, or none: the store is listed then.",
     ),
     ErrorKind(
+        "other-metadata-manager",
+        ExitCode.USAGE,
+        "Nothing can be called missing or an orphan here: ask that manager's own tools.",
+    ),
+    ErrorKind(
         "metadata-incomplete",
         ExitCode.INCOMPLETE,
         "Nothing is planned or removed on half of the history: look with `tieredctl metadata stats`.",

@@ -49,6 +49,23 @@ def open_source(
     raise TieredctlError("no-source", "There is nothing to read metadata from.")
 
 
+def demand_topic_based_metadata(
+    log_dir: Sequence[Path] | None, bootstrap_server: str | None, command_config: Path | None
+) -> None:
+    """Raises TieredctlError where the cluster says, or a server.properties beside its log directories, that it does not
+    keep its remote log metadata in the topic. To be called once the metadata could be opened."""
+    from tieredctl.ops.doctor.broker_settings import METADATA_CLASS
+    from tieredctl.ops.metadata_manager import demand_topic_based, managers_of
+
+    if log_dir:
+        from tieredctl.kafka.server_properties import stated_settings
+
+        demand_topic_based(stated_settings(log_dir, METADATA_CLASS))
+    if bootstrap_server is not None:
+        with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+            demand_topic_based(managers_of(cluster))
+
+
 def open_stream(
     log_dir: Sequence[Path] | None,
     bootstrap_server: str | None,

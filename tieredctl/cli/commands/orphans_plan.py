@@ -37,7 +37,7 @@ from tieredctl.cli.options import (
 from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.store_listing import ListingOptions, store_listing
-from tieredctl.cli.wiring import open_remote, open_stream, topic_sources
+from tieredctl.cli.wiring import demand_topic_based_metadata, open_remote, open_stream, topic_sources
 from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import AUTO
@@ -136,6 +136,7 @@ def plan(
     listed = store_listing(opened, store_option, ListingOptions(None, inventory, resume, at_ms, min_age_ms))
     read = partial(open_stream, log_dir, bootstrap_server, command_config, export, None)
     read()  # what cannot be read is refused now, not after the store was listed
+    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
     with (
         topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics,
         written_plan(to, key, force=force) as writer,

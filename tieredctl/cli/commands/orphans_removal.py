@@ -35,7 +35,7 @@ from tieredctl.cli.options import (
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.progress import LinesApart
-from tieredctl.cli.wiring import open_source, topic_sources
+from tieredctl.cli.wiring import demand_topic_based_metadata, open_source, topic_sources
 from tieredctl.config.plan_key import known_key
 from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
@@ -151,6 +151,7 @@ def apply(
         what += " for good" if header.mode is RemovalMode.DELETE else ""
         demand_confirmation(what, header.cluster_id, yes=yes, typed_cluster_id=cluster_id)
     store = CountingStore(_opened(header.store, store_option, dry_run=dry_run))
+    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
     with topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics:
         read = partial(open_source, log_dir, bootstrap_server, command_config, export)
         metadata = FreshMetadata(
@@ -268,6 +269,7 @@ def purge(
         raise TieredctlError("age-too-low", message, hint="Give an --older-than of 1h or more, or --allow-young.")
     _demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
     read = partial(open_source, log_dir, bootstrap_server, command_config, export)
+    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
     known_cluster_id = read().describe().get("clusterId") or cluster_id
     if not isinstance(known_cluster_id, str):
         raise TieredctlError("usage", "The metadata does not tell which cluster it is of.", hint="Give --cluster-id.")

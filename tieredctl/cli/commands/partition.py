@@ -31,6 +31,7 @@ from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.progress import LinesApart
 from tieredctl.cli.wiring import (
+    demand_topic_based_metadata,
     open_metadata_producer,
     open_remote,
     open_source,
@@ -125,6 +126,7 @@ def remove(
     followed = FollowedMetadata(partial(open_source, None, bootstrap_server, command_config))
     metadata = TopicMetadata(topic_id, number, followed)
     metadata.refresh()
+    demand_topic_based_metadata(None, bootstrap_server, command_config)
     with topic_sources(None, None, bootstrap_server, command_config) as topics:
         named = {"segment_events_only": segment_events_only, "even_if_live": even_if_live}
         scope = removal_scope(topic_id, topics.cluster, **named)

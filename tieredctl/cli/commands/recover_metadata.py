@@ -35,7 +35,14 @@ from tieredctl.cli.options import (
 from tieredctl.cli.outcome import finding_documents, finish, say, say_error
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
 from tieredctl.cli.progress import LinesApart, ProgressMode, counted_progress
-from tieredctl.cli.wiring import open_cluster, open_metadata_producer, open_remote, open_source, open_writable_remote
+from tieredctl.cli.wiring import (
+    demand_topic_based_metadata,
+    open_cluster,
+    open_metadata_producer,
+    open_remote,
+    open_source,
+    open_writable_remote,
+)
 from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
@@ -130,6 +137,7 @@ def metadata(
     read = partial(_source, partial(open_source, log_dir, bootstrap_server, command_config, export))
     # What cannot be read, or is another cluster's, is refused now, not after the store was read.
     first = read()
+    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
     if apply:
         demand_same_cluster(str(first.describe().get("clusterId")), cluster_id)
     followed = FollowedMetadata(read)

@@ -37,7 +37,7 @@ from tieredctl.cli.options import (
 from tieredctl.cli.outcome import finding_documents, finish, say, say_what_is_incomplete
 from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.progress import ProgressMode, segment_progress
-from tieredctl.cli.wiring import open_remote, open_stream, topic_sources
+from tieredctl.cli.wiring import demand_topic_based_metadata, open_remote, open_stream, topic_sources
 from tieredctl.errors import ExitCode
 from tieredctl.ops.removal.removed_keys import read_removed_keys
 from tieredctl.ops.selection import Selection
@@ -104,6 +104,7 @@ def verify(
         options = options.with_local_logs(read_local_logs(log_dir))
     read = partial(open_stream, log_dir, bootstrap_server, command_config, export, as_of)
     stream = read()
+    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
     with (
         topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config, as_of) as topics,
         segment_progress(progress, quiet) as told,

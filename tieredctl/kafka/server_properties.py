@@ -1,0 +1,23 @@
+"""A broker's `server.properties`, where one lies in a log directory or beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.java_properties import read_properties
+
+SERVER_PROPERTIES = "server.properties"
+
+
+def stated_settings(log_dirs: Iterable[Path], name: str) -> Iterator[str]:
+    """What the files that are there say of a setting; one that is not there or cannot be read says nothing."""
+    for log_dir in log_dirs:
+        for folder in (log_dir, log_dir.resolve().parent):
+            try:
+                found = read_properties((folder / SERVER_PROPERTIES).read_bytes())
+            except (OSError, DecodeError):
+                continue
+            if name in found:
+                yield found[name]
