@@ -14,15 +14,18 @@ import shutil
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from tests.cli.command_line import REPOSITORY, environment
 from tests.cli.crashed_cluster import CAPTURE, CLUSTER_ID
+from tieredctl.cli.main import NOUNS, _app
 
 README = REPOSITORY / "README.md"
 COMMAND = "$ tieredctl "
@@ -30,11 +33,12 @@ DELETED_TOPIC = "gone33"
 CUT = "…"
 _LOCAL_FLAGS = 3
 """Where termios keeps them."""
-IN_DOCS = {
-    "--bootstrap-server broker:9092": "--offline-metadata --log-dir data --live-topic-ids topic-ids.txt",
-    "s3://kafka-tiered/prod": "file:bucket",
-}
-"""What the README names, and what stands for it here."""
+SERVER, STORE = "--bootstrap-server broker:9092", "s3://kafka-tiered/prod"
+"""What the README names, and here is a log directory and a folder."""
+WHILE_CLUSTER_IS_DOWN = "--log-dir data --live-topic-ids topic-ids.txt"
+QUESTION_ENDS = "to go on: "
+CHANGING = {"--apply", "--no-lease", "--yes"}
+"""What only commands take that change something."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,6 @@ def examples() -> Iterator[Example]:
             if one.startswith(COMMAND):
                 command, *printed = one.splitlines()
                 yield Example(command.removeprefix(COMMAND), printed)
-
-
-def replaced(text: str, names: Mapping[str, str]) -> str:
-    for name, other in names.items():
-        text = text.replace(name, other)
-    return text
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +102,8 @@ def shown_to_a_person(words: str, folder: Path) -> list[str]:
         os.close(terminal)
         data = process.communicate(timeout=60)[0]
     talk = _all_of(person)
-    return (talk + data).decode().replace("\r\n", "\n").splitlines()
+    shown = (talk + data).decode().replace("\r\n", "\n")
+    return shown.replace(QUESTION_ENDS, f"{QUESTION_ENDS}{CLUSTER_ID}\n").splitlines()
 
 
 def _all_of(person: int) -> bytes:
@@ -142,10 +141,33 @@ def test_a_look_prints_what_is_shown(example: Example, damaged_cluster: Path) ->
 def test_a_removal_prints_what_is_shown_from_its_plan_to_its_end(crashed_cluster: Path) -> None:
     for example in examples():
         if example.is_of_orphans and example.printed:
-            words = replaced(example.words, IN_DOCS)
-            printed = [
-                replaced(line, {"file:bucket": "s3://kafka-tiered/prod"})
-                for line in shown_to_a_person(words, crashed_cluster)
-            ]
+            metadata = WHILE_CLUSTER_IS_DOWN
+            if not example.words.startswith(("orphans plan", "orphans scan")):
+                metadata += " --offline-metadata"
+            words = example.words.replace(SERVER, metadata).replace(STORE, "file:bucket")
 
-            assert shows(example.printed, printed), f"{words}\n" + "\n".join(printed)
+            printed = shown_to_a_person(words, crashed_cluster)
+
+            said = [line.replace(f"file:{crashed_cluster / 'bucket'}", STORE) for line in printed]
+            said = [line.replace("file:bucket", STORE) for line in said]
+            assert shows(example.printed, said), f"{words}\n" + "\n".join(said)
+
+
+def test_the_commands_that_change_something_are_named() -> None:
+    named = set(re.findall(r"`((?:orphans|partition|topic|recover) [a-z]+)`", README.read_text().partition("## ")[0]))
+
+    assert named == {words for words, options in commands() if options & CHANGING}
+
+
+def commands() -> Iterator[tuple[str, set[str]]]:
+    """Each noun and verb with the names of its options."""
+    for noun in NOUNS:
+        for verb in getattr(named_command([noun], noun), "commands", {}):
+            command = named_command([noun, verb], noun).commands[verb]
+            yield f"{noun} {verb}", {option for one in command.params for option in one.opts}
+
+
+def named_command(words: list[str], noun: str) -> Any:
+    """A noun, with the options of the verb that the words name: others are not loaded."""
+    root: Any = typer.main.get_command(_app(words))
+    return root.commands[noun]
