@@ -118,6 +118,19 @@ def open_cluster(bootstrap_server: str | None, command_config: Path | None) -> L
     return LiveCluster(bootstrap_server, command_config)
 
 
+def topic_id_today(bootstrap_server: str | None, command_config: Path | None, topic: str) -> str | None:
+    """The id that the live cluster's topic of that name has; None without a cluster, or where it has none."""
+    if bootstrap_server is None:
+        return None
+    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+        try:
+            return cluster.topic(topic).topic_id
+        except TieredctlError as error:
+            if error.kind.code != "unknown-topic":
+                raise
+            return None
+
+
 def open_cluster_with_groups(bootstrap_server: str | None, command_config: Path | None) -> LiveClusterWithGroups:
     """The same, to be asked about its consumer groups besides."""
     if bootstrap_server is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import TieredctlError
@@ -11,7 +11,8 @@ from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document, event_document, partition_document, segment_document
 from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.metadata_coverage import MetadataCoverage
+from tieredctl.ops.selection import Selection, one_partition
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
@@ -47,6 +48,26 @@ def segments(
     for partition, known in store.segments():
         if selection.has_segment(partition, known.metadata.segment_id) and state in (None, known.metadata.state):
             yield segment_document(known)
+
+
+def partition_of_today(
+    known: Iterable[TopicIdPartition],
+    selection: Selection,
+    coverage: MetadataCoverage,
+    topic_id_of: Callable[[str], str | None],
+) -> TopicIdPartition:
+    """The one partition that a selection means; where its topic was made again, the one that has the topic id of today,
+    which `topic_id_of` gives by name, None where nobody tells. Raises TieredctlError as `one_partition` does."""
+    partitions = list(known)
+    try:
+        return one_partition(partitions, selection, coverage)
+    except TieredctlError as error:
+        if error.kind.code != "ambiguous-topic" or selection.topic is None:
+            raise
+        today = topic_id_of(selection.topic)
+        if today is None:
+            raise
+    return one_partition(partitions, replace(selection, topic_id=today), coverage)
 
 
 def history(stream: EventStream, segment_id: str) -> Iterator[Document]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,14 +49,14 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, printable
-from tieredctl.cli.wiring import open_stream
+from tieredctl.cli.wiring import open_stream, topic_id_today
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops import metadata_state
 from tieredctl.ops.documents import event_document, segment_document
 from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.selection import Selection, one_partition
+from tieredctl.ops.selection import Selection
 
 _STATISTICS_SENTENCE = (
     "{events} events, {deadEvents} of them dead, {liveSegments} live segments; "
@@ -234,7 +235,8 @@ def lookup(
     selection = Selection(topic, topic_id, partition)
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
     store = metadata_state.replayed(stream, replace(selection, partition=None))
-    known = one_partition(store.caches, selection, stream.coverage)
+    topic_id_of = partial(topic_id_today, None if as_of else bootstrap_server, command_config)
+    known = metadata_state.partition_of_today(store.caches, selection, stream.coverage, topic_id_of)
     answer = metadata_state.lookup(store.caches[known], epoch, offset)
     items = [segment_document(answer.segment)] if answer.segment else []
     listing = _listing("SegmentLookup", stream, items, SEGMENT_COLUMNS, reason=answer.reason)
@@ -266,7 +268,8 @@ def epochs(
     selection = Selection(topic, topic_id, number)
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
     store = metadata_state.replayed(stream, replace(selection, partition=None))
-    partition = one_partition(store.caches, selection, stream.coverage)
+    topic_id_of = partial(topic_id_today, None if as_of else bootstrap_server, command_config)
+    partition = metadata_state.partition_of_today(store.caches, selection, stream.coverage, topic_id_of)
     items = list(metadata_state.leader_epochs(store, partition))
     listing = _listing("LeaderEpochs", stream, items, EPOCH_COLUMNS)
     return finish(listing, output, stream.findings, quiet=quiet)
