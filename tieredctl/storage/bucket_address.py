@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.protocol import StoredObject
 
 LONGEST_NAME_BYTES = 1_024
 """What S3 and Google Cloud Storage allow."""
+
+_MOST_EMPTY_PAGES = 1_000
+"""A server may have passed over a million deleted objects, and say so page by page."""
+_LARGEST_NUMBER = (1 << 63) - 1
+_Page = TypeVar("_Page")
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
 
@@ -42,6 +48,16 @@ class BucketAddress:
     def key(self, name: str) -> str:
         return name.removeprefix(self.root)
 
+    def pages_that_end(self, pages: Iterable[_Page], is_empty: Callable[[_Page], bool]) -> Iterator[_Page]:
+        """The pages of a listing. Raises TieredctlError `unreadable` for a server that lists nothing, page after page,
+        and never comes to an end."""
+        empty = 0
+        for page in pages:
+            empty = empty + 1 if is_empty(page) else 0
+            if empty > _MOST_EMPTY_PAGES:
+                raise TieredctlError("unreadable", f"{self.url} answers with {empty} empty pages of a listing on end.")
+            yield page
+
     def listed(self, objects: Iterable[StoredObject], prefix: str, start_after: str) -> Iterator[StoredObject]:
         """Of what a server lists, what was asked for: some servers list more.
 
@@ -50,12 +66,14 @@ class BucketAddress:
         """
         if not encodable(prefix):
             return
-        previous = b""
+        previous: bytes | None = None
         beyond = start_after.encode("utf-8", "surrogatepass")
         for stored in objects:
             at = stored.key.encode("utf-8", "surrogatepass")
-            if at < previous:
-                raise TieredctlError("unreadable", f"{self.url} lists {stored.key!r} out of order.")
+            if previous is not None and at <= previous:
+                raise TieredctlError("unreadable", f"{self.url} lists {stored.key!r} out of order, or twice.")
+            if not 0 <= stored.size <= _LARGEST_NUMBER or abs(stored.last_modified_ms) > _LARGEST_NUMBER:
+                raise TieredctlError("unreadable", f"{self.url} lists {stored.key!r} with an impossible size or time.")
             previous = at
             if at > beyond and stored.key.startswith(prefix):
                 yield stored

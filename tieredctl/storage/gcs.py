@@ -73,8 +73,9 @@ class GcsStore:
             asked["start_offset"] = start
         try:
             with failing_as_tieredctl(self.url):
-                for blob in self._client.list_blobs(self.address.bucket, **asked, **_ONCE):
-                    yield self._stored(blob)
+                pages = self._client.list_blobs(self.address.bucket, **asked, **_ONCE).pages
+                for page in self.address.pages_that_end(pages, lambda page: not page.num_items):
+                    yield from map(self._stored, page)
         except GcsFailure as failure:
             raise (self._bucket_missing() if failure.is_missing else failure) from None
 
@@ -285,11 +286,13 @@ class GcsStore:
         return name
 
     def _stored(self, blob: Any) -> StoredObject:
-        created: datetime = blob.time_created
-        modified_ms = int(created.timestamp() * 1_000)
-        return StoredObject(
-            self.address.key(blob.name), blob.size, modified_ms, str(blob.generation), blob.storage_class
-        )
+        try:
+            created: datetime = blob.time_created
+            modified_ms = int(created.timestamp() * 1_000)
+            key = self.address.key(blob.name)
+            return StoredObject(key, int(blob.size), modified_ms, str(blob.generation), blob.storage_class)
+        except (AttributeError, OverflowError, TypeError, ValueError):
+            raise GcsFailure("unreadable", f"{self.url} describes an object as no server should.") from None
 
     def _bucket_missing(self) -> TieredctlError:
         return TieredctlError("bucket-missing", f"There is no bucket for {self.url}.")

@@ -28,30 +28,50 @@ _THROTTLED = "store-throttled"
 _TRANSIENT = (_THROTTLED, "store-unreachable")
 
 
+@dataclass(slots=True)
+class _Patience:
+    """Whether it has run out: a question was asked as often as may be, and no other was answered since."""
+
+    is_spent: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often to ask, and how long to wait in between: twice as long each time, by up to a half less at random, so
-    that many processes that were turned away together do not come back together."""
+    that many processes that were turned away together do not come back together. Where one question was asked in vain
+    as often as that, each other is asked once, until one is answered: a store that is down is not waited for again and
+    again."""
 
     attempts: int = 6
     pause_seconds: float = 0.2
     throttled_pause_seconds: float = 1.0
     longest_pause_seconds: float = 30.0
     sleep: Callable[[float], None] = time.sleep
+    _patience: _Patience = field(default_factory=_Patience, compare=False)
 
     def wait(self, failures: int, error: TieredctlError) -> None:
         """Waits after so many failures on end. Raises the error where that is enough, or asking again cannot help."""
-        if error.kind.code not in _TRANSIENT or failures >= self.attempts:
+        if error.kind.code not in _TRANSIENT:
+            self.answered()
+            raise error
+        if failures >= self.attempts or self._patience.is_spent:
+            self._patience.is_spent = True
             raise error
         first = self.throttled_pause_seconds if error.kind.code == _THROTTLED else self.pause_seconds
         self.sleep(min(first * 2 ** (failures - 1), self.longest_pause_seconds) * random.uniform(0.5, 1))
+
+    def answered(self) -> None:
+        """Tells that the store answers."""
+        self._patience.is_spent = False
 
     def run(self, ask: Callable[[bool], _Answer]) -> _Answer:
         """The answer to `ask(again)`; `again` says that an earlier try may have had its effect."""
         failures = 0
         while True:
             try:
-                return ask(failures > 0)
+                answer = ask(failures > 0)
+                self.answered()
+                return answer
             except TieredctlError as error:
                 failures += 1
                 self.wait(failures, error)
@@ -87,6 +107,7 @@ class RetryingStore:
         while True:
             try:
                 for stored in self.store.list(prefix, start_after):
+                    self.policy.answered()
                     yield stored
                     start_after, failures = stored.key, 0
                 return
@@ -106,6 +127,7 @@ class RetryingStore:
         while True:
             try:
                 for piece in self.store.stream(key, start, chunk_size):
+                    self.policy.answered()
                     yield piece
                     start, failures = start + len(piece), 0
                 return

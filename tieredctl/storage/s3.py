@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import md5
 from typing import Any, ClassVar, Self
@@ -73,12 +73,16 @@ class S3Store:
         parameters = {"Prefix": self.address.root + prefix}
         if start := self.address.start(start_after):
             parameters["StartAfter"] = start
+        for page in self.address.pages_that_end(self._pages(parameters), lambda page: not page[LISTED]):
+            for name, *described in page[LISTED]:
+                yield StoredObject(self.address.key(name), *described)
+
+    def _pages(self, parameters: dict[str, Any]) -> Iterator[Answer]:
         while True:
             page = self._request("list_objects_v2", **parameters)
             if LISTED not in page:
                 raise S3Failure("unreadable", f"{self.url} does not answer with a listing.")
-            for name, *described in page[LISTED]:
-                yield StoredObject(self.address.key(name), *described)
+            yield page
             if not page.get("IsTruncated"):
                 return
             parameters["ContinuationToken"] = page["NextContinuationToken"]
@@ -110,17 +114,21 @@ class S3Store:
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
         parameters = {"Prefix": self.address.root + prefix, "EncodingType": "url"}
-        while True:
-            page = self._request("list_multipart_uploads", **parameters)
-            decoded = unquote_plus if page.get("EncodingType") == "url" else str
+        for page in self.address.pages_that_end(self._upload_pages(parameters), lambda page: not page.get("Uploads")):
+            decoded = _decoding(page)
             for item in page.get("Uploads", ()):
                 name = decoded(item["Key"])
                 # Some servers list those of all prefixes.
                 if name.startswith(parameters["Prefix"]):
                     yield MultipartUpload(self.address.key(name), item["UploadId"], whole_seconds_ms(item["Initiated"]))
+
+    def _upload_pages(self, parameters: dict[str, str]) -> Iterator[Answer]:
+        while True:
+            page = self._request("list_multipart_uploads", **parameters)
+            yield page
             if not page.get("IsTruncated"):
                 return
-            parameters["KeyMarker"] = decoded(page["NextKeyMarker"])
+            parameters["KeyMarker"] = _decoding(page)(page["NextKeyMarker"])
             parameters["UploadIdMarker"] = page["NextUploadIdMarker"]
 
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
@@ -315,6 +323,10 @@ class S3Store:
 def _content_md5(data: bytes) -> str:
     """For the server to compare: buckets with Object Lock want it."""
     return b64encode(md5(data, usedforsecurity=False).digest()).decode()
+
+
+def _decoding(page: Answer) -> Callable[[str], str]:
+    return unquote_plus if page.get("EncodingType") == "url" else str
 
 
 def _described(key: str, description: Mapping[str, Any]) -> StoredObject:

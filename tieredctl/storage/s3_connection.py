@@ -112,6 +112,7 @@ class S3Connection:
     def request(self, operation: Operation, url: str, **parameters: Any) -> Answer:
         """A request's answer; `url` is the store's, for messages. Raises S3Failure."""
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
 
         call: Callable[..., Answer] = getattr(_client(self, os.getpid()), operation)
         try:
@@ -120,6 +121,9 @@ class S3Connection:
             raise _refusal(error, url) from None
         except BotoCoreError as error:
             raise connection_failure(error, url, self.endpoint) from None
+        except (OverflowError, ResponseParserError, ValueError) as error:
+            message = f"{url} gives an answer that cannot be understood ({type(error).__name__})."
+            raise S3Failure("unreadable", message) from None
 
     def body(self, answer: Answer, url: str) -> bytes:
         """The bytes that come with an answer. Raises S3Failure."""

@@ -1,0 +1,131 @@
+"""Listings that never end, repeat themselves or hold what no object has; and stores that stay down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSResponse
+
+from tieredctl.errors import TieredctlError
+from tieredctl.storage.bucket_address import bucket_address
+from tieredctl.storage.protocol import StoredObject
+from tieredctl.storage.retrying import RetryPolicy
+from tieredctl.storage.s3 import S3Store
+from tieredctl.storage.s3_connection import S3Connection, S3Failure, _client
+
+ADDRESS = bucket_address("s3", "//bucket")
+CONTENTS = "<Key>{key}</Key><Size>{size}</Size><LastModified>{time}</LastModified><ETag>e</ETag>"
+SOUND = {"key": "a", "size": "1", "time": "2026-01-01T00:00:00Z"}
+
+
+def answer(body: str) -> AWSResponse:
+    response = AWSResponse("http://nowhere", 200, {}, None)
+    response._content = body.encode()
+    return response
+
+
+def listing_of(monkeypatch: pytest.MonkeyPatch, body: str) -> list[StoredObject]:
+    """What is listed of a server that answers with this, always."""
+    for name, value in {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}.items():
+        monkeypatch.setenv(name, value)
+    connection = S3Connection("http://nowhere.invalid", "us-east-1")
+    import os
+
+    def respond(**_: Any) -> AWSResponse:
+        return answer(body)
+
+    events = _client(connection, os.getpid()).meta.events
+    events.register("before-send.s3.ListObjectsV2", respond)
+    try:
+        return list(S3Store(ADDRESS, connection).list())
+    finally:
+        events.unregister("before-send.s3.ListObjectsV2", respond)
+
+
+def page(*, token: str = "", **fields: str) -> str:
+    truncated = (
+        f"<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>" if token else ""
+    )
+    contents = f"<Contents>{CONTENTS.format(**fields)}</Contents>" if fields else ""
+    return f"<ListBucketResult>{contents}{truncated}</ListBucketResult>"
+
+
+def test_a_sound_page_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [stored.key for stored in listing_of(monkeypatch, page(**SOUND))] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"size": "-1"},
+        {"size": str(1 << 63)},
+        {"size": "1" * 5_000},
+        {"size": "many"},
+        {"size": ""},
+        {"time": "yesterday"},
+        {"time": "99999-01-01T00:00:00Z"},
+        {"time": ""},
+    ],
+    ids=str,
+)
+def test_what_no_object_can_be_is_named(monkeypatch: pytest.MonkeyPatch, changed: dict[str, str]) -> None:
+    with pytest.raises(TieredctlError) as raised:
+        listing_of(monkeypatch, page(**(SOUND | changed)))
+
+    assert raised.value.kind.code == "unreadable"
+
+
+@pytest.mark.parametrize("body", ["", "<", "junk", "<ListBucketResult>", "<Other/>", page(token="t", **SOUND)])
+def test_an_answer_that_is_no_listing_or_repeats_itself_is_named(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    with pytest.raises(TieredctlError) as raised:
+        listing_of(monkeypatch, body)
+
+    assert raised.value.kind.code in ("unreadable", "store-unreachable")  # what is cut is asked for again
+
+
+def test_empty_pages_do_not_go_on_for_ever() -> None:
+    pages: Iterator[list[int]] = repeat([])
+
+    with pytest.raises(TieredctlError, match="1001 empty pages of a listing on end"):
+        list(ADDRESS.pages_that_end(pages, lambda page: not page))
+
+
+def test_empty_pages_among_others_are_passed_over() -> None:
+    pages = [*[[]] * 900, [1], *[[]] * 900, [2]]
+
+    assert list(ADDRESS.pages_that_end(pages, lambda page: not page)) == pages
+
+
+def test_a_store_that_is_down_is_waited_for_once() -> None:
+    asked: list[int] = []
+    pauses: list[float] = []
+    policy = RetryPolicy(sleep=pauses.append)
+
+    def refuse(_: bool) -> None:
+        asked.append(1)
+        raise S3Failure("store-throttled", "asks for patience")
+
+    for _ in range(100):
+        with pytest.raises(TieredctlError):
+            policy.run(refuse)
+
+    assert len(asked) == policy.attempts + 99
+    assert len(pauses) == policy.attempts - 1
+
+
+def test_a_store_that_answers_again_is_waited_for_again() -> None:
+    pauses: list[float] = []
+    policy = RetryPolicy(sleep=pauses.append)
+
+    def refuse(_: bool) -> None:
+        raise S3Failure("store-throttled", "asks for patience")
+
+    for _ in range(2):
+        with pytest.raises(TieredctlError):
+            policy.run(refuse)
+        policy.run(lambda _: None)
+
+    assert len(pauses) == 2 * (policy.attempts - 1)
