@@ -87,6 +87,7 @@ class ReceiptFile:
     def begun(path: Path, header: ReceiptsHeader) -> ReceiptFile:
         """The receipts at `path`, which are made where there are none. Raises TieredctlError where the file cannot be
         written or has another plan's."""
+        _demand_file(path)
         first = encode_receipts_header(header)
         if _is_cut_from(path, first):
             receipts = ReceiptFile(path, header)
@@ -100,6 +101,7 @@ class ReceiptFile:
     @staticmethod
     def opened(path: Path) -> ReceiptFile:
         """The receipts that are there. Raises TieredctlError where there are none."""
+        _demand_file(path)
         try:
             with path.open("rb") as file:
                 if not (first := file.readline()):
@@ -226,6 +228,13 @@ def _demand_same(found: ReceiptsHeader, header: ReceiptsHeader, where: str) -> N
 
 def _damaged(where: str, error: DecodeError) -> TieredctlError:
     return TieredctlError("receipts-damaged", f"{where} cannot be read as receipts: {error.reason}.")
+
+
+def _demand_file(path: Path) -> None:
+    """A device or a pipe keeps nothing, and may be read for ever."""
+    if path.exists() and not path.is_file():
+        hint = "Name a file with --receipts."
+        raise TieredctlError("unwritable", f"{path} is there already, and is no file.", hint=hint)
 
 
 def _is_cut_from(path: Path, first: bytes) -> bool:

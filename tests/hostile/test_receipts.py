@@ -1,0 +1,16 @@
+"""Receipts where nothing can be kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tieredctl.errors import TieredctlError
+from tieredctl.ops.removal.receipts import ReceiptFile
+
+
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/zero", "/dev/null"])
+def test_a_device_is_refused_and_not_read_for_ever(device: str) -> None:
+    with pytest.raises(TieredctlError, match=f"{device} is there already, and is no file"):
+        ReceiptFile.opened(Path(device))
