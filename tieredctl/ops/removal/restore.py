@@ -80,7 +80,7 @@ class Restore:
         result.skipped = sum(receipt.step is ReceiptStep.GONE and key not in copies for key, receipt in last.items())
         for key, found in copies.items():
             known = last.get(key)
-            was_not_copied = known is not None and known.step is ReceiptStep.FAILED and known.copy is None
+            was_not_copied = known is None or (known.step is ReceiptStep.FAILED and known.copy is None)
             # Such a copy may be a bad one. Where its original is gone all the same, it is all there is.
             if was_not_copied and self.store.head(key) is not None:
                 continue
