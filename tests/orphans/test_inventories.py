@@ -35,13 +35,17 @@ from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 
 S3_OBJECTS = [
-    StoredObject("t-0/a b.log", 10, TAKEN_MS - 5_000, '"9a0364b9e99bb480dd25e1f0284c8555"'),
-    StoredObject('t-0/a+b%2F,"c".log', 0, TAKEN_MS - 4_000, '"9a0364b9e99bb480dd25e1f0284c8555-12"'),
-    StoredObject("t-0/ünïcode\n.log", 7, 1_000, '"d41d8cd98f00b204e9800998ecf8427e"'),
-    StoredObject("z", 1 << 40, TAKEN_MS, '"x"'),
+    StoredObject("t-0/a b.log", 10, TAKEN_MS - 5_000, '"9a0364b9e99bb480dd25e1f0284c8555"', "STANDARD"),
+    StoredObject('t-0/a+b%2F,"c".log', 0, TAKEN_MS - 4_000, '"9a0364b9e99bb480dd25e1f0284c8555-12"', "GLACIER"),
+    StoredObject("t-0/ünïcode\n.log", 7, 1_000, '"d41d8cd98f00b204e9800998ecf8427e"', "DEEP_ARCHIVE"),
+    StoredObject("z", 1 << 40, TAKEN_MS, '"x"', "GLACIER"),
 ]
+GOOGLE_CLASSES = {"STANDARD": "STANDARD", "GLACIER": "NEARLINE", "DEEP_ARCHIVE": "ARCHIVE"}
 GOOGLE_OBJECTS = [
-    stored._replace(version=str(1_752_000_000_000_000 + number)) for number, stored in enumerate(S3_OBJECTS)
+    stored._replace(
+        version=str(1_752_000_000_000_000 + number), storage_class=GOOGLE_CLASSES[stored.storage_class or ""]
+    )
+    for number, stored in enumerate(S3_OBJECTS)
 ]
 MARKER = StoredObject("", 0, 0, '"x"')
 """The folder that the console makes for the store's own root."""
@@ -66,6 +70,7 @@ def listed(files: Files, manifest: str, scheme: str, root: str = ROOT) -> list[S
             row["size"],
             row["lastModifiedMs"],
             (row["version"] or b"").decode("utf-8", "replace"),
+            row["storageClass"] or None,
         )
         for row in rows
     ]
@@ -138,6 +143,13 @@ def test_only_what_is_below_the_stores_root_is_the_stores(root: str, keys: list[
 def test_a_version_that_is_not_told_is_left_open() -> None:
     without = [name for name in S3_FIELDS if name != "ETag"]
     assert {stored.version for stored in of_s3(s3_inventory(s3_rows(), fields=without))} == {""}
+
+
+@pytest.mark.parametrize("parquet", S3_FORMS)
+def test_a_storage_class_that_is_not_told_is_left_open(parquet: bool) -> None:
+    without = [name for name in S3_FIELDS if name != "StorageClass"]
+    found = of_s3(s3_inventory(s3_rows(), parquet=parquet, fields=without))
+    assert found == sorted(stored._replace(storage_class=None) for stored in S3_OBJECTS)
 
 
 def test_a_report_that_does_not_tell_when_objects_were_made_tells_when_they_were_updated() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from tieredctl.errors import TieredctlError
 from tieredctl.ops.orphans.key_ranges import division, key_between
 from tieredctl.ops.orphans.listing import Listing
+from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.ops.orphans.live_listing import LiveListing, ResumableListing
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
@@ -55,7 +57,7 @@ class Pages(MemoryStore):
                 self.given += 1
                 if self._fails_after is not None and self.given > self._fails_after:
                     raise TieredctlError("store-unreachable", "It is gone.")
-            yield StoredObject(key, len(key), NOW_MS, key[-3:])
+            yield StoredObject(key, len(key), NOW_MS, key[-3:], "GLACIER" if len(key) % 2 else None)
 
 
 def keys_of(listing: Listing) -> list[str]:
@@ -87,11 +89,21 @@ def test_a_small_store_is_asked_no_more_than_it_takes() -> None:
     assert store.began_at == [""]
 
 
-def test_size_time_and_version_come_along() -> None:
+def test_all_that_the_store_tells_of_an_object_comes_along() -> None:
     with LiveListing(Pages(["a/bcd"])) as listing:
         rows = [row for batch in listing.batches() for row in batch.to_pylist()]
 
-    assert rows == [{"key": b"a/bcd", "size": 5, "lastModifiedMs": NOW_MS, "version": b"bcd"}]
+    (row,) = rows
+    assert row == {"key": b"a/bcd", "size": 5, "lastModifiedMs": NOW_MS, "version": b"bcd", "storageClass": "GLACIER"}
+
+
+@pytest.mark.parametrize("keys", LAYOUTS.values(), ids=LAYOUTS)
+def test_each_object_of_a_large_store_keeps_its_storage_class(keys: list[str]) -> None:
+    with LiveListing(Pages(keys)) as listing:
+        rows = [row for batch in listing.batches() for row in batch.to_pylist()]
+
+    assert all(row["storageClass"] == ("GLACIER" if len(row["key"].decode()) % 2 else "") for row in rows)
+    assert len(rows) == len(set(keys))
 
 
 def test_an_empty_store_is_an_empty_listing() -> None:
@@ -238,3 +250,31 @@ def test_a_division_has_a_key_in_its_second_half_and_none_behind_its_end(keys: s
         assert any(found.edge < key for key in inside)
         assert all(found.last is None or key <= found.last for key in inside)
         assert low < found.edge
+
+
+def test_a_checkpoint_of_another_release_is_refused_before_anything_is_listed(tmp_path: Path) -> None:
+    file, store = tmp_path / "checkpoint", Pages(LAYOUTS["one partition"])
+    interrupt(Pages(LAYOUTS["one partition"], fails_after=20_000), file)
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA user_version = 0")
+
+    with pytest.raises(TieredctlError, match="another release of tieredctl wrote it") as raised:
+        keys_of(resumed(store, file))
+
+    assert raised.value.kind.code == "checkpoint-unusable"
+    assert store.given == 0
+
+
+def test_a_checkpoint_with_other_columns_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint"
+    checkpoint = ListingCheckpoint(file, "memory:", NOW_MS)
+    (everything,) = checkpoint.unlisted()
+    batch = pa.RecordBatch.from_pydict({"key": [b"a"]})
+    checkpoint.add(everything.number, "a", batch, "a")
+    checkpoint.finish(everything.number)
+    checkpoint.close()
+
+    with pytest.raises(TieredctlError, match="other columns") as raised:
+        keys_of(resumed(Pages([]), file))
+
+    assert raised.value.kind.code == "checkpoint-unusable"

@@ -26,7 +26,17 @@ S3_CHECKSUM = "reports/tiered/daily/2026-11-18T09-06Z/manifest.checksum"
 S3_DATA = "reports/tiered/daily/data/"
 GOOGLE_MANIFEST = "reports/7c3c_2026-11-18T09:06_manifest.json"
 GOOGLE_SHARD = "reports/7c3c_2026-11-18T09:06_"
-S3_FIELDS = ("Bucket", "Key", "VersionId", "IsLatest", "IsDeleteMarker", "Size", "LastModifiedDate", "ETag")
+S3_FIELDS = (
+    "Bucket",
+    "Key",
+    "VersionId",
+    "IsLatest",
+    "IsDeleteMarker",
+    "Size",
+    "LastModifiedDate",
+    "ETag",
+    "StorageClass",
+)
 _S3_PARQUET = {
     "bucket": pa.string(),
     "key": pa.string(),
@@ -36,8 +46,20 @@ _S3_PARQUET = {
     "size": pa.int64(),
     "last_modified_date": pa.timestamp("ms", "UTC"),
     "e_tag": pa.string(),
+    "storage_class": pa.string(),
 }
-GOOGLE_FIELDS = ("project", "bucket", "name", "size", "timeCreated", "timeDeleted", "updated", "etag", "generation")
+GOOGLE_FIELDS = (
+    "project",
+    "bucket",
+    "name",
+    "size",
+    "timeCreated",
+    "timeDeleted",
+    "updated",
+    "etag",
+    "generation",
+    "storageClass",
+)
 _GOOGLE_PARQUET = {
     "project": pa.string(),
     "bucket": pa.string(),
@@ -48,6 +70,7 @@ _GOOGLE_PARQUET = {
     "updated": pa.timestamp("us", "UTC"),
     "etag": pa.string(),
     "generation": pa.int64(),
+    "storageClass": pa.string(),
 }
 
 Row = dict[str, Any]
@@ -57,7 +80,8 @@ Files = dict[str, bytes]
 def s3_row(stored: StoredObject, *, latest: bool = True, delete_marker: bool = False) -> Row:
     """An object as a row, its key below ROOT."""
     values = (BUCKET, ROOT + stored.key, "", latest, delete_marker, None if delete_marker else stored.size)
-    return dict(zip(S3_FIELDS, (*values, stored.last_modified_ms, stored.version.strip('"')), strict=True))
+    version, storage_class = stored.version.strip('"'), stored.storage_class or ""
+    return dict(zip(S3_FIELDS, (*values, stored.last_modified_ms, version, storage_class), strict=True))
 
 
 def s3_inventory(rows: Sequence[Row], *, parquet: bool = False, fields: Sequence[str] = S3_FIELDS) -> Files:
@@ -89,7 +113,8 @@ def s3_manifest(files: Files, file_format: str = "CSV", schema: str = ", ".join(
 def google_row(stored: StoredObject, *, deleted_ms: int | None = None) -> Row:
     """An object as a row, its key below ROOT."""
     made = (stored.last_modified_ms, deleted_ms, stored.last_modified_ms + 5_000, "CJ==", int(stored.version or 0))
-    return dict(zip(GOOGLE_FIELDS, ("project", BUCKET, ROOT + stored.key, stored.size, *made), strict=True))
+    values = ("project", BUCKET, ROOT + stored.key, stored.size, *made, stored.storage_class or "")
+    return dict(zip(GOOGLE_FIELDS, values, strict=True))
 
 
 def google_report(

@@ -79,9 +79,52 @@ def test_a_file_that_was_named_has_to_be_there(configured: Path) -> None:
     assert raised.value.kind.code == "bad-config"
 
 
+def entries(*lines: str) -> str:
+    return "prices:\n" + "".join(f"  - {{{line}, currency: USD}}\n" for line in lines)
+
+
+def test_a_storage_class_may_have_a_price_of_its_own(configured: Path) -> None:
+    configured.write_text(
+        entries(
+            'store: "s3://", perGiBMonth: 0.023',
+            'store: "s3://", storageClass: GLACIER, perGiBMonth: 0.0036',
+            'store: "s3://kept/", storageClass: GLACIER, perGiBMonth: 0.004',
+        )
+    )
+    everywhere, kept = storage_price("s3://bucket"), storage_price("s3://kept/kafka")
+    stored = {"": 1000 << 30, "GLACIER": 1000 << 30}
+
+    assert everywhere is not None
+    assert kept is not None
+    assert everywhere.monthly_cost(1000 << 30) == 23.0
+    assert (everywhere.monthly_cost_of(stored), kept.monthly_cost_of(stored)) == (26.6, 27.0)
+
+
+def test_a_class_without_a_price_costs_what_the_store_does_and_is_named(configured: Path) -> None:
+    configured.write_text(
+        entries('store: "s3://", perGiBMonth: 0.023', 'store: "s3://", storageClass: GLACIER, perGiBMonth: 0.0036')
+    )
+    price = storage_price("s3://bucket")
+
+    assert price is not None
+    assert price.monthly_cost_of({"DEEP_ARCHIVE": 1000 << 30}) == 23.0
+    assert price.without_price(["", "STANDARD", "GLACIER", "STANDARD_IA", "DEEP_ARCHIVE"]) == [
+        "DEEP_ARCHIVE",
+        "STANDARD_IA",
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        entries('store: "s3://", storageClass: GLACIER, perGiBMonth: 1'),
+        entries('store: "s3://", perGiBMonth: 1')
+        + '  - {store: "s3://", storageClass: A, perGiBMonth: 1, currency: EUR}',
+        entries('store: "s3://", perGiBMonth: 1', 'store: "s3://", storageClass: "", perGiBMonth: 1'),
+        entries('store: "s3://", perGiBMonth: 1', 'store: "s3://", storageClass: 3, perGiBMonth: 1'),
+        entries(
+            'store: "s3://", perGiBMonth: 1', 'store: "s3://", storageClass: A, perGiBMonth: 1, perThousandGets: 1'
+        ),
         "prices: 3",
         "prices: [3]",
         "prices: [{store: s3, perGiBMonth: 0.1}]",

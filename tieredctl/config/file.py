@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.prices import StoragePrice
@@ -15,30 +15,51 @@ _LONGEST_FILE = 1 << 20
 _PRICES = "prices"
 _PRICE_FIELDS = {"store", "perGiBMonth", "currency"}
 _REQUEST_PRICE_FIELDS = ("perThousandPuts", "perThousandGets")
+_CLASS = "storageClass"
 
 
 def storage_price(store_url: str) -> StoragePrice | None:
     """What storing in a store costs, by the price table of the configuration; None where it does not say.
 
-    Of several prices the one decides whose `store` is the longest beginning of the URL. Raises TieredctlError
-    `bad-config` for a file that cannot be used, and where one was named that is not there.
+    Of several prices the one decides whose `store` is the longest beginning of the URL, and so for each storage class
+    that is named. Raises TieredctlError `bad-config` for a file that cannot be used, and where one was named that is
+    not there; and where classes have prices and the store has none, or one in another currency.
     """
     prices = _settings().get(_PRICES, [])
     if not isinstance(prices, list):
         raise _bad(f"{_PRICES} is no list")
-    fitting = [price for price in map(_price, prices) if store_url.startswith(price[0])]
-    return max(fitting, key=lambda price: len(price[0]))[1] if fitting else None
+    fitting = [price for price in map(_price, prices) if store_url.startswith(price.store)]
+    chosen = {price.storage_class: price.price for price in sorted(fitting, key=lambda price: len(price.store))}
+    usual = chosen.pop(None, None)
+    for name, price in chosen.items():
+        if usual is None or price.currency != usual.currency:
+            raise _bad(f"{store_url} needs a price without {_CLASS}, in the currency of that of {name}")
+    if usual is None:
+        return None
+    return usual._replace(class_prices={str(name): price.per_gib_month for name, price in chosen.items()})
 
 
-def _price(entry: object) -> tuple[str, StoragePrice]:
-    if not isinstance(entry, Mapping) or set(entry) - set(_REQUEST_PRICE_FIELDS) != _PRICE_FIELDS:
-        fields = ", ".join(sorted(_PRICE_FIELDS))
-        raise _bad(f"each of {_PRICES} has {fields}, and perhaps {' and '.join(_REQUEST_PRICE_FIELDS)}")
-    store, currency = entry["store"], entry["currency"]
+class _Price(NamedTuple):
+    """An entry of the table."""
+
+    store: str
+    storage_class: str | None
+    price: StoragePrice
+
+
+def _price(entry: object) -> _Price:
+    if not isinstance(entry, Mapping) or set(entry) - {*_REQUEST_PRICE_FIELDS, _CLASS} != _PRICE_FIELDS:
+        fields, optional = ", ".join(sorted(_PRICE_FIELDS)), ", ".join((*_REQUEST_PRICE_FIELDS, _CLASS))
+        raise _bad(f"each of {_PRICES} has {fields}, and may have {optional}")
+    store, currency, storage_class = entry["store"], entry["currency"], entry.get(_CLASS)
     if not isinstance(store, str) or not isinstance(currency, str):
         raise _bad("store and currency are texts")
-    requests = (_amount(entry, name) if name in entry else None for name in _REQUEST_PRICE_FIELDS)
-    return store, StoragePrice(_amount(entry, "perGiBMonth"), currency, *requests)
+    if _CLASS in entry and (not isinstance(storage_class, str) or not storage_class):
+        raise _bad(f"{_CLASS} of {store} is the name of a storage class, such as GLACIER")
+    if _CLASS in entry and not set(entry).isdisjoint(_REQUEST_PRICE_FIELDS):
+        raise _bad(f"prices of requests are given without {_CLASS}")
+    puts, gets = (_amount(entry, name) if name in entry else None for name in _REQUEST_PRICE_FIELDS)
+    return _Price(store, storage_class, StoragePrice(_amount(entry, "perGiBMonth"), currency, puts, gets))
 
 
 def _amount(entry: Mapping[str, object], name: str) -> float:

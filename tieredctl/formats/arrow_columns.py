@@ -42,6 +42,23 @@ def bytes_array(values: Sequence[bytes]) -> pa.BinaryArray:
     )
 
 
+def few_texts_array(texts: Sequence[str]) -> pa.DictionaryArray:
+    """Texts of which few are different; what UTF-8 cannot hold becomes a question mark."""
+    distinct = list(dict.fromkeys(texts))
+    numbers = {text: number for number, text in enumerate(distinct)}
+    return _texts_by_number(np.fromiter(map(numbers.__getitem__, texts), np.int32, len(texts)), distinct)
+
+
+def same_text_array(text: str, count: int) -> pa.DictionaryArray:
+    """One text, as often as it is wanted."""
+    return _texts_by_number(np.zeros(count, np.int32), [text])
+
+
+def _texts_by_number(numbers: NDArray[np.int32], texts: Sequence[str]) -> pa.DictionaryArray:
+    distinct = bytes_array([text.encode("utf-8", "replace") for text in texts]).view(pa.string())
+    return pa.DictionaryArray.from_arrays(number_array(numbers), distinct)
+
+
 def text_scalar(text: str) -> pa.StringScalar:
     """One text, for all rows."""
     return text_array([text])[0]

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tieredctl.formats.arrow_columns import bytes_array
+from tieredctl.formats.arrow_columns import bytes_array, same_text_array
 from tieredctl.formats.inventory_manifest import InventoryManifest, plain_name, unusable
 
 _BLOCK_BYTES = 16 << 20
@@ -37,6 +37,7 @@ class _Vocabulary:
     delete_marker: str | None = None
     deleted: str | None = None
     """When a version ceased to be the current one; empty for the one that is."""
+    storage_class: str = "storageclass"
 
 
 _VOCABULARIES = {
@@ -48,13 +49,14 @@ _VOCABULARIES = {
 
 @dataclass(frozen=True, slots=True)
 class InventoryObjects:
-    """A row for each object that is there: its key in the bucket, size in bytes, time in ms, and its version as a
-    store's listing gives it (null where the inventory does not tell)."""
+    """A row for each object that is there: its key in the bucket, size in bytes, time in ms, and as a store's listing
+    gives them, its version (null where the inventory does not tell) and storage class (then empty)."""
 
     keys: pa.BinaryArray
     sizes: pa.Int64Array
     last_modified_ms: pa.Int64Array
     versions: pa.BinaryArray
+    storage_classes: pa.DictionaryArray
     records: int
     """How many rows of the inventory these came from: those of past versions and delete markers are left out."""
 
@@ -84,7 +86,7 @@ def _wanted(manifest: InventoryManifest, present: list[str]) -> list[str]:
     missing = [name for name in demanded if name not in present]
     if missing:
         raise unusable(f"The inventory does not tell {', '.join(missing)} of its objects.")
-    optional = {words.version, words.latest, words.delete_marker, words.deleted, "bucket"}
+    optional = {words.version, words.latest, words.delete_marker, words.deleted, words.storage_class, "bucket"}
     return [name for name in present if name in demanded or name in optional]
 
 
@@ -153,7 +155,8 @@ def _objects(columns: _Columns, manifest: InventoryManifest, bucket: str) -> Inv
         keys = _url_decoded(keys)
     version = columns.get(words.version)
     versions = pa.nulls(len(keys), pa.binary()) if version is None else _versions(version, manifest)
-    return InventoryObjects(keys, sizes, times, versions, records)
+    classes = _storage_classes(columns.get(words.storage_class), len(keys))
+    return InventoryObjects(keys, sizes, times, versions, classes, records)
 
 
 def _present(columns: _Columns, words: _Vocabulary) -> Any:
@@ -214,6 +217,12 @@ def _url_decoded(keys: Any) -> Any:
     for row in rows.tolist():
         values[row] = unquote_to_bytes(values[row].replace(b"+", b" "))
     return bytes_array(values)
+
+
+def _storage_classes(column: Any, count: int) -> Any:
+    if column is None:
+        return same_text_array("", count)
+    return pc.dictionary_encode(pc.fill_null(pc.cast(column, pa.string()), ""))
 
 
 def _versions(column: Any, manifest: InventoryManifest) -> Any:

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 _GIB = 1 << 30
+_USUAL_CLASSES = ("", "STANDARD")
+"""What a store's own price is of."""
 
 
 class StoragePrice(NamedTuple):
-    """What a GiB costs for a month, and where that is known a thousand requests, in a currency by its ISO 4217 code."""
+    """What a GiB costs for a month, and where that is known a thousand requests, in a currency by its ISO 4217 code;
+    and a GiB in the storage classes that have a price of their own."""
 
     per_gib_month: float
     currency: str
     per_thousand_puts: float | None = None
     per_thousand_gets: float | None = None
+    class_prices: Mapping[str, float] = MappingProxyType({})
 
     def monthly_cost(self, size: int) -> float:
         """What so many bytes cost for a month, to the hundredth."""
         return round(size * self.per_gib_month / _GIB, 2)
+
+    def monthly_cost_of(self, class_bytes: Mapping[str, int]) -> float:
+        """The same of bytes by their storage class, as the store calls it, empty where it does not tell. A class
+        without a price of its own costs what the store does."""
+        parts = (size * self.class_prices.get(name, self.per_gib_month) for name, size in class_bytes.items())
+        return round(sum(parts) / _GIB, 2)
+
+    def without_price(self, classes: Collection[str]) -> list[str]:
+        """Those that are not the usual class, and have no price of their own."""
+        return sorted(name for name in classes if name not in _USUAL_CLASSES and name not in self.class_prices)
 
     def puts_cost(self, requests: float) -> float | None:
         """What so many requests that write cost, to the hundredth; None where that is not known."""

@@ -127,6 +127,8 @@ def _not_known(price: StoragePrice, gets: int | None) -> list[str]:
     """What is not in the cost, and why."""
 
     def reasons() -> Iterator[str]:
+        if price.class_prices:
+            yield "storage classes: the metadata does not tell them; all bytes are at the store's price"
         if price.per_thousand_puts is None:
             yield "requests to write: the configuration has no perThousandPuts"
         if gets is None:

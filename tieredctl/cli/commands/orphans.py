@@ -64,7 +64,7 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 _TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 _OBJECT_FIELDS = (
-    *("key", "size", "lastModified", "segmentId", "topicId", "partition", "part"),
+    *("key", "size", "lastModified", "segmentId", "topicId", "partition", "part", "storageClass"),
     *("status", "cause", "topicLive", "evidence"),
 )
 _TOTAL_COLUMNS = (
@@ -160,6 +160,8 @@ def scan(
             if doubt is not None:
                 say(printable(f"{doubt.message} What it lacks looks as if it were gone."))
             say(_headline(found))
+            if unpriced := found.summary()["classesWithoutPrice"]:
+                say(printable(f"Counted at the price of the store, having none of their own: {', '.join(unpriced)}."))
             counted = unlisted()
             if counted and (sentence := counted.sentence()):
                 say(sentence)

@@ -91,9 +91,8 @@ class BucketInventory:
 
     def _batch(self, objects: InventoryObjects) -> pa.RecordBatch:
         """The objects below the root, without that folder's own marker, by their keys there."""
-        batch = pa.RecordBatch.from_arrays(
-            [objects.keys, objects.sizes, objects.last_modified_ms, objects.versions], schema=LISTING_SCHEMA
-        )
+        columns = [objects.keys, objects.sizes, objects.last_modified_ms, objects.versions, objects.storage_classes]
+        batch = pa.RecordBatch.from_arrays(columns, schema=LISTING_SCHEMA)
         root = self.place.root
         if root:
             batch = batch.filter(pc.starts_with(objects.keys, pattern=root))

@@ -18,14 +18,21 @@ import numpy as np
 import pyarrow as pa
 
 from tieredctl.errors import TieredctlError
-from tieredctl.formats.arrow_columns import bytes_array, number_array
+from tieredctl.formats.arrow_columns import bytes_array, few_texts_array, number_array, same_text_array
 from tieredctl.formats.line_columns import line_columns
 from tieredctl.storage.protocol import StoredObject
 
 LISTING_SCHEMA = pa.schema(
-    {"key": pa.binary(), "size": pa.int64(), "lastModifiedMs": pa.int64(), "version": pa.binary()}
+    {
+        "key": pa.binary(),
+        "size": pa.int64(),
+        "lastModifiedMs": pa.int64(),
+        "version": pa.binary(),
+        "storageClass": pa.dictionary(pa.int32(), pa.string()),
+    }
 )
-"""Size in bytes, as stored; time in ms; version as `StoredObject` has it, null where it is not told."""
+"""Size in bytes, as stored; time in ms; version as `StoredObject` has it, null where it is not told; storage class in
+the store's own word, empty where it is not told."""
 _AT_ONCE = 1 << 18
 
 
@@ -117,10 +124,13 @@ def record_batch(objects: Sequence[StoredObject]) -> pa.RecordBatch:
     versions = bytes_array([stored.version.encode() for stored in objects])
     sizes = np.array([stored.size for stored in objects], np.int64)
     times = np.array([stored.last_modified_ms for stored in objects], np.int64)
-    return pa.RecordBatch.from_arrays([keys, number_array(sizes), number_array(times), versions], schema=LISTING_SCHEMA)
+    classes = few_texts_array([stored.storage_class or "" for stored in objects])
+    columns = [keys, number_array(sizes), number_array(times), versions, classes]
+    return pa.RecordBatch.from_arrays(columns, schema=LISTING_SCHEMA)
 
 
 def _key_batch(keys: pa.BinaryArray, modified_ms: int) -> pa.RecordBatch:
     sizes, times = np.zeros(len(keys), np.int64), np.full(len(keys), modified_ms, np.int64)
-    columns = [keys, number_array(sizes), number_array(times), pa.nulls(len(keys), pa.binary())]
+    versions, classes = pa.nulls(len(keys), pa.binary()), same_text_array("", len(keys))
+    columns = [keys, number_array(sizes), number_array(times), versions, classes]
     return pa.RecordBatch.from_arrays(columns, schema=LISTING_SCHEMA)

@@ -16,10 +16,14 @@ from zlib import crc32
 import pyarrow as pa
 
 from tieredctl.errors import TieredctlError
+from tieredctl.ops.orphans.listing import LISTING_SCHEMA
 
 _APPLICATION_ID = 0x74696572
+_FORMAT = 1
+"""Another one where the columns of a listing are others."""
 _SCHEMA = (
     f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {_FORMAT}",
     "CREATE TABLE listing (store TEXT NOT NULL, began_ms INTEGER NOT NULL)",
     "CREATE TABLE ranges (id INTEGER PRIMARY KEY, position BLOB NOT NULL, last BLOB)",
     "CREATE TABLE batches (first BLOB NOT NULL, objects BLOB NOT NULL, crc INTEGER NOT NULL)",
@@ -92,7 +96,10 @@ class ListingCheckpoint:
             for objects, crc in self._database.execute("SELECT objects, crc FROM batches ORDER BY first"):
                 if crc32(objects) != crc:
                     raise ValueError("what was listed has changed")  # and might name objects that never were
-                yield from pa.ipc.open_stream(objects)
+                stream = pa.ipc.open_stream(objects)
+                if stream.schema != LISTING_SCHEMA:
+                    raise ValueError("what was listed has other columns")
+                yield from stream
 
     def close(self) -> None:
         self._database.close()
@@ -113,6 +120,10 @@ class ListingCheckpoint:
             self._database.execute("INSERT INTO ranges (position, last) VALUES (?, NULL)", (b"",))
         elif application != _APPLICATION_ID:
             raise sqlite3.DatabaseError("it is another program's database")
+        else:
+            (found,) = self._database.execute("PRAGMA user_version").fetchone()
+            if found != _FORMAT:
+                raise sqlite3.DatabaseError("another release of tieredctl wrote it")
         self._database.execute("COMMIT")
 
     @contextmanager

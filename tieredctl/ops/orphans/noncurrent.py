@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout
@@ -24,12 +25,14 @@ class Noncurrent:
     bytes: int | None = None
     delete_markers: int | None = None
     price: StoragePrice | None = None
+    class_bytes: Mapping[str, int] = field(default_factory=dict)
+    """The bytes by storage class."""
 
     def document(self) -> Document:
         """For a summary."""
         cost = {}
         if self.price is not None and self.bytes is not None:
-            cost = {"monthlyCost": self.price.monthly_cost(self.bytes)}
+            cost = {"monthlyCost": self.price.monthly_cost_of(self.class_bytes)}
         counted = {"versions": self.versions, "bytes": self.bytes, "deleteMarkers": self.delete_markers}
         return {"versioning": self.versioning.value, **counted, **cost}
 
@@ -50,7 +53,7 @@ class Noncurrent:
 def noncurrent(store: ObjectStore, layout: Layout, selection: Selection, price: StoragePrice | None) -> Noncurrent:
     """Counts what the store keeps of the selected objects, of all of them where nothing is selected."""
     is_counted = _selected(layout, selection)
-    versioning, versions, size, markers = Versioning.UNKNOWN, 0, 0, 0
+    versioning, versions, markers, class_bytes = Versioning.UNKNOWN, 0, 0, Counter[str]()
     try:
         versioning = store.retention().versioning
         if versioning is Versioning.OFF:
@@ -59,14 +62,14 @@ def noncurrent(store: ObjectStore, layout: Layout, selection: Selection, price: 
             if is_counted(kept):
                 versions += not kept.is_delete_marker
                 markers += kept.is_delete_marker
-                size += kept.size
+                class_bytes[kept.storage_class or ""] += kept.size
     except TieredctlError as error:
         if error.kind.code not in _NOT_TOLD:
             raise
         return Noncurrent(versioning)
     if versioning is Versioning.UNKNOWN:
         return Noncurrent(versioning)
-    return Noncurrent(versioning, versions, size, markers, price)
+    return Noncurrent(versioning, versions, class_bytes.total(), markers, price, class_bytes)
 
 
 def _selected(layout: Layout, selection: Selection) -> Callable[[KeptVersion], bool]:

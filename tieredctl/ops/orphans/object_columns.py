@@ -26,6 +26,8 @@ class ObjectColumns:
     last_modified_ms: Ints
     versions: pa.BinaryArray
     """As `StoredObject` has them, null where the listing does not tell."""
+    storage_classes: pa.DictionaryArray
+    """In the store's own words, empty where the listing does not tell."""
     said: KeyColumns
     is_explained: Flags
     partitions: Ints
@@ -40,6 +42,7 @@ class ObjectColumns:
             self.sizes[rows],
             self.last_modified_ms[rows],
             self.versions.take(taken),
+            self.storage_classes.take(taken),
             replace(self.said, stems=self.said.stems[rows], names=self.said.names[rows]),
             self.is_explained[rows],
             self.partitions[rows],
@@ -64,7 +67,7 @@ def object_columns(batches: Iterable[pa.RecordBatch], layout: Layout, known: Kno
     explainer = KeyExplainer(layout)
     stems = _StemColumns(known)
     for batch in batches:
-        keys, sizes, times, versions = batch.columns
+        keys, sizes, times, versions, storage_classes = batch.columns
         said = explainer.explain(keys)
         stems.extend(said.explained)
         yield ObjectColumns(
@@ -72,6 +75,7 @@ def object_columns(batches: Iterable[pa.RecordBatch], layout: Layout, known: Kno
             numbers_in(sizes),
             numbers_in(times),
             versions,
+            storage_classes,
             said,
             stems.is_explained[said.stems],
             stems.partitions[said.stems],

@@ -6,13 +6,15 @@ owner while it was listed has it still in what is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from tieredctl.formats.arrow_columns import distinct_numbers
+from tieredctl.formats.arrow_columns import distinct_numbers, numbers_in
 from tieredctl.formats.windows import Ints
 from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.events import RemoteLogSegmentState
@@ -73,7 +75,14 @@ class GroupTotals:
         self.newest_ms = max((time for time in (self.newest_ms, other.newest_ms) if time is not None), default=None)
 
 
-_Group = tuple[str, str, ObjectStatus, OrphanCause | None]
+class Group(NamedTuple):
+    """What objects are counted by; a storage class is empty where it is not told."""
+
+    topic: str
+    topic_id: str
+    status: ObjectStatus
+    cause: OrphanCause | None
+    storage_class: str
 
 
 @dataclass(slots=True)
@@ -101,7 +110,7 @@ class Scan:
     known: KnownOwners | None = None
     unreserved: UnreservedObjects | None = None
     """The objects of the listing, once it was made."""
-    groups: dict[_Group, GroupTotals] = field(default_factory=dict)
+    groups: dict[Group, GroupTotals] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     """What was odd about the metadata, and one finding for each cause of orphans; there when the last document was
     read."""
@@ -153,20 +162,31 @@ class Scan:
     def totals(self) -> list[Document]:
         """A row for each topic id and verdict, of what was read so far: orphans first, the most bytes first, then by
         name."""
-        ranked = sorted(self.groups.items(), key=_rank)
-        return [_total_document(group, totals, self.options.price) for group, totals in ranked]
+        rows: dict[Group, list[Group]] = {}
+        for group in self.groups:
+            rows.setdefault(group._replace(storage_class=""), []).append(group)
+        ranked = sorted(((row, self._totals(groups)) for row, groups in rows.items()), key=_rank)
+        return [_total_document(row, totals, self._cost(rows[row])) for row, totals in ranked]
 
     def summary(self) -> Document:
-        """Objects and bytes by status, orphans by cause, what of tieredctl's own was passed over, how much was gone by
-        the time that it was judged, and whether the metadata was whole."""
+        """Objects and bytes by status and storage class, orphans by cause, what of tieredctl's own was passed over, how
+        much was gone by the time that it was judged, and whether the metadata was whole."""
+        groups, price = self.groups, self.options.price
+        classes = sorted({group.storage_class for group in groups} - {""})
         return {
-            "objects": sum(totals.objects for totals in self.groups.values()),
-            "bytes": sum(totals.bytes for totals in self.groups.values()),
-            "status": {status.value: self._sum(status) for status in ObjectStatus},
-            "causes": {cause.value: self._sum(cause) for cause in OrphanCause},
+            "objects": sum(totals.objects for totals in groups.values()),
+            "bytes": sum(totals.bytes for totals in groups.values()),
+            "status": {
+                one.value: self._sum([group for group in groups if group.status is one]) for one in ObjectStatus
+            },
+            "causes": {one.value: self._sum(self._of_cause(one)) for one in OrphanCause},
+            "storageClasses": {
+                one: self._sum([group for group in groups if group.storage_class == one]) for one in classes
+            },
             "reserved": self.unreserved.summary() if self.unreserved else None,
             "gone": self.gone,
-            "currency": self.options.price.currency if self.options.price else None,
+            "currency": price.currency if price else None,
+            "classesWithoutPrice": price.without_price(classes) if price else [],
             "complete": self.metadata_is_whole,
         }
 
@@ -178,7 +198,7 @@ class Scan:
 
     def _orphan_findings(self) -> Iterator[Finding]:
         for cause in OrphanCause:
-            totals = self._sum(cause)
+            totals = self._sum(self._of_cause(cause))
             if totals["objects"]:
                 message = f"{totals['objects']} objects, {totals['bytes']} bytes, belong to nobody: {cause.value}"
                 yield Finding("object-unreferenced", self.subject, message, {"cause": cause.value, **totals})
@@ -203,12 +223,17 @@ class Scan:
 
     def _count(self, objects: ObjectColumns, verdicts: Verdicts) -> None:
         rows = self.selected(objects)
-        kinds, kind_of = distinct_numbers(objects.said.stems[rows] << 8 | verdicts.codes[rows])
+        classes = objects.storage_classes.dictionary.to_pylist()
+        class_of = numbers_in(objects.storage_classes.indices)[rows]
+        owners = objects.said.stems[rows] * len(classes) + class_of
+        kinds, kind_of = distinct_numbers(owners << 8 | verdicts.codes[rows])
         totals = _totals_of_each(len(kinds), kind_of, objects.sizes[rows], objects.last_modified_ms[rows])
         for kind, more in zip(kinds.tolist(), totals, strict=True):
-            stem = objects.said.explained[kind >> 8]
+            stem_number, class_number = divmod(kind >> 8, len(classes))
+            stem = objects.said.explained[stem_number]
             topic, topic_id = (stem.topic, stem.topic_id) if stem else ("", "")
-            self.groups.setdefault((topic, topic_id, *verdict_of(kind & 0xFF)), GroupTotals()).add(more)
+            group = Group(topic, topic_id, *verdict_of(kind & 0xFF), classes[class_number])
+            self.groups.setdefault(group, GroupTotals()).add(more)
 
     def _document(self, judge: Judge, objects: ObjectColumns, row: int, code: int, segment: int) -> Document:
         explained = objects.explained(row)
@@ -216,6 +241,7 @@ class Scan:
         key = objects.keys[row].as_py().decode("utf-8", "surrogateescape")
         stored = StoredObject(key, int(objects.sizes[row]), int(objects.last_modified_ms[row]), "")
         return object_document(ListedObject(stored, explained)) | {
+            "storageClass": objects.storage_classes[row].as_py() or None,
             "status": status.value,
             "cause": cause.value if cause else None,
             "topicLive": judge.live_topics.is_live(explained.topic_id) if explained else None,
@@ -236,16 +262,29 @@ class Scan:
             "metadataOffset": int(segments.metadata_offsets[segment]),
         }
 
-    def _sum(self, verdict: ObjectStatus | OrphanCause) -> Document:
-        """How much has a status, or a cause."""
-        totals = [totals for group, totals in self.groups.items() if verdict in group[2:]]
-        size, price = sum(one.bytes for one in totals), self.options.price
-        cost = {"monthlyCost": price.monthly_cost(size)} if price else {}
-        return {"objects": sum(one.objects for one in totals), "bytes": size, **cost}
+    def _sum(self, groups: Collection[Group]) -> Document:
+        totals, cost = self._totals(groups), self._cost(groups)
+        return {"objects": totals.objects, "bytes": totals.bytes, **({} if cost is None else {"monthlyCost": cost})}
+
+    def _of_cause(self, cause: OrphanCause) -> list[Group]:
+        return [group for group in self.groups if group.cause is cause]
+
+    def _totals(self, groups: Iterable[Group]) -> GroupTotals:
+        totals = GroupTotals()
+        for group in groups:
+            totals.add(self.groups[group])
+        return totals
+
+    def _cost(self, groups: Iterable[Group]) -> float | None:
+        """For a month; None where no price is known."""
+        class_bytes = Counter[str]()
+        for group in groups:
+            class_bytes[group.storage_class] += self.groups[group].bytes
+        return self.options.price.monthly_cost_of(class_bytes) if self.options.price else None
 
 
-def _rank(group: tuple[_Group, GroupTotals]) -> tuple[object, ...]:
-    (topic, topic_id, status, cause), totals = group
+def _rank(row: tuple[Group, GroupTotals]) -> tuple[object, ...]:
+    (topic, topic_id, status, cause, _), totals = row
     return status is not ObjectStatus.ORPHAN, -totals.bytes, topic, topic_id, status.value, cause.value if cause else ""
 
 
@@ -266,8 +305,8 @@ def _totals_of_each(kinds: int, kind_of: Ints, sizes: Ints, times: Ints) -> Iter
     return map(GroupTotals, counts.tolist(), sums.tolist(), oldest.tolist(), newest.tolist())
 
 
-def _total_document(group: _Group, totals: GroupTotals, price: StoragePrice | None) -> Document:
-    topic, topic_id, status, cause = group
+def _total_document(group: Group, totals: GroupTotals, cost: float | None) -> Document:
+    topic, topic_id, status, cause, _ = group
     return {
         "status": status.value,
         "cause": cause.value if cause else None,
@@ -275,7 +314,7 @@ def _total_document(group: _Group, totals: GroupTotals, price: StoragePrice | No
         "topicId": topic_id or None,
         "objects": totals.objects,
         "bytes": totals.bytes,
-        "monthlyCost": price.monthly_cost(totals.bytes) if price else None,
+        "monthlyCost": cost,
         "oldest": None if totals.oldest_ms is None else iso_8601(totals.oldest_ms),
         "newest": None if totals.newest_ms is None else iso_8601(totals.newest_ms),
     }
