@@ -209,7 +209,7 @@ def test_nothing_is_removed_by_half_of_the_metadata(tieredctl: Tieredctl, captur
     assert whole.objects().keys() >= before.keys()
     assert whole.apply().exit_code == 0
     quarantined = whole.objects()
-    purged = half.purge("--older-than", "0s")
+    purged = half.purge("--older-than", "0s", "--allow-young", *ENOUGH)
 
     for outcome in (applied, purged):
         assert outcome.exit_code == 5
