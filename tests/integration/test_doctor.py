@@ -281,6 +281,7 @@ def test_what_the_user_may_not_see_is_said_and_the_rest_is_judged(crashed: Lefto
     assert summary["complete"] is False
     assert {line.partition(":")[0] for line in summary["notLookedAt"]} == {
         "broker settings",
+        "bytes on disks",
         "controllers",
         "the metadata topic's settings",
         "the records of the metadata topic",

@@ -21,7 +21,7 @@ from tests.rigs.maven import KafkaJars, kafka_jars
 from tests.rigs.prerequisites import RigMissing
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.kafka.live_topic import LiveTopic
 from tieredctl.kafka.log_directory import LogDirectories
@@ -86,7 +86,15 @@ def test_live_log_directory_export_and_kafkas_own_tool_agree(
         assert output("format", *version, *source) == printed
     for words in (["segments", "--all"], ["stats"], ["epochs", "ledger:0"], ["stuck"]):
         documents = [json.loads(output(*words, *source, "-o", "json")) for source in sources]
-        assert all(document | {"source": None} == documents[0] | {"source": None} for document in documents)
+        for document in documents:
+            assert without_keys(document) == without_keys(documents[0])
+
+
+def without_keys(document: dict[str, Any]) -> dict[str, Any]:
+    """A document but for its source, and for how many records have no key, which the live topic alone tells."""
+    items = [{name: value for name, value in item.items() if name != "unkeyed"} for item in document["items"]]
+    summary = {name: value for name, value in document["summary"].items() if name != "unkeyed"}
+    return document | {"source": None, "items": items, "summary": summary}
 
 
 def test_the_source_says_which_cluster_it_is_and_how_far_it_was_read(driven: KafkaBroker) -> None:
@@ -100,6 +108,7 @@ def test_the_source_says_which_cluster_it_is_and_how_far_it_was_read(driven: Kaf
         "bootstrapServer": driven.bootstrap_server,
         "clusterId": driven.cluster_id,
         "metadataPartitions": METADATA_PARTITIONS,
+        "topicPartitions": METADATA_PARTITIONS,
         "endOffsets": lengths,
     }
     assert source.findings() == []
@@ -166,10 +175,10 @@ def test_a_certificate_that_nobody_vouches_for(driven: KafkaBroker, tmp_path: Pa
 
 
 def test_a_listener_that_speaks_tls_to_a_client_that_does_not(driven: KafkaBroker) -> None:
-    with pytest.raises(TieredctlError, match=r"request timeout of 1\.5 s") as unreachable:
+    with pytest.raises(TieredctlError, match="speaks TLS, and the client was told not to") as refused:
         LiveTopic(driven.secure_listeners.ssl, request_timeout_seconds=1.5)
 
-    assert unreachable.value.kind.code == "broker-unreachable"
+    assert refused.value.exit_code == ExitCode.FAILURE
 
 
 @pytest.fixture(scope="module")
