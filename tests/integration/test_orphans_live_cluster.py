@@ -196,4 +196,4 @@ def test_a_cluster_that_does_not_answer_leaves_every_topic_unknown(cluster: Left
         described = silent.describe()
 
     assert answers == dict.fromkeys(topic_ids)
-    assert "Unable to bootstrap" in str(described["unanswered"])
+    assert "speaks TLS, and the client was told not to" in str(described["unanswered"])
