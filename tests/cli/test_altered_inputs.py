@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,7 @@ from tieredctl.cli.arguments import now_ms
 from tieredctl.cli.wiring import topic_sources
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
+from tieredctl.formats.record_batches import read_batch_header
 from tieredctl.ops.orphans.listing import record_batch
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.storage.file import FileStore
@@ -156,6 +159,52 @@ def test_a_live_cluster_is_asked_itself(tmp_path: Path, told: Told) -> None:
         topic_sources(listed, snapshot, "broker:9092", None),
     ):
         pass
+
+
+def starts_of_batches(log: bytes) -> list[int]:
+    starts = [0]
+    while starts[-1] < len(log):
+        starts.append(starts[-1] + read_batch_header(log, starts[-1], len(log)).size)
+    return starts
+
+
+def cut_short(cluster: CrashedClusterOnDisk, folder: Path) -> CrashedClusterOnDisk:
+    """The same with a metadata partition that lost the later half of its batches, and objects older than any event."""
+    data = folder / "cut"
+    shutil.copytree(cluster.log_dir, data)
+    log = data / "__remote_log_metadata-0/00000000000000000000.log"
+    os.truncate(log, starts_of_batches(log.read_bytes())[64])
+    for file in filter(Path.is_file, cluster.bucket.rglob("*")):
+        os.utime(file, (LONG_AGO, LONG_AGO))
+    return replace(cluster, log_dir=data)
+
+
+def test_a_metadata_log_that_lost_its_last_events_makes_no_orphans_of_what_they_told(
+    cluster: CrashedClusterOnDisk, tmp_path: Path
+) -> None:
+    owned = keys_owned(cluster)
+    cut = cut_short(cluster, tmp_path)
+
+    scanned = cut.scan("-o", "jsonl")
+    made = cut.plan(*EVERYTHING)
+
+    assert (scanned.exit_code, made.exit_code, cut.plan_file.exists()) == (5, 5, False)
+    assert not owned & {line["key"] for line in scanned.lines() if line["status"] == "orphan"}
+    assert "metadata-cut-short: __remote_log_metadata-0: the log ends at offset" in made.err
+    assert "checkpoints know it up to 226" in made.err
+
+
+def test_a_plan_is_not_applied_by_a_metadata_log_that_lost_its_last_events(
+    cluster: CrashedClusterOnDisk, tmp_path: Path
+) -> None:
+    cut = cut_short(cluster, tmp_path)
+    assert cluster.plan(*EVERYTHING).exit_code == 0
+    before = cluster.objects()
+
+    applied = cut.apply()
+
+    assert applied.exit_code == 5
+    assert without_own(cluster.objects()) == before
 
 
 def status_of(cluster: CrashedCluster) -> dict[str, str]:

@@ -18,6 +18,8 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LocalLog
 
 LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
+_END_CHECKPOINTS = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint")
+"""Up to where a log was committed, and flushed."""
 
 
 def read_local_logs(log_dirs: Iterable[Path]) -> dict[TopicIdPartition, LocalLog]:
@@ -39,8 +41,24 @@ def read_local_logs(log_dirs: Iterable[Path]) -> dict[TopicIdPartition, LocalLog
 
 def read_log_start_offsets(log_dir: Path) -> dict[tuple[str, int], int]:
     """What the broker's checkpoint says, by topic and partition; nothing where there is no usable one."""
+    return _checkpointed(log_dir / LOG_START_OFFSET_CHECKPOINT)
+
+
+def read_least_end_offsets(log_dir: Path) -> dict[tuple[str, int], int]:
+    """Up to where (exclusive) logs went at least, by topic and partition, as far as the broker's checkpoints say.
+
+    To be read before the logs: a broker that is up goes on writing both.
+    """
+    ends: dict[tuple[str, int], int] = {}
+    for name in _END_CHECKPOINTS:
+        for partition, offset in _checkpointed(log_dir / name).items():
+            ends[partition] = max(offset, ends.get(partition, 0))
+    return ends
+
+
+def _checkpointed(file: Path) -> dict[tuple[str, int], int]:
     try:
-        entries = read_offset_checkpoint((log_dir / LOG_START_OFFSET_CHECKPOINT).read_bytes())
+        entries = read_offset_checkpoint(file.read_bytes())
     except PermissionError as error:
         raise forbidden(error) from None
     except (OSError, DecodeError):

@@ -15,9 +15,17 @@ from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, read_partition_metadata
 from tieredctl.kafka.cluster_metadata import metadata_topic_partition_count
-from tieredctl.kafka.local_logs import read_log_start_offsets
+from tieredctl.kafka.local_logs import read_least_end_offsets, read_log_start_offsets
 from tieredctl.kafka.partition_log import PartitionLog, passed_over
-from tieredctl.kafka.source import METADATA_TOPIC, MetadataRecord, OffsetRange, RecordChunk, chunk_of, truncated
+from tieredctl.kafka.source import (
+    METADATA_TOPIC,
+    MetadataRecord,
+    OffsetRange,
+    RecordChunk,
+    chunk_of,
+    cut_short,
+    truncated,
+)
 from tieredctl.model.findings import Finding
 
 _PARTITION_FOLDER = re.compile(rf"^{METADATA_TOPIC}-(\d+)$")
@@ -40,6 +48,7 @@ class LogDirectories:
         self._replicas: dict[int, list[PartitionLog]] = {}
         self._findings: list[Finding] = []
         self._end_offsets: dict[int, int] = {}
+        self._least_ends: dict[int, int] = {}
         self._topic_ids: set[str] = set()
         for folder in self._folders:
             self._add(folder)
@@ -89,6 +98,10 @@ class LogDirectories:
             self._end_offsets[metadata_partition] = end
             yield chunk.behind(from_offset)
         self._end_offsets[metadata_partition] = end
+        log_end = max((one.end_offset for one in replicas), default=0)
+        least_end = self._least_ends.get(metadata_partition, 0)
+        if log_end < least_end:
+            yield chunk_of((), [cut_short(metadata_partition, log_end, least_end)])
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
         start = self._start_offset(metadata_partition)
@@ -98,7 +111,7 @@ class LogDirectories:
         return min((replica.start_offset for replica in self._replicas.get(metadata_partition, ())), default=0)
 
     def _add(self, folder: Path) -> None:
-        log_start_offsets = read_log_start_offsets(folder)
+        log_start_offsets, least_ends = read_log_start_offsets(folder), read_least_end_offsets(folder)
         for name in _names(folder):
             path = folder / name
             if match := _PARTITION_FOLDER.match(name):
@@ -109,6 +122,8 @@ class LogDirectories:
                 except OSError as error:
                     raise _unreadable(path, error) from None
                 self._replicas.setdefault(partition, []).append(replica)
+                least_end = least_ends.get((METADATA_TOPIC, partition), 0)
+                self._least_ends[partition] = max(least_end, self._least_ends.get(partition, 0))
                 self._topic_ids |= _topic_ids(path)
             elif match := _PASSING_FOLDER.match(name):
                 self._findings.append(passed_over(path, _WHY_PASSED_OVER[match[2]]))

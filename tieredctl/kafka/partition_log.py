@@ -35,6 +35,7 @@ class PartitionLog:
         self._log_start_offset = log_start_offset
         self._files: list[tuple[int, Path, int]] = []
         self._passed_over: list[Path] = []
+        self._end_offset = 0
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if match := _SEGMENT_FILE.match(entry.name):
                 if not entry.is_file():
@@ -47,6 +48,11 @@ class PartitionLog:
     def start_offset(self) -> int:
         """The first offset that this replica can still hold."""
         return max(self._log_start_offset, self._files[0][0] if self._files else 0)
+
+    @property
+    def end_offset(self) -> int:
+        """Behind the last offset of all that was read so far, records that a compaction removed included."""
+        return max(self._end_offset, self._files[-1][0] if self._files else 0)
 
     def findings(self) -> list[Finding]:
         return [passed_over(path, "Kafka is deleting or replacing this file") for path in self._passed_over]
@@ -80,7 +86,9 @@ class PartitionLog:
         for part in scan_log(pieces, size, OneByOne()):
             if isinstance(part, Damage):
                 yield part
-            elif sum(header.records_count for header in part.headers) > MOST_ROWS:
+                continue
+            self._end_offset = max(self._end_offset, *(header.last_offset + 1 for header in part.headers))
+            if sum(header.records_count for header in part.headers) > MOST_ROWS:
                 yield from self._column_chunks_of(_as_columns(part), path)
             else:
                 yield self._row_chunk(part, path)
@@ -91,8 +99,10 @@ class PartitionLog:
         for part in scan_log(pieces, size, AsColumns()):
             if isinstance(part, Damage):
                 yield part
-            else:
-                yield from self._column_chunks_of(part, path)
+                continue
+            ends = part.headers["baseOffset"] + part.headers["lastOffsetDelta"]
+            self._end_offset = max(self._end_offset, int(ends.max(initial=-1)) + 1)
+            yield from self._column_chunks_of(part, path)
 
     def _column_chunks_of(self, block: LogBlock[Any], path: Path) -> Iterator[RecordChunk]:
         from tieredctl.formats.record_columns import record_values

@@ -94,6 +94,16 @@ def truncated(metadata_partition: int, start: int) -> Finding:
     )
 
 
+def cut_short(metadata_partition: int, end: int, least_end: int) -> Finding:
+    """What is said of a metadata partition whose log ends before the offset up to which it is known to have gone."""
+    return Finding(
+        "metadata-cut-short",
+        f"{METADATA_TOPIC}-{metadata_partition}",
+        f"the log ends at offset {end}, and its broker's checkpoints know it up to {least_end}: events are lost",
+        {"metadataPartition": metadata_partition, "logEndOffset": end, "leastLogEndOffset": least_end},
+    )
+
+
 class MetadataSource(Protocol):
     """Somewhere that holds `__remote_log_metadata`: a live topic, brokers' log directories, an export.
 

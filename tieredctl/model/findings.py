@@ -142,6 +142,13 @@ _TABLE = (
         incomplete=True,
     ),
     FindingKind(
+        "metadata-cut-short",
+        Severity.ERROR,
+        "the metadata log ends before what the broker's checkpoints know of: events are lost",
+        "tieredctl metadata stats --bootstrap-server HOST:PORT",
+        incomplete=True,
+    ),
+    FindingKind(
         "metadata-partition-missing",
         Severity.ERROR,
         "a partition of the metadata topic is not here: what it says is unknown",
