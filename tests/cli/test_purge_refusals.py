@@ -340,3 +340,18 @@ def test_a_host_whose_clock_is_days_off_changes_nothing(
     assert outcome.exit_code != 0
     assert command == "apply" or f"minutes {'behind' if days > 0 else 'ahead of'} this host's" in outcome.err
     assert without_lease(quarantined.objects()) == before
+
+
+@pytest.mark.parametrize("in_place", [b"other bytes", None])
+def test_the_only_copy_of_what_is_live_is_kept_whatever_lies_in_its_place(
+    quarantined: CrashedClusterOnDisk, in_place: bytes | None
+) -> None:
+    live = next(iter(sorted(quarantined.bucket.glob("tiered/events33-*/0/*.log"))))
+    key, data = live.relative_to(quarantined.bucket).as_posix(), live.read_bytes()
+    (plan,) = (quarantined.bucket / QUARANTINE / "clusters" / CLUSTER_ID).iterdir()
+    copy = put(quarantined, quarantine_key(CLUSTER_ID, plan.name, StoredObject(key, len(data), 0, "v")), data)
+    live.write_bytes(data if in_place is None else (in_place * len(data))[: len(data)])
+
+    purged = quarantined.purge(*AT_ONCE)
+
+    assert (purged.exit_code, copy.exists()) == ((0, False) if in_place is None else (5, True))

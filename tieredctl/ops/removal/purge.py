@@ -14,6 +14,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanRecord
 from tieredctl.ops.orphans.listing import SpooledBatches, SpooledListing
+from tieredctl.ops.removal.comparison import same_by
 from tieredctl.ops.removal.deletion import delete_surely
 from tieredctl.ops.removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.removal.kept_versions import DeletedVersions, delete_versions
@@ -189,14 +190,18 @@ class Purge:
         verdicts = self.metadata.verdicts(StoredObject(one.key, copy.size, 0, "") for copy, one in batch)
         doomed = []
         for (copy, original), (status, _) in zip(batch, verdicts, strict=True):
-            # Where the original is in its place, the copy is one too many, whosever it is.
-            if self._is_nobodys(original, status) or self.store.head(original.key) is not None:
+            if self._is_nobodys(original, status) or self._is_one_too_many(copy, original):
                 doomed.append(copy)
             else:
                 result.skipped += 1
                 if status is ObjectStatus.OWNED and self.metadata.topic_is_live(original.key):
                     result.owned.append(original.key)
         return doomed
+
+    def _is_one_too_many(self, copy: StoredObject, original: Quarantined) -> bool:
+        """Whether the same bytes are where the copy came from, whosever they are."""
+        found = self.store.head(original.key)
+        return found is not None and same_by(self.store, found, copy) is not None
 
     def _is_nobodys(self, original: Quarantined, status: ObjectStatus) -> bool:
         """Whether its metadata says so, or its plan took it by name."""
