@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from dataclasses import replace
@@ -223,3 +224,47 @@ def test_a_plan_that_is_not_there_is_refused(cluster: CrashedClusterOnDisk) -> N
 
     assert outcome.exit_code == 2
     assert "There is no plan" in outcome.err
+
+
+@pytest.mark.parametrize("option", [None, "--live-topic-ids", "--kraft-snapshot"])
+def test_what_gives_bytes_for_ever_is_read_neither_as_a_plan_nor_as_topics(
+    planned: CrashedClusterOnDisk, option: str | None
+) -> None:
+    endless, before = Path("/dev/zero"), planned.objects()
+    if option is None:
+        planned.plan_file.unlink()
+        planned.plan_file.symlink_to(endless)
+
+    outcome = planned.apply(*(() if option is None else (option, endless)))
+
+    assert outcome.exit_code == 1
+    assert "cannot be read: " in outcome.err
+    assert planned.objects() == before
+
+
+@pytest.mark.parametrize("option", [None, "--kraft-snapshot"])
+def test_a_pipe_is_neither_a_plan_nor_a_snapshot(
+    planned: CrashedClusterOnDisk, tmp_path: Path, option: str | None
+) -> None:
+    pipe = planned.plan_file if option is None else tmp_path / "pipe"
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+
+    outcome = planned.apply(*(() if option is None else (option, pipe)))
+
+    assert outcome.exit_code == 1
+    assert f"{pipe} cannot be read: it is not a regular file." in outcome.err
+
+
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/null", "/dev/zero"])
+def test_receipts_on_a_device_are_refused_before_anything_is_removed(
+    planned: CrashedClusterOnDisk, device: str
+) -> None:
+    before = planned.objects()
+
+    outcome = planned.apply("--receipts", device)
+
+    assert outcome.exit_code == 1
+    assert f"{device} is there already, and is no file." in outcome.err
+    assert without_own(planned.objects()) == before
+    assert planned.apply().exit_code == 0

@@ -23,6 +23,8 @@ from tieredctl.ops.orphans.topic_snapshot import TopicSnapshot
 CLOCK_SKEW_MS = 10_000
 """How far the clocks of one cluster's machines are allowed to differ."""
 _NO_TIMESTAMP = -1
+_LARGEST_LIST_BYTES = 64 << 20
+"""More than two million ids; a device gives bytes for ever."""
 
 
 class LiveTopics(Protocol):
@@ -215,7 +217,11 @@ def read_topic_ids(file: Path) -> frozenset[str]:
     """The ids in a text file, one a line. Raises TieredctlError for what is no id: a list that is half of one would
     make orphans of the other half."""
     try:
-        lines = file.read_text("utf-8").splitlines()
+        with file.open("rb") as opened:
+            data = opened.read(_LARGEST_LIST_BYTES + 1)
+        if len(data) > _LARGEST_LIST_BYTES:
+            raise TieredctlError("unreadable", f"{file} cannot be read: no list of topic ids is as large.", hint="")
+        lines = data.decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise TieredctlError("unreadable", f"{file} cannot be read: {reason}.") from None

@@ -42,6 +42,8 @@ class TopicSnapshot:
 def read_topic_snapshot(file: Path) -> TopicSnapshot:
     """Raises TieredctlError where the file cannot be read whole or is no snapshot: half of one would make orphans."""
     try:
+        if file.exists() and not file.is_file():
+            raise TieredctlError("unreadable", f"{file} cannot be read: it is not a regular file.", hint="")
         with file.open("rb") as opened:
             records = read_kraft_snapshot(iter(lambda: opened.read(_PIECE_BYTES), b""), file.stat().st_size)
             header = next(records)

@@ -101,6 +101,8 @@ def read_plan(path: Path, key: bytes | None = None) -> PlanFile:
     A digest shows damage alone, as anybody can make one: `is_signed` tells whether the plan was signed with `key`.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise TieredctlError("unreadable", f"{path} cannot be read: it is not a regular file.", hint="")
         with path.open("rb") as file:
             header = decode_plan_header(file.readline(_LONGEST_LINE))
             last_lines = _last_lines(file)
