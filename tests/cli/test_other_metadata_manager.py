@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.cli.crashed_cluster import CrashedClusterOnDisk
 from tieredctl.errors import TieredctlError
 from tieredctl.ops.doctor.broker_settings import METADATA_CLASS, TOPIC_BASED
 from tieredctl.ops.metadata_manager import demand_topic_based
@@ -45,6 +48,19 @@ def test_it_is_refused_by_its_name(
 
     assert (outcome.exit_code, outcome.out) == (2, "")
     assert f"{METADATA_CLASS} is {OTHER}, which does not keep its metadata in __remote_log_metadata." in outcome.err
+
+
+def test_a_plan_is_not_applied(planned: CrashedClusterOnDisk, tmp_path: Path) -> None:
+    before = planned.objects()
+    data = tmp_path / "data"
+    shutil.copytree(planned.log_dir, data)
+    (tmp_path / "server.properties").write_text(f"{METADATA_CLASS}={OTHER}\n")
+
+    applied = replace(planned, log_dir=data).apply()
+
+    assert (applied.exit_code, applied.out) == (2, "")
+    assert f"{METADATA_CLASS} is {OTHER}" in applied.err
+    assert planned.objects() == before
 
 
 def test_what_the_topic_says_is_still_shown(log_dir: Path, tieredctl: Tieredctl) -> None:

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from tieredctl.errors import TieredctlError
 
 PRIVATE, READABLE_BY_ALL = 0o600, 0o644
+_ADDED_TO = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_LINKS = 40
 _MODE_BITS = 0o777
@@ -56,6 +57,19 @@ def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE) -> Ite
         if error.filename not in own_names:
             raise  # it is what was to be written that cannot be read
         raise TieredctlError("unwritable", f"{path} cannot be written: {error.strerror}.") from None
+
+
+@contextmanager
+def file_added_to(path: Path) -> Iterator[BinaryIO]:
+    """A file that is written on where it is, at its end, and that may be read: made, private, where there is none.
+
+    A link is followed as `replaced_file` does. Raises TieredctlError `unwritable` for a link that others can lay and
+    for anything but a file, OSError where the path cannot be written.
+    """
+    target = _led_to(path)
+    _demand_replaceable(path, target, force=True)
+    with open(target, "ab+", opener=lambda name, _: os.open(name, _ADDED_TO, PRIVATE)) as file:
+        yield file
 
 
 @contextmanager

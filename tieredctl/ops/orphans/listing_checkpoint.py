@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tieredctl.errors import TieredctlError
 from tieredctl.ops.orphans.listing import LISTING_SCHEMA
+from tieredctl.ops.replaced_file import file_added_to
 
 _APPLICATION_ID = 0x74696572
 _FORMAT = 1
@@ -54,6 +55,8 @@ class ListingCheckpoint:
         self._file = file
         self._using = Lock()
         with self._failing():
+            with suppress(OSError), file_added_to(file):
+                pass  # SQLite would make it for everybody to read, behind anybody's link
             self._database = sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
             try:
                 self._database.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -17,6 +17,7 @@ from tieredctl.formats.removal_files import (
 )
 from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
 from tieredctl.ops.removal.own_objects import receipts_folder
+from tieredctl.ops.replaced_file import file_added_to
 from tieredctl.storage.protocol import WritableObjectStore
 
 DamageTaker = Callable[[str], object]
@@ -127,7 +128,7 @@ class ReceiptFile:
 
     def _write(self, lines: bytes) -> None:
         try:
-            with self._path.open("ab+") as file:
+            with file_added_to(self._path) as file:
                 _drop_unfinished_line(self._path, file.fileno())
                 file.write(lines)
                 file.flush()
