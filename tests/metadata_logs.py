@@ -17,7 +17,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
-from tieredctl.model.ids import TopicIdPartition, uuid_text
+from tieredctl.model.ids import TopicIdPartition, uuid_bytes, uuid_text
 
 TOPIC_ID = "ABEiM0RVZneImaq7zN3u_w"
 PARTITION = TopicIdPartition(TOPIC_ID, "t", 0)
@@ -109,6 +109,29 @@ def metadata_batches(
     return [encode_batch(records[start : start + records_per_batch], codec=codec) for start in starts]
 
 
+def segment_key(number: int, state: RemoteLogSegmentState, partition: TopicIdPartition = PARTITION) -> bytes:
+    """KIP-1266's key of one state of one segment."""
+    place = uuid_bytes(partition.topic_id) + partition.partition.to_bytes(4)
+    return place + number.to_bytes(16) + bytes([state])
+
+
+def write_records(log_dir: Path, *records: Record, metadata_partition: int = 0) -> Path:
+    """A log directory whose one metadata partition holds these records, one a batch."""
+    return write_log(log_dir, metadata_partition, [encode_batch([record]) for record in records])
+
+
+def event_records(events: Mapping[int, MetadataEvent]) -> list[Record]:
+    """What compaction left: events by offset, each with the key of its segment's state."""
+    return [
+        Record(offset, FIRST_TIMESTAMP_MS + 1000 * offset, _key(event), encode_event(event))
+        for offset, event in events.items()
+    ]
+
+
+def tombstone(offset: int, key: bytes | None) -> Record:
+    return Record(offset, FIRST_TIMESTAMP_MS + 1000 * offset, key, None)
+
+
 def write_log(log_dir: Path, metadata_partition: int, batches: Sequence[bytes], *, first_offset: int = 0) -> Path:
     """A segment file of a metadata partition in a broker's log directory: its path."""
     folder = log_dir / f"__remote_log_metadata-{metadata_partition}"
@@ -121,6 +144,13 @@ def write_log(log_dir: Path, metadata_partition: int, batches: Sequence[bytes], 
 def write_events(log_dir: Path, *events: MetadataEvent | bytes | None, metadata_partition: int = 0) -> Path:
     """A log directory whose one metadata partition holds these events, one a batch, as brokers write them."""
     return write_log(log_dir, metadata_partition, metadata_batches(events))
+
+
+def _key(event: MetadataEvent) -> bytes:
+    if isinstance(event, RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate):
+        number = int.from_bytes(uuid_bytes(event.segment_id))
+        return segment_key(number, event.state, event.topic_id_partition)
+    return b"another"
 
 
 def _value(value: MetadataEvent | bytes | None) -> bytes | None:

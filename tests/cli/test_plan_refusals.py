@@ -26,6 +26,7 @@ from tests.cli.crashed_cluster import (
     put,
     verdict_on,
 )
+from tieredctl.formats.record_batches import LOG_OVERHEAD
 
 
 def cut_short(log_dir: Path) -> None:
@@ -37,6 +38,14 @@ def damage(log_dir: Path) -> None:
     data = bytearray(log.read_bytes())
     data[2_000] ^= 1
     log.write_bytes(data)
+
+
+def compact(log_dir: Path) -> None:
+    log = log_dir / "__remote_log_metadata-1/00000000000000000000.log"
+    data = log.read_bytes()
+    second = int.from_bytes(data[8:12]) + LOG_OVERHEAD
+    third = second + int.from_bytes(data[second + 8 : second + 12]) + LOG_OVERHEAD
+    log.write_bytes(data[:second] + data[third:])
 
 
 def lose_last_partition(log_dir: Path) -> None:
@@ -62,7 +71,7 @@ POSSIBLE_LOSS = [lose_all_but_one_partition, lose_half_of_the_partitions]
 """What is left fits a topic of one partition, or of two, as well as one of four."""
 
 
-@pytest.mark.parametrize("lose", [cut_short, damage, *CERTAIN_LOSS])
+@pytest.mark.parametrize("lose", [cut_short, damage, compact, *CERTAIN_LOSS])
 def test_no_plan_is_made_from_half_of_the_history(
     cluster: CrashedClusterOnDisk, tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:

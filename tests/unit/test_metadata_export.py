@@ -15,7 +15,7 @@ from tests.metadata_logs import TOPIC_ID, copied, metadata_batches, write_events
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.export_file import ExportFile
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import MetadataRecord, MetadataSource, RecordChunk, chunk_of
+from tieredctl.kafka.source import MetadataRecord, MetadataSource, OffsetRange, RecordChunk, chunk_of
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.event_stream import EventStream
@@ -177,8 +177,8 @@ class Made:
         if self._failure is not None:
             raise self._failure
 
-    def offset_range(self, metadata_partition: int) -> Any:
-        return 0, len(self._chunks[metadata_partition])
+    def offset_range(self, metadata_partition: int) -> OffsetRange:
+        return OffsetRange(0, len(self._chunks[metadata_partition]))
 
 
 def test_a_file_that_is_there_is_not_replaced(odd_log_dir: Path, file: Path) -> None:

@@ -24,6 +24,8 @@ METADATA_PARTITION, METADATA_OFFSET, TIMESTAMP_MS, VALUE = (
     *("metadataPartition", "metadataOffset", "timestampMs", "value"),
 )
 RECORD_COLUMNS = (METADATA_PARTITION, METADATA_OFFSET, TIMESTAMP_MS, VALUE)
+TOMBSTONE_KEY = "tombstoneKey"
+"""The key of a record that has no value. Null elsewhere; JSON lines leave it out there, and so do older exports."""
 HEADER_KEY = b"tieredctl.MetadataExport"
 
 _KIND, _API_VERSION = "MetadataExport", "tieredctl/v1"
@@ -65,6 +67,7 @@ class ExportedRecord(NamedTuple):
     offset: int
     timestamp_ms: int
     value: bytes | None
+    tombstone_key: bytes | None = None
 
 
 def encode_header(header: ExportHeader) -> bytes:
@@ -98,8 +101,10 @@ def read_header(data: bytes) -> ExportHeader:
 
 def encode_record_line(record: ExportedRecord, decoded: Mapping[str, Any]) -> bytes:
     """A record's line with its end; `decoded` is what the value says, empty where it cannot be decoded."""
-    value = None if record.value is None else b64encode(record.value).decode("ascii")
-    columns = dict(zip(RECORD_COLUMNS, (*record[:-1], value), strict=True))
+    place = (record.metadata_partition, record.offset, record.timestamp_ms)
+    columns: dict[str, Any] = dict(zip(RECORD_COLUMNS, (*place, _text(record.value)), strict=True))
+    if record.tombstone_key is not None:
+        columns[TOMBSTONE_KEY] = _text(record.tombstone_key)
     return _json(columns | {"type": None} | dict(decoded)) + b"\n"
 
 
@@ -108,14 +113,23 @@ def read_record_line(line: bytes) -> ExportedRecord:
     document = _json_object(line)
     try:
         metadata_partition, offset, timestamp_ms, text = (document[name] for name in RECORD_COLUMNS)
-        value = None if text is None else b64decode(text, validate=True)
+        value, key = _bytes(text), _bytes(document.get(TOMBSTONE_KEY))
     except KeyError as error:
         raise DecodeError(f"record without {error}", 0) from None
     except (TypeError, ValueError):
         raise DecodeError("record with a value that is not base64", 0) from None
     if not all(type(number) is int for number in (metadata_partition, offset, timestamp_ms)):
         raise DecodeError("record with an offset or time that is no number", 0)
-    return ExportedRecord(metadata_partition, offset, timestamp_ms, value)
+    return ExportedRecord(metadata_partition, offset, timestamp_ms, value, key)
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else b64encode(data).decode("ascii")
+
+
+def _bytes(text: Any) -> bytes | None:
+    """Raises TypeError or ValueError for what is not base64."""
+    return None if text is None else b64decode(text, validate=True)
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

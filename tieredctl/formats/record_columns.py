@@ -22,6 +22,7 @@ _UNFOLDED_AT_ONCE = 32 << 20
 _FEW_BATCHES = 128
 """For fewer, following each record's length is quicker than reading one record of each at a time."""
 _RECORDS_AT_ONCE = 1 << 18
+_NO_TOMBSTONES: Ints = np.zeros((0, 3), np.int64)
 _LONG_OR_NEGATIVE = 0x81
 """Bits of a varint's first byte: more bytes follow, or the number is below zero."""
 
@@ -36,6 +37,12 @@ class RecordColumns:
     timestamps: Ints
     starts: Ints
     ends: Ints
+    tombstones: Ints
+    """Of each record with a key and without a value: its offset, where its key begins, and where that ends."""
+
+    def tombstone_keys(self) -> dict[int, bytes]:
+        """Those keys, by offset."""
+        return {offset: self.buffer[start:end] for offset, start, end in self.tombstones.tolist()}
 
 
 @dataclass(slots=True)
@@ -80,12 +87,16 @@ def _values(sections: _Sections | None, headers: HeaderColumns) -> Iterator[Reco
     appended = (headers["attributes"] & Attributes.LOG_APPEND_TIME) != 0
     appended_at = headers["maxTimestamp"].astype(np.int64)
     rounds: list[tuple[Ints, Ints, Ints, Ints, Ints]] = []
+    tombstones: list[Ints] = []
     for cursor in _rounds(sections.buffer, sections.cursor(headers)):
         batch = cursor.batch
-        timestamp_delta, offset_delta, start, end = _read_record(data, cursor)
+        timestamp_delta, offset_delta, key_start, key_end, start, end = _read_record(data, cursor)
         timestamps = np.where(appended[batch], appended_at[batch], base_timestamps[batch] + timestamp_delta)
-        rounds.append((batch, bases[batch] + offset_delta, timestamps, start, end))
-    return _pieces(_in_log_order(sections.buffer, rounds))
+        offsets = bases[batch] + offset_delta
+        rounds.append((batch, offsets, timestamps, start, end))
+        keyed = np.flatnonzero((start == NO_VALUE) & (key_start != NO_VALUE))
+        tombstones.append(np.column_stack((offsets[keyed], key_start[keyed], key_end[keyed])))
+    return _pieces(_in_log_order(sections.buffer, rounds, np.concatenate([_NO_TOMBSTONES, *tombstones])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +187,12 @@ def _pieces(records: RecordColumns) -> Iterator[RecordColumns]:
     """The same, no more of them at once than can be made objects of."""
     columns = (records.offsets, records.timestamps, records.starts, records.ends)
     for first in range(0, len(records.offsets), _RECORDS_AT_ONCE):
-        yield RecordColumns(records.buffer, *(column[first : first + _RECORDS_AT_ONCE] for column in columns))
+        piece = [column[first : first + _RECORDS_AT_ONCE] for column in columns]
+        tombstones = records.tombstones
+        if len(tombstones):
+            tombstones = tombstones[(tombstones[:, 0] >= piece[0].min()) & (tombstones[:, 0] <= piece[0].max())]
+        offsets, timestamps, starts, ends = piece
+        yield RecordColumns(records.buffer, offsets, timestamps, starts, ends, tombstones)
 
 
 def _without_finished(cursor: _Cursor) -> _Cursor:
@@ -188,14 +204,15 @@ def _without_finished(cursor: _Cursor) -> _Cursor:
     return cursor.where(~finished)
 
 
-def _read_record(data: Bytes, cursor: _Cursor) -> tuple[Ints, Ints, Ints, Ints]:
-    """The next record of every batch: deltas of timestamp and offset, start and end of the value."""
+def _read_record(data: Bytes, cursor: _Cursor) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+    """The next record of every batch: deltas of timestamp and offset, start and end of the key and of the value."""
     length, position = _varint(data, cursor.position)
     record_end = position + length
     timestamp_delta, position = _varint(data, position + 1, _LONG_BYTES)
     offset_delta, position = _varint(data, position)
-    key_length, position = _varint(data, position)
-    value_length, start = _varint(data, position + np.maximum(key_length, 0))
+    key_length, key_start = _varint(data, position)
+    key_end = key_start + np.maximum(key_length, 0)
+    value_length, start = _varint(data, key_end)
     end = start + np.maximum(value_length, 0)
     header_count, position = _varint(data, end)
     sane = (length > 0) & (record_end <= cursor.end) & (key_length >= -1) & (value_length >= -1)
@@ -203,7 +220,8 @@ def _read_record(data: Bytes, cursor: _Cursor) -> tuple[Ints, Ints, Ints, Ints]:
     if not sane.all():
         raise DecodeError("malformed record", int(cursor.position[~sane][0]))
     cursor.position = record_end
-    return timestamp_delta, offset_delta, np.where(value_length < 0, NO_VALUE, start), end
+    key_start = np.where(key_length < 0, NO_VALUE, key_start)
+    return timestamp_delta, offset_delta, key_start, key_end, np.where(value_length < 0, NO_VALUE, start), end
 
 
 def _varint(data: Bytes, positions: Ints, longest: int = _INT_BYTES) -> tuple[Ints, Ints]:
@@ -213,15 +231,16 @@ def _varint(data: Bytes, positions: Ints, longest: int = _INT_BYTES) -> tuple[In
     return zigzag(values), behind
 
 
-def _in_log_order(buffer: bytes, rounds: list[tuple[Ints, Ints, Ints, Ints, Ints]]) -> RecordColumns:
+def _in_log_order(buffer: bytes, rounds: list[tuple[Ints, Ints, Ints, Ints, Ints]], tombstones: Ints) -> RecordColumns:
     if not rounds:
         none = np.zeros(0, np.int64)
-        return RecordColumns(buffer, none, none, none, none)
+        return RecordColumns(buffer, none, none, none, none, tombstones)
     if len(rounds) == 1:
-        return RecordColumns(buffer, *rounds[0][1:])
+        return RecordColumns(buffer, *rounds[0][1:], tombstones)
     batches, *columns = (np.concatenate(parts) for parts in zip(*rounds, strict=True))
     if (batches[1:] >= batches[:-1]).all():
-        return RecordColumns(buffer, *columns)
+        offsets, timestamps, starts, ends = columns
+        return RecordColumns(buffer, offsets, timestamps, starts, ends, tombstones)
     order = np.argsort(batches, kind="stable")  # the rounds already go by record within a batch
     offsets, timestamps, starts, ends = (column[order] for column in columns)
-    return RecordColumns(buffer, offsets, timestamps, starts, ends)
+    return RecordColumns(buffer, offsets, timestamps, starts, ends, tombstones)

@@ -14,6 +14,7 @@ from tieredctl.formats.metadata_export import (
     METADATA_PARTITION,
     RECORD_COLUMNS,
     TIMESTAMP_MS,
+    TOMBSTONE_KEY,
     VALUE,
     ExportedPartition,
     ExportHeader,
@@ -186,7 +187,7 @@ class _ParquetRows:
 
         for index in self._row_groups.get(partition.metadata_partition, ()):
             try:
-                table = self._file.read_row_group(index, columns=list(RECORD_COLUMNS))
+                table = self._file.read_row_group(index, columns=[*RECORD_COLUMNS, TOMBSTONE_KEY])
                 chunk = _table_chunk(table)
             except (pa.ArrowException, OSError, KeyError, ValueError) as error:
                 raise _damaged(self._path, _told(error)) from None
@@ -204,7 +205,15 @@ def _table_chunk(table: pa.Table) -> RecordChunk:
     edges: Any = np.frombuffer(bounds, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
     starts: Any = np.where(numbers_in(values.is_null().cast(pa.int8())), NO_VALUE, edges[:-1])
     offsets, timestamps = (_integers(table, name) for name in (METADATA_OFFSET, TIMESTAMP_MS))
-    return RecordChunk(data.to_pybytes() if data else b"", offsets, timestamps, starts, edges[1:])
+    keys = _tombstone_keys(table, offsets)
+    return RecordChunk(data.to_pybytes() if data else b"", offsets, timestamps, starts, edges[1:], tombstone_keys=keys)
+
+
+def _tombstone_keys(table: pa.Table, offsets: Any) -> dict[int, bytes]:
+    if TOMBSTONE_KEY not in table.column_names or table.column(TOMBSTONE_KEY).null_count == len(table):
+        return {}
+    keys = table.column(TOMBSTONE_KEY).to_pylist()
+    return {offset: key for offset, key in zip(offsets.tolist(), keys, strict=True) if key is not None}
 
 
 def _integers(table: pa.Table, name: str) -> Any:

@@ -178,8 +178,9 @@ class _PartitionReader:
             elif error is not None or offset is None or self._is_later(offset):
                 reached = offset
             else:
-                records.append(MetadataRecord(offset, message.timestamp()[1], message.value()))
-                unkeyed += message.key() is None
+                key, value = message.key(), message.value()
+                records.append(MetadataRecord(offset, message.timestamp()[1], value, key if value is None else None))
+                unkeyed += key is None
                 if self._last_offset < offset < self._end:
                     self._last_offset, reached = offset, offset + 1
                 else:

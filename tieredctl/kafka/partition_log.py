@@ -118,6 +118,7 @@ class PartitionLog:
                 records.timestamps[visible],
                 records.starts[visible],
                 records.ends[visible],
+                tombstone_keys=records.tombstone_keys(),
             )
 
     def _row_chunk(self, block: LogBlock[list[BatchHeader]], path: Path) -> RecordChunk:
@@ -129,7 +130,10 @@ class PartitionLog:
             try:
                 if header.records_count > MOST_ROWS:
                     raise DecodeError(f"not all of {header.records_count} records are events", 0)
-                found = [(r.offset, r.timestamp, r.value) for r in read_records(block.buffer, int(position), header)]
+                found = [
+                    (r.offset, r.timestamp, r.value, r.key if r.value is None else None)
+                    for r in read_records(block.buffer, int(position), header)
+                ]
             except DecodeError as error:
                 findings.append(self._corrupt(path, block.file_position + int(position), header, error.reason))
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -14,11 +14,13 @@ NO_VALUE = -1
 
 
 class MetadataRecord(NamedTuple):
-    """A record of the metadata topic, not decoded. `value` is None for a tombstone, which Kafka never writes."""
+    """A record of the metadata topic, not decoded. `value` is None for a tombstone, which no released Kafka writes;
+    `tombstone_key` is which key's events it deletes."""
 
     offset: int
     timestamp_ms: int
     value: bytes | None
+    tombstone_key: bytes | None = None
 
 
 class OffsetRange(NamedTuple):
@@ -48,6 +50,8 @@ class RecordChunk:
     findings: list[Finding] = field(default_factory=list)
     unkeyed: int | None = None
     """How many of the records have no key; None where the source does not tell."""
+    tombstone_keys: Mapping[int, bytes] = field(default_factory=dict)
+    """By offset, the keys of those tombstones that have one."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -58,12 +62,16 @@ class RecordChunk:
         offsets, timestamps, starts, ends = (
             column[first:] for column in (self.offsets, self.timestamps, self.starts, self.ends)
         )
-        return RecordChunk(self.buffer, offsets, timestamps, starts, ends, self.findings)
+        return RecordChunk(
+            self.buffer, offsets, timestamps, starts, ends, self.findings, tombstone_keys=self.tombstone_keys
+        )
 
     def records(self) -> Iterator[MetadataRecord]:
         for offset, timestamp, start, end in zip(self.offsets, self.timestamps, self.starts, self.ends, strict=True):
-            value = None if start == NO_VALUE else self.buffer[start:end]
-            yield MetadataRecord(int(offset), int(timestamp), value)
+            if start == NO_VALUE:
+                yield MetadataRecord(int(offset), int(timestamp), None, self.tombstone_keys.get(int(offset)))
+            else:
+                yield MetadataRecord(int(offset), int(timestamp), self.buffer[start:end])
 
 
 def chunk_of(records: Iterable[MetadataRecord], findings: Iterable[Finding] = ()) -> RecordChunk:
@@ -81,6 +89,7 @@ def chunk_of(records: Iterable[MetadataRecord], findings: Iterable[Finding] = ()
     chunk.offsets = [record.offset for record in rows]
     chunk.timestamps = [record.timestamp_ms for record in rows]
     chunk.starts, chunk.ends = starts, ends
+    chunk.tombstone_keys = {record.offset: record.tombstone_key for record in rows if record.tombstone_key is not None}
     return chunk
 
 

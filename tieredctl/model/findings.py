@@ -149,6 +149,13 @@ _TABLE = (
         incomplete=True,
     ),
     FindingKind(
+        "metadata-compacted",
+        Severity.ERROR,
+        "records are gone from the middle of the metadata log: what they said is unknown",
+        "tieredctl metadata stats --metadata-partition {metadataPartition} …",
+        incomplete=True,
+    ),
+    FindingKind(
         "metadata-partition-missing",
         Severity.ERROR,
         "a partition of the metadata topic is not here: what it says is unknown",

@@ -92,7 +92,7 @@ def _topics(stream: EventStream, selection: Selection, layout: Layout, now_ms: i
             topic.first_event_ms = min(event.event_timestamp_ms, event.event_timestamp_ms if first is None else first)
             topic.objects = len(layout.promised_objects(event))
             topic.copies += event.event_timestamp_ms > now_ms - DAYS_A_MONTH * _DAY_MS
-    stream.findings += store.findings
+    stream.findings += stream.not_explained(store.findings)
     demand_known(stream, store, selection)
     for partition, known in store.segments():
         if known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:

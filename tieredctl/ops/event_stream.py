@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from tieredctl.kafka.source import METADATA_TOPIC, NO_VALUE, MetadataRecord, Met
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata_compaction import CompactionSigns
 from tieredctl.ops.metadata_coverage import MetadataCoverage, MetadataPlaces
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _MOST_NAMED = 10_000
 """Records of a metadata partition that cannot be decoded, each with a finding of its own."""
 
 
+_DAMAGE = ("batch-corrupt", "offsets-out-of-order", "metadata-conflict")
 _NO_VALUE = DecodeError("no value", 0)
 
 
@@ -65,6 +67,8 @@ class EventStream:
         self._metadata_partitions = source.metadata_partitions() if metadata_partition is None else [metadata_partition]
         self._places = MetadataPlaces() if places is None else places
         self._missing: Finding | None = None
+        self.compaction = CompactionSigns()
+        """What the logs that were read so far lack in their middle."""
         if metadata_partition is not None:
             self.findings = [f for f in self.findings if _concerns(f, metadata_partition)]
         self._say_what_is_missing()
@@ -82,10 +86,30 @@ class EventStream:
     def chunks(self) -> Iterator[tuple[int, RecordChunk]]:
         """Records that are not decoded yet, each chunk with its metadata partition."""
         for metadata_partition in self._metadata_partitions:
-            for chunk in self.source.chunks(metadata_partition, self._from_offsets.get(metadata_partition, 0)):
+            from_offset = self._from_offsets.get(metadata_partition, 0)
+            start = max(self.source.offset_range(metadata_partition).start, from_offset)
+            is_damaged = any(_is_damage(finding, metadata_partition) for finding in self.findings)
+            compaction = self.compaction.begin(metadata_partition, start, is_damaged=is_damaged)
+            for chunk in self.source.chunks(metadata_partition, from_offset):
                 self.findings += chunk.findings
+                compaction.take(chunk)
                 yield metadata_partition, self._cut(metadata_partition, chunk)
+            compaction.end(self.source.offset_range(metadata_partition).end)
+            if (finding := compaction.finding()) is not None and not self._is_said(finding):
+                self.findings.append(finding)
         self._say_what_is_missing()
+
+    def not_explained(self, findings: Iterable[Finding]) -> list[Finding]:
+        """What replay found, without what is so only as events are gone, once all was read."""
+        return [finding for finding in findings if not self.compaction.explains(finding)]
+
+    def may_have_lost(self, partition: TopicIdPartition) -> bool:
+        """Whether something that was said of a user partition may be gone from the logs that were read."""
+        shown = self.compaction.shown
+        if not shown:
+            return False
+        own = {number for one, number in self._places.seen if one == partition}
+        return not own or not own.isdisjoint(shown)
 
     def records(self) -> Iterator[EventRecord]:
         """Every event that can be decoded."""
@@ -97,7 +121,7 @@ class EventStream:
         for row in rows:
             offset, start = int(chunk.offsets[row]), chunk.starts[row]
             if start == NO_VALUE:
-                self._report_undecodable(metadata_partition, offset, _NO_VALUE)
+                self._note_no_value(metadata_partition, offset, chunk.tombstone_keys.get(offset))
                 continue
             try:
                 event = decode_event(chunk.buffer[start : chunk.ends[row]])
@@ -129,6 +153,15 @@ class EventStream:
         if self._missing is not None:
             self.findings.insert(0, self._missing)
 
+    def _is_said(self, finding: Finding) -> bool:
+        return any((one.code, one.subject) == (finding.code, finding.subject) for one in self.findings)
+
+    def _note_no_value(self, metadata_partition: int, offset: int, key: bytes | None) -> None:
+        if key is None:
+            self._report_undecodable(metadata_partition, offset, _NO_VALUE)
+        else:
+            self.compaction.begin(metadata_partition, offset).note_tombstone(offset, key)
+
     def _report_undecodable(self, metadata_partition: int, offset: int, error: DecodeError) -> None:
         """A finding for each, until there are so many that they would fill the memory: the rest is counted in one."""
         reported = self._undecodable.get(metadata_partition, 0)
@@ -153,6 +186,11 @@ class EventStream:
 
 def _concerns(finding: Finding, metadata_partition: int) -> bool:
     return finding.evidence.get("metadataPartition", metadata_partition) == metadata_partition
+
+
+def _is_damage(finding: Finding, metadata_partition: int) -> bool:
+    """Whether an export says that its source was damaged, which leaves gaps in it."""
+    return finding.code in _DAMAGE and finding.evidence.get("metadataPartition") == metadata_partition
 
 
 def _undecodable(metadata_partition: int, offset: int, error: DecodeError) -> Finding:

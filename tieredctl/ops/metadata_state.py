@@ -28,7 +28,7 @@ def replayed(
     """The state of the selected partitions after all events of a stream; its findings are added to the stream's."""
     store = RemotePartitionMetadataStore(keep_deleted=keep_deleted)
     store.replay(record for record in stream.records() if _selected(record, selection))
-    stream.findings += store.findings
+    stream.findings += stream.not_explained(store.findings)
     return store
 
 

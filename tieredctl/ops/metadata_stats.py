@@ -78,8 +78,10 @@ def statistics(stream: EventStream) -> MetadataStatistics:
         tally.count(chunk)
         for record in stream.decode(metadata_partition, chunk, range(len(chunk))):
             tally.take(record)
-    for tally in tallies.values():
-        stream.findings += tally.store.findings
+    for number, tally in tallies.items():
+        compaction = stream.compaction.by_partition.get(number)
+        tally.tombstones = compaction.tombstones if compaction else 0
+        stream.findings += stream.not_explained(tally.store.findings)
     found = {partition: tally.closed() for partition, tally in tallies.items()}
     documents = [_partition_document(stream, partition, one) for partition, one in found.items()]
     total = _together(list(found.values())).document()
@@ -118,6 +120,7 @@ class _Tally:
         self._statistics = EventStatistics()
         self._events: dict[TopicIdPartition, Counter[str]] = {}
         self._decoded = 0
+        self.tombstones = 0
 
     def count(self, chunk: RecordChunk) -> None:
         self._statistics.events += len(chunk)
@@ -151,6 +154,6 @@ class _Tally:
 
     def closed(self) -> EventStatistics:
         statistics = self._statistics
-        statistics.undecodable = statistics.events - self._decoded
+        statistics.undecodable = statistics.events - self._decoded - self.tombstones
         statistics.live_segments = sum(1 for _ in self.store.segments())
         return statistics

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tieredctl.formats.arrow_columns import binary_array, flag_array, number_array, text_array
 from tieredctl.formats.columns import NULL, Lists, Spans
 from tieredctl.formats.metadata_columns import EventGroup
-from tieredctl.formats.metadata_export import METADATA_OFFSET, METADATA_PARTITION, TIMESTAMP_MS, VALUE
+from tieredctl.formats.metadata_export import METADATA_OFFSET, METADATA_PARTITION, TIMESTAMP_MS, TOMBSTONE_KEY, VALUE
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA
 from tieredctl.formats.metadata_text_columns import uuid_texts
 from tieredctl.formats.windows import Ints
@@ -28,6 +28,7 @@ _RECORD_FIELDS = (
     pa.field(METADATA_OFFSET, pa.int64(), nullable=False),
     pa.field(TIMESTAMP_MS, pa.int64(), nullable=False),
     pa.field(VALUE, pa.binary()),
+    pa.field(TOMBSTONE_KEY, pa.binary()),
 )
 _EVENT_SCHEMA = pa.schema(
     {
@@ -76,6 +77,7 @@ def record_table(stream: EventStream, metadata_partition: int, chunk: RecordChun
         number_array(offsets),
         number_array(timestamps),
         _binary(data, Spans(starts, ends)),
+        _tombstone_keys(chunk, offsets),
     ]
     groups: list[EventGroup] = []
     left: Ints = np.arange(len(chunk))
@@ -88,6 +90,12 @@ def record_table(stream: EventStream, metadata_partition: int, chunk: RecordChun
     order = np.argsort(np.concatenate(rows), kind="stable")
     events = pa.concat_tables(tables).take(number_array(order)).combine_chunks()
     return pa.Table.from_arrays([*records, *events.columns], schema=RECORD_TABLE_SCHEMA)
+
+
+def _tombstone_keys(chunk: RecordChunk, offsets: Ints) -> pa.BinaryArray:
+    if not chunk.tombstone_keys:
+        return pa.nulls(len(chunk), pa.binary())
+    return pa.array([chunk.tombstone_keys.get(offset) for offset in offsets.tolist()], pa.binary())
 
 
 def _row_table(stream: EventStream, metadata_partition: int, chunk: RecordChunk, rows: Ints) -> pa.Table:

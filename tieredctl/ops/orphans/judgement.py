@@ -7,7 +7,9 @@
 5. Metadata never named its segment: in progress if the object is newer than all that was read, else an orphan, if the
    metadata is whole.
 6. Otherwise the segment's last state tells. A copy that began and did not end may still end, unless another of the same
-   offsets began later, or its topic is gone.
+   offsets began later, or its topic is gone; where events may be gone from the log, it may have ended.
+
+Where events may be gone, what has none here counts as what may have some in metadata that was not read.
 
 Every fact that the rules ask for is true or false, or a state: the rules decide each combination of facts once, and an
 object's facts are the number of its combination.
@@ -90,6 +92,8 @@ class Judge:
     metadata_is_whole: bool
     partitions_are_sure: bool = True
     """Whether a partition without events has none in any metadata partition that is not here either."""
+    events_may_be_gone: bool = False
+    """Whether some may be gone from the middle of the logs that were read, as after compaction."""
 
     def judge(self, objects: ObjectColumns) -> Verdicts:
         """The verdicts on a listing's objects."""
@@ -129,7 +133,8 @@ class Judge:
             | (_Fact.PARTITION_REMOVED if number in self.segments.partition_deletes else 0)
             for number, partition in enumerate(self.segments.partitions)
         ]
-        return np.array([*facts, 0 if self.partitions_are_sure else _Fact.ELSEWHERE], np.uint16)
+        elsewhere = 0 if self.partitions_are_sure and not self.events_may_be_gone else _Fact.ELSEWHERE
+        return np.array([*facts, elsewhere], np.uint16)
 
     @cached_property
     def _verdicts(self) -> NDArray[np.int8]:
@@ -152,8 +157,10 @@ class Judge:
         decided.status(are(_Fact.YOUNG), ObjectStatus.IN_PROGRESS)
         decided.status(~named & are(_Fact.UNREAD), ObjectStatus.IN_PROGRESS)
         decided.status(~named & are(_Fact.ELSEWHERE), ObjectStatus.UNKNOWN)
-        if not self.metadata_is_whole:
+        if not self.metadata_is_whole or self.events_may_be_gone:
             decided.status(~named, ObjectStatus.UNKNOWN)
+        if self.events_may_be_gone:
+            decided.status(unfinished & ~gone, ObjectStatus.UNKNOWN)
         decided.orphan(~named, OrphanCause.NO_METADATA)
         decided.orphan(finished & gone, OrphanCause.TOPIC_GONE)
         decided.orphan(finished & removed, OrphanCause.PARTITION_GONE)

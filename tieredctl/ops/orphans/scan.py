@@ -206,8 +206,9 @@ class Scan:
     def _judge(self, events: SegmentEvents, live: LiveTopics, stream: EventStream) -> Judge:
         states, options = segment_states(events), self.options
         demand_believable(options.topic_sources, live, topics_with_segments(states))
-        sure = stream.coverage.is_certain
-        return Judge(states, options.now_ms, options.min_age_ms, live, self.metadata_is_whole, sure)
+        sure, events_may_be_gone = stream.coverage.is_certain, bool(stream.compaction.shown)
+        whole = self.metadata_is_whole
+        return Judge(states, options.now_ms, options.min_age_ms, live, whole, sure, events_may_be_gone)
 
     def selected(self, objects: ObjectColumns) -> Ints:
         """The rows that the selection means."""

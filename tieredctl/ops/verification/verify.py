@@ -16,6 +16,7 @@ from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.inventory import Inventory
+from tieredctl.ops.metadata_compaction import COMPACTED
 from tieredctl.ops.metadata_coverage import MISSING, MetadataCoverage
 from tieredctl.ops.metadata_state import replayed
 from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES, TopicSources
@@ -23,6 +24,7 @@ from tieredctl.ops.selection import Selection
 from tieredctl.ops.verification.confirmation import confirmed, still_there
 from tieredctl.ops.verification.elsewhere import Elsewhere
 from tieredctl.ops.verification.engine import Engine
+from tieredctl.ops.verification.gone_events import without_unknown
 from tieredctl.ops.verification.gone_topics import GoneTopics, believable_topics
 from tieredctl.ops.verification.other_forms import OtherForms
 from tieredctl.ops.verification.overlap import Overlap
@@ -162,6 +164,7 @@ def verify(
                 progress(report, done, len(tasks))
         if 0 < undecryptable == len(tasks) and (no_key := private_key_error(result.findings)):
             raise no_key
+    result.findings = without_unknown(result.findings, stream)
     if result.findings and read_again:
         again = replayed(read_again(), options.selection)
         result.findings = still_there(confirmed(result.findings, metadata, again), store)
@@ -313,7 +316,7 @@ def _demand_no_topic(selection: Selection, stream: EventStream) -> None:
 def _concerns(finding: Finding, segment_id: str) -> bool:
     """Whether a finding is about a segment, or about metadata that might be about it."""
     about = finding.evidence.get("segmentId")
-    if finding.code in (MISSING, "topic-gone"):
+    if finding.code in (MISSING, COMPACTED, "topic-gone"):
         return True
     return about == segment_id or (about is None and "metadataPartition" in finding.evidence)
 
@@ -332,7 +335,7 @@ def _place(finding: Finding) -> tuple[bool, str, str, int, int, str, str]:
     first = offsets[0] if isinstance(offsets, list) else -1
     partition = evidence.get("partition")
     return (
-        finding.code != MISSING,
+        finding.code not in (MISSING, COMPACTED),
         str(evidence.get("topic", "")),
         str(evidence.get("topicId", "")),
         partition if isinstance(partition, int) else -1,

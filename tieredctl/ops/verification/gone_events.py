@@ -1,0 +1,45 @@
+"""Where events may be gone from the middle of the metadata log, a segment may have been deleted, or copied, without a
+trace: what only its absence there, or in the store, speaks for is unknown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata_compaction import COMPACTED
+
+_BY_ABSENCE = (
+    "object-missing",
+    "object-unreferenced",
+    "offset-gap",
+    "local-remote-gap",
+    "copy-stuck",
+    "delete-stuck",
+)
+
+
+def without_unknown(findings: Iterable[Finding], stream: EventStream) -> list[Finding]:
+    """The findings that hold whatever is gone, and one that counts the others."""
+    kept: list[Finding] = []
+    unknown = Counter[str]()
+    for finding in findings:
+        if finding.code in _BY_ABSENCE and _may_be_wrong(finding, stream):
+            unknown[finding.code] += 1
+        else:
+            kept.append(finding)
+    if unknown:
+        counts = ", ".join(f"{code} ({count})" for code, count in sorted(unknown.items()))
+        message = f"as events are gone, it is unknown whether there are such: {counts}"
+        kept.append(Finding(COMPACTED, METADATA_TOPIC, message, {"unknown": dict(unknown)}))
+    return kept
+
+
+def _may_be_wrong(finding: Finding, stream: EventStream) -> bool:
+    topic, topic_id, partition = (finding.evidence.get(name) for name in ("topic", "topicId", "partition"))
+    if isinstance(topic, str) and isinstance(topic_id, str) and isinstance(partition, int):
+        return stream.may_have_lost(TopicIdPartition(topic_id, topic, partition))
+    return bool(stream.compaction.shown)
