@@ -183,3 +183,18 @@ def test_a_lost_file_in_the_middle_is_noticed(tmp_path: Path) -> None:
 def test_the_key_of_a_segments_state() -> None:
     assert len(segment_key(1, STARTED)) == 37
     assert all(is_segment_key(segment_key(1, state)) for state in RemoteLogSegmentState)
+
+
+def test_replicas_that_are_compacted_to_different_extents_fill_each_others_gaps(tmp_path: Path) -> None:
+    records = event_records(dict(enumerate(WHOLE)))
+    write_records(tmp_path / "one", records[0], records[3])
+    write_records(tmp_path / "other", *records[:3])
+
+    assert codes(LogDirectories([tmp_path / "one", tmp_path / "other"])) == []
+
+
+def test_tombstones_with_different_keys_at_one_offset_are_a_conflict(tmp_path: Path) -> None:
+    write_records(tmp_path / "one", tombstone(0, segment_key(1, DELETED)))
+    write_records(tmp_path / "other", tombstone(0, segment_key(2, DELETED)))
+
+    assert codes(LogDirectories([tmp_path / "one", tmp_path / "other"])) == ["metadata-conflict"]

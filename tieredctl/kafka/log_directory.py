@@ -183,7 +183,7 @@ def _merged(partition: int, replicas: Sequence[PartitionLog]) -> Iterator[Record
     for offset, copies in by_offset:
         (first, folder), *others = copies
         rows.append(first)
-        findings += (_conflict(partition, offset, folder, path) for other, path in others if other.value != first.value)
+        findings += (_conflict(partition, offset, folder, path) for other, path in others if _differ(first, other))
         if len(rows) >= _MERGED_RECORDS:
             yield chunk_of(rows, findings)
             rows, findings[:] = [], []
@@ -192,6 +192,10 @@ def _merged(partition: int, replicas: Sequence[PartitionLog]) -> Iterator[Record
 
 def _offset(row: tuple[MetadataRecord, Path]) -> int:
     return row[0].offset
+
+
+def _differ(one: MetadataRecord, other: MetadataRecord) -> bool:
+    return (one.value, one.tombstone_key) != (other.value, other.tombstone_key)
 
 
 def _conflict(partition: int, offset: int, one: Path, other: Path) -> Finding:

@@ -108,7 +108,7 @@ class EventStream:
         shown = self.compaction.shown
         if not shown:
             return False
-        own = {number for one, number in self._places.seen if one == partition}
+        own = {number for number in self.compaction.by_partition if (partition, number) in self._places.seen}
         return not own or not own.isdisjoint(shown)
 
     def records(self) -> Iterator[EventRecord]:
