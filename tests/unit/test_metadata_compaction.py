@@ -198,3 +198,10 @@ def test_tombstones_with_different_keys_at_one_offset_are_a_conflict(tmp_path: P
     write_records(tmp_path / "other", tombstone(0, segment_key(2, DELETED)))
 
     assert codes(LogDirectories([tmp_path / "one", tmp_path / "other"])) == ["metadata-conflict"]
+
+
+def test_a_log_of_which_nothing_is_left_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
+    write_log(tmp_path, 0, [])
+    write_log(tmp_path, 0, [], first_offset=8)
+
+    assert codes(LogDirectories([tmp_path])) == ["metadata-compacted"]

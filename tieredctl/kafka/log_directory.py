@@ -97,8 +97,8 @@ class LogDirectories:
                 end = max(end, int(chunk.offsets[-1]) + 1)
             self._end_offsets[metadata_partition] = end
             yield chunk.behind(from_offset)
-        self._end_offsets[metadata_partition] = end
         log_end = max((one.end_offset for one in replicas), default=0)
+        self._end_offsets[metadata_partition] = max(end, log_end)
         least_end = self._least_ends.get(metadata_partition, 0)
         if log_end < least_end:
             yield chunk_of((), [cut_short(metadata_partition, log_end, least_end)])
