@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.verification.engine import Engine
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
+from tieredctl.ops.verification.silence import Silence
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.schemas import spark_schema
@@ -50,9 +51,15 @@ class SparkEngine:
             cores = session.sparkContext.defaultParallelism
             # What is set in a session beside the given one is nobody else's.
             own = session.newSession()
+            silence = Silence()
             for wave in _waves(tasks, cores):
+                if silence.is_final:
+                    yield from (silence.check(task, store, layout) for task in wave)
+                    continue
                 own.conf.set(_SLICES, str(min(len(wave), cores * _SLICES_PER_CORE)))
-                yield from _checked(own, wave, store, layout)
+                for report in _checked(own, wave, store, layout):
+                    silence.note_report(report)
+                    yield report
 
 
 def _waves(tasks: Iterable[SegmentTask], cores: int) -> Iterator[list[SegmentTask]]:

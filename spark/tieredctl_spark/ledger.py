@@ -15,6 +15,7 @@ import pyarrow as pa
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.verification.engine import Engine
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
+from tieredctl.ops.verification.silence import was_looked_at
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.segment_rows import REPORT_SCHEMA, read_report, report_row, task_row
@@ -90,7 +91,8 @@ class ResumingEngine:
                 yield known[mark]
                 continue
             report = next(fresh)
-            self._pending.append(_ledger_row(task, report, mark))
+            if was_looked_at(report):
+                self._pending.append(_ledger_row(task, report, mark))
             if time.monotonic() - entered > _SECONDS_BETWEEN_ENTRIES:
                 self._enter()
                 entered = time.monotonic()

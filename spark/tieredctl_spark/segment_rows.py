@@ -12,7 +12,7 @@ from tieredctl.formats.metadata_records import decode_event, encode_event
 from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RecordForm, RemoteLogSegmentMetadata
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
-from tieredctl.ops.verification.segment_check import check_segment
+from tieredctl.ops.verification.silence import Silence
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row, read_finding
 
@@ -87,7 +87,15 @@ def read_report(row: Mapping[str, Any]) -> SegmentReport:
 
 
 def check_rows(batches: Iterable[pa.RecordBatch], store: ObjectStore, layout: Layout) -> Iterator[pa.RecordBatch]:
-    """Reads the segments that rows of TASK_SCHEMA name: what an executor does. A report for each, in their order."""
+    """Reads the segments that rows of TASK_SCHEMA name: what an executor does. A report for each, in their order;
+    once the store is silent they say so, and no other is asked for."""
+    silence = Silence()
+
+    def check(row: Mapping[str, Any]) -> SegmentReport:
+        report = silence.check(read_task(row), store, layout)
+        silence.note_report(report)
+        return report
+
     for batch in batches:
-        reports = [check_segment(read_task(row), store, layout) for row in batch.to_pylist()]
+        reports = [check(row) for row in batch.to_pylist()]
         yield pa.RecordBatch.from_pylist([report_row(report) for report in reports], REPORT_SCHEMA)

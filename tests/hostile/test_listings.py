@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import repeat
 from typing import Any
 
@@ -11,7 +12,7 @@ from botocore.awsrequest import AWSResponse
 
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.bucket_address import bucket_address
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.storage.protocol import MultipartUpload, StoredObject
 from tieredctl.storage.retrying import RetryPolicy
 from tieredctl.storage.s3 import S3Store
 from tieredctl.storage.s3_connection import S3Connection, S3Failure, _client
@@ -29,6 +30,13 @@ def answer(body: str) -> AWSResponse:
 
 def listing_of(monkeypatch: pytest.MonkeyPatch, body: str) -> list[StoredObject]:
     """What is listed of a server that answers with this, always."""
+    with answering(monkeypatch, "ListObjectsV2", body) as store:
+        return list(store.list())
+
+
+@contextmanager
+def answering(monkeypatch: pytest.MonkeyPatch, operation: str, body: str) -> Iterator[S3Store]:
+    """A store on a server that answers an operation with this, always."""
     for name, value in {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}.items():
         monkeypatch.setenv(name, value)
     connection = S3Connection("http://nowhere.invalid", "us-east-1")
@@ -38,11 +46,11 @@ def listing_of(monkeypatch: pytest.MonkeyPatch, body: str) -> list[StoredObject]
         return answer(body)
 
     events = _client(connection, os.getpid()).meta.events
-    events.register("before-send.s3.ListObjectsV2", respond)
+    events.register(f"before-send.s3.{operation}", respond)
     try:
-        return list(S3Store(ADDRESS, connection).list())
+        yield S3Store(ADDRESS, connection)
     finally:
-        events.unregister("before-send.s3.ListObjectsV2", respond)
+        events.unregister(f"before-send.s3.{operation}", respond)
 
 
 def page(*, token: str = "", **fields: str) -> str:
@@ -84,6 +92,38 @@ def test_an_answer_that_is_no_listing_or_repeats_itself_is_named(monkeypatch: py
         listing_of(monkeypatch, body)
 
     assert raised.value.kind.code in ("unreadable", "store-unreachable")  # what is cut is asked for again
+
+
+PARTS = "<Part><PartNumber>1</PartNumber><Size>5</Size><ETag>e</ETag></Part>"
+VERSIONS = (
+    "<Version><Key>a</Key><VersionId>v</VersionId><IsLatest>false</IsLatest><Size>1</Size><ETag>e</ETag>"
+    "<LastModified>2026-01-01T00:00:00Z</LastModified></Version>"
+)
+NEXT_PART = "<IsTruncated>true</IsTruncated><NextPartNumberMarker>1</NextPartNumberMarker>"
+NEXT_VERSION = (
+    "<IsTruncated>true</IsTruncated><NextKeyMarker>a</NextKeyMarker><NextVersionIdMarker>v</NextVersionIdMarker>"
+)
+UPLOAD = MultipartUpload("a", "u", 0)
+
+
+@pytest.mark.parametrize("found", ["", PARTS], ids=["empty", "the same part"])
+def test_pages_of_an_uploads_parts_come_to_an_end(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
+    body = f"<ListPartsResult>{found}{NEXT_PART}</ListPartsResult>"
+
+    with pytest.raises(TieredctlError) as raised, answering(monkeypatch, "ListParts", body) as store:
+        store.multipart_upload_bytes(UPLOAD)
+
+    assert raised.value.kind.code == "unreadable"
+
+
+@pytest.mark.parametrize("found", ["", VERSIONS], ids=["empty", "the same version"])
+def test_pages_of_versions_come_to_an_end(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
+    body = f"<ListVersionsResult>{found}{NEXT_VERSION}</ListVersionsResult>"
+
+    with pytest.raises(TieredctlError) as raised, answering(monkeypatch, "ListObjectVersions", body) as store:
+        list(store.kept_versions())
+
+    assert raised.value.kind.code == "unreadable"
 
 
 def test_empty_pages_do_not_go_on_for_ever() -> None:

@@ -25,8 +25,10 @@ from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.verification import engine as engines
 from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
+from tieredctl.ops.verification.silence import was_looked_at
 from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify
 from tieredctl.storage.file import FileStore
+from tieredctl.storage.protocol import StoredObject
 
 pytestmark = pytest.mark.spark
 
@@ -157,3 +159,27 @@ def test_what_goes_to_executors_pickles(kafka_4: Path) -> None:
     again = pickle.loads(pickle.dumps(check))
 
     assert again.keywords == {"store": store, "layout": layout_named("local")}
+
+
+class Silent(FileStore):
+    """A folder that can be listed, and then does not answer."""
+
+    def head(self, key: str) -> StoredObject | None:
+        raise TieredctlError("store-unreachable", f"{self.url} does not answer for {key}.")
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        raise TieredctlError("store-unreachable", f"{self.url} does not answer for {key}.")
+
+
+def test_a_store_that_is_silent_is_not_asked_for_every_segment(
+    spark: SparkSession, kafka_4: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_engines, "_WAVE_TASKS", 100)
+    local = Watched(engines.LocalEngine())
+    verified(kafka_4, local, Level.HEADERS)
+    engine = engines.engine_named("spark", {})
+
+    reports = list(engine.check_segments(local.tasks, Silent(str(kafka_4 / REMOTE)), layout_named("local")))
+
+    assert [report.segment_id for report in reports] == [task.metadata.segment_id for task in local.tasks]
+    assert not any(map(was_looked_at, reports[100:]))

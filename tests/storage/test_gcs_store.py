@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import json
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
 from tests.rigs.buckets import BUCKET, GcsBucket
-from tests.rigs.faulty_proxy import Answer, FaultyProxy
+from tests.rigs.faulty_proxy import Answer, FaultyProxy, Reply, Request, Rule, Server
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.ports import free_ports
 from tieredctl.errors import TieredctlError
@@ -166,3 +168,77 @@ def test_a_pickled_store_takes_no_connection_along(place: GcsPlace) -> None:
 
     assert copy == place.store
     assert [stored.key for stored in copy.list()] == ["a"]
+
+
+def test_a_copy_that_comes_to_no_end_is_given_up(place: GcsPlace, fake_gcs_server: ObjectServer) -> None:
+    place.put("a")
+    source = place.head("a")
+
+    def standing_still(_request: Request, _server: Server) -> Reply:
+        body = b'{"done": false, "rewriteToken": "t", "totalBytesRewritten": "0", "objectSize": "1"}'
+        return Reply(200, [("Content-Type", "application/json")], body)
+
+    with FaultyProxy(fake_gcs_server.endpoint, rules=[Rule(standing_still, "POST", "/rewriteTo/")]) as proxy:
+        store = replace(place.store, connection=GcsConnection(proxy.endpoint))
+
+        with pytest.raises(TieredctlError, match="does not come to an end of copying") as raised:
+            store.copy(source, "b")
+
+    assert code_of(raised) == "unreadable"
+    assert len(proxy.requests) < 10
+
+
+EMPTY_PAGE = b'{"kind": "storage#objects", "nextPageToken": "t"}'
+SAME_VERSION = (
+    b'{"kind": "storage#objects", "nextPageToken": "t", "items": [{"name": "a", "size": "1", "generation": "7", '
+    b'"timeCreated": "2026-01-01T00:00:00Z", "timeDeleted": "2026-01-02T00:00:00Z", "storageClass": "STANDARD"}]}'
+)
+
+
+@pytest.mark.parametrize("page", [EMPTY_PAGE, SAME_VERSION], ids=["empty", "the same version"])
+def test_pages_of_versions_come_to_an_end(place: GcsPlace, fake_gcs_server: ObjectServer, page: bytes) -> None:
+    def endless(_request: Request, _server: Server) -> Reply:
+        return Reply(200, [("Content-Type", "application/json")], page)
+
+    with FaultyProxy(fake_gcs_server.endpoint, rules=[Rule(endless, "GET", "versions=True")]) as proxy:
+        store = GcsStore(BucketAddress("gs", BUCKET, ""), GcsConnection(proxy.endpoint))
+
+        with pytest.raises(TieredctlError) as raised:
+            list(store.kept_versions())
+
+    assert code_of(raised) == "unreadable"
+
+
+SOUND_ITEM = {"name": "a", "size": "1", "generation": "7", "timeCreated": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"size": "-1"},
+        {"size": str(1 << 63)},
+        {"size": "1" * 5_000},
+        {"size": "many"},
+        {"size": None},
+        {"generation": "latest"},
+        {"timeCreated": "yesterday"},
+        {"timeCreated": "99999-01-01T00:00:00Z"},
+        {"timeCreated": None},
+        {"name": None},
+    ],
+    ids=lambda changed: str(changed)[:40],
+)
+def test_what_no_object_can_be_is_named(place: GcsPlace, fake_gcs_server: ObjectServer, changed: Any) -> None:
+    def page(_request: Request, _server: Server) -> Reply:
+        item = {name: value for name, value in (SOUND_ITEM | changed).items() if value is not None}
+        body = json.dumps({"kind": "storage#objects", "items": [item]}).encode()
+        return Reply(200, [("Content-Type", "application/json")], body)
+
+    with FaultyProxy(fake_gcs_server.endpoint, rules=[Rule(page, "GET", "/o?")]) as proxy:
+        store = GcsStore(BucketAddress("gs", BUCKET, ""), GcsConnection(proxy.endpoint))
+
+        with pytest.raises(TieredctlError) as raised:
+            list(store.list())
+
+    assert code_of(raised) == "unreadable"
+    assert len(raised.value.message) < 200

@@ -72,12 +72,19 @@ class GcsStore:
         if start := self.address.start(start_after):
             asked["start_offset"] = start
         try:
+            yield from map(self._stored, self._blobs(asked))
+        except GcsFailure as failure:
+            raise (self._bucket_missing() if failure.is_missing else failure) from None
+
+    def _blobs(self, asked: Mapping[str, Any]) -> Iterator[Any]:
+        """What a listing holds, as the library's Blobs."""
+        try:
             with failing_as_tieredctl(self.url):
                 pages = self._client.list_blobs(self.address.bucket, **asked, **_ONCE).pages
                 for page in self.address.pages_that_end(pages, lambda page: not page.num_items):
-                    yield from map(self._stored, page)
-        except GcsFailure as failure:
-            raise (self._bucket_missing() if failure.is_missing else failure) from None
+                    yield from page
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise GcsFailure("unreadable", f"{self.url} does not answer with a listing.") from None
 
     def head(self, key: str) -> StoredObject | None:
         blob = self._description(key)
@@ -116,13 +123,19 @@ class GcsStore:
         )
 
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
-        with failing_as_tieredctl(self.url):
-            name = self.address.root + prefix
-            for blob in self._client.list_blobs(self.address.bucket, prefix=name, versions=True, **_ONCE):
-                if blob._properties.get("timeDeleted"):
-                    stored = self._stored(blob)
-                    modified_ms, storage_class = stored.last_modified_ms, stored.storage_class
-                    yield KeptVersion(stored.key, stored.version, stored.size, modified_ms, False, storage_class)
+        name, given = "", set[str]()
+        for blob in self._blobs({"prefix": self.address.root + prefix, "versions": True}):
+            stored = self._stored(blob)
+            if blob.name != name:
+                is_new, name, given = blob.name.encode() > name.encode(), blob.name, set()
+            else:
+                is_new = stored.version not in given
+            if not is_new:
+                raise GcsFailure("unreadable", f"{self.url} lists {stored.key!r} out of order, or twice.")
+            given.add(stored.version)
+            if blob._properties.get("timeDeleted"):
+                modified_ms, storage_class = stored.last_modified_ms, stored.storage_class
+                yield KeptVersion(stored.key, stored.version, stored.size, modified_ms, False, storage_class)
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
@@ -175,9 +188,12 @@ class GcsStore:
                 setattr(target, field, getattr(original, field))
         try:
             with failing_as_tieredctl(self.url):
-                token, _, _ = target.rewrite(original, **condition, **_ONCE)
+                token, copied, _ = target.rewrite(original, **condition, **_ONCE)
                 while token:
-                    token, _, _ = target.rewrite(original, token, **condition, **_ONCE)
+                    before = copied
+                    token, copied, _ = target.rewrite(original, token, **condition, **_ONCE)
+                    if token and not before < copied < original.size:
+                        raise GcsFailure("unreadable", f"{self.url} does not come to an end of copying {source.key!r}.")
         except GcsFailure as failure:
             if failure.is_changed or failure.is_missing:
                 return None

@@ -14,6 +14,11 @@ from tieredctl.errors import TieredctlError
 
 STREAM_CHUNK_BYTES = 1 << 20
 """How much `stream` holds in memory at a time unless told."""
+CONCERN_EVERY_OBJECT = frozenset(
+    {"store-unreachable", "store-throttled", "no-credentials", "bucket-missing", "path-missing"}
+)
+"""The codes of errors that every other object of the store would meet too. A refusal is none of them: what a user may
+do often differs by prefix."""
 MOST_DELETED_AT_ONCE = 1_000
 """How many objects `delete` takes in one call: what S3 takes in one request."""
 RESERVED_FOLDER = ".tieredctl/"

@@ -108,7 +108,7 @@ class S3Store:
         return bucket_retention(self._request)
 
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
-        for kept in kept_versions(self._request, self.address.root + prefix):
+        for kept in kept_versions(self._request, self.address, self.address.root + prefix):
             yield kept._replace(key=self.address.key(kept.key))
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
@@ -134,17 +134,25 @@ class S3Store:
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
         demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
         parameters: dict[str, Any] = {"Key": self.address.root + upload.key, "UploadId": upload.upload_id}
-        size: int = 0
+        sizes: dict[int, int] = {}
+        try:
+            for page in self.address.pages_that_end(self._part_pages(parameters), lambda page: not page.get("Parts")):
+                found = {int(part["PartNumber"]): int(part["Size"]) for part in page.get("Parts", ())}
+                if found.keys() & sizes.keys():
+                    raise S3Failure("unreadable", f"{self.url} lists parts of an upload of {upload.key!r} twice.")
+                sizes |= found
+        except S3Failure as failure:
+            if failure.reason == "NoSuchUpload":
+                return 0
+            raise
+        return sum(sizes.values())
+
+    def _part_pages(self, parameters: dict[str, Any]) -> Iterator[Answer]:
         while True:
-            try:
-                page = self._request("list_parts", **parameters)
-            except S3Failure as failure:
-                if failure.reason == "NoSuchUpload":
-                    return 0
-                raise
-            size += sum(int(part["Size"]) for part in page.get("Parts", ()))
+            page = self._request("list_parts", **parameters)
+            yield page
             if not page.get("IsTruncated"):
-                return size
+                return
             parameters["PartNumberMarker"] = page["NextPartNumberMarker"]
 
     def write(self, key: str, data: bytes) -> StoredObject:

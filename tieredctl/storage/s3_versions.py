@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.protocol import KeptVersion, Retention, Versioning
 from tieredctl.storage.s3_connection import Answer, Operation, S3Failure
 from tieredctl.storage.s3_listing_page import whole_seconds_ms
@@ -21,17 +22,32 @@ def bucket_retention(request: Request) -> Retention:
     return Retention(kept, None if kept is Versioning.OFF else _lock(request))
 
 
-def kept_versions(request: Request, prefix: str) -> Iterator[KeptVersion]:
-    """All versions and delete markers of names that begin so, but the versions that a listing shows."""
-    parameters = {"Prefix": prefix}
-    while True:
-        page = request("list_object_versions", **parameters)
+def kept_versions(request: Request, address: BucketAddress, prefix: str) -> Iterator[KeptVersion]:
+    """All versions and delete markers of names that begin so, but the versions that a listing shows. Raises S3Failure
+    `unreadable` where the listing does not come to an end."""
+    for page in address.pages_that_end(_version_pages(request, address.url, prefix), _has_no_version):
         older = (_kept(found, found["Size"]) for found in page.get("Versions", ()) if not found["IsLatest"])
         marks = (_kept(found, None) for found in page.get("DeleteMarkers", ()))
         yield from sorted([*older, *marks])
+
+
+def _version_pages(request: Request, url: str, prefix: str) -> Iterator[Answer]:
+    parameters = {"Prefix": prefix}
+    marker = "", ""
+    while True:
+        page = request("list_object_versions", **parameters)
+        yield page
         if not page.get("IsTruncated"):
             return
-        parameters |= {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}
+        before, marker = marker, (page["NextKeyMarker"], page["NextVersionIdMarker"])
+        # Names rise from page to page; versions are in no order that could be asked for.
+        if marker == before or marker[0].encode() < before[0].encode():
+            raise S3Failure("unreadable", f"{url} lists versions from {marker[0]!r} on again and again.")
+        parameters |= {"KeyMarker": marker[0], "VersionIdMarker": marker[1]}
+
+
+def _has_no_version(page: Answer) -> bool:
+    return not page.get("Versions") and not page.get("DeleteMarkers")
 
 
 def _kept(found: dict[str, Any], size: int | None) -> KeptVersion:

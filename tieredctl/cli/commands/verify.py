@@ -126,6 +126,8 @@ def _headline(result: Verification) -> str:
         what += f", {result.batches} batches, {result.records} records, {result.bytes_read} bytes read"
     verdict = _counted(len(result.findings), "finding") if result.findings else "all sound"
     headline = f"Verified {what} ({result.level.value}): {verdict}."
+    if result.not_looked_at:
+        headline += f" {_counted(result.not_looked_at, 'segment')} not looked at: the store stopped answering."
     if result.transaction_indexes_unknown:
         segments = _counted(result.transaction_indexes_unknown, "segment")
         headline += f" Whether {segments} without a transaction index should have one, only --level full tells."

@@ -36,6 +36,7 @@ from tieredctl.ops.removal.putting_back import failed, put_back
 from tieredctl.ops.removal.receipts import Receipts, last_receipts, remember
 from tieredctl.ops.removal.removed_keys import note_put_back, note_removed
 from tieredctl.storage.protocol import (
+    CONCERN_EVERY_OBJECT,
     Deletion,
     DeletionOutcome,
     MultipartUpload,
@@ -46,8 +47,6 @@ from tieredctl.storage.protocol import (
 BATCH_OBJECTS = 500
 """How many objects are copied before the metadata is asked again. At most MOST_DELETED_AT_ONCE."""
 BATCH_BYTES = 16 << 30
-_HOPELESS = frozenset({"store-unreachable", "store-throttled", "no-credentials", "bucket-missing", "path-missing"})
-"""Failures that every other object would meet too."""
 _Planned = TypeVar("_Planned", PlannedObject, PlannedUpload)
 
 
@@ -317,7 +316,7 @@ def _batches(planned: Iterable[_Planned], most: int) -> Iterator[list[_Planned]]
 
 def _hopeless(errors: Iterable[TieredctlError | None]) -> TieredctlError | None:
     """The first of them that every other object would meet too."""
-    return next((error for error in errors if error is not None and error.kind.code in _HOPELESS), None)
+    return next((error for error in errors if error is not None and error.kind.code in CONCERN_EVERY_OBJECT), None)
 
 
 def _modified_ms(one: Prepared) -> int:

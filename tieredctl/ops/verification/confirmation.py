@@ -9,7 +9,7 @@ from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.ops.removal.in_parallel import in_parallel
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 
 _NEIGHBOURS = ("segmentId", "previousSegmentId")
 
@@ -27,19 +27,34 @@ def confirmed(
 
 def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding]:
     """The findings but for those of objects that nobody references and that are gone by now: they were listed while a
-    broker was deleting them. Each is asked for by name, as far as its key says whose it is."""
+    broker was deleting them. Each is asked for by name, as far as its key says whose it is; what a store that does not
+    answer leaves open is counted."""
+    unanswered: list[TieredctlError] = []
 
-    def is_gone_now(key: str) -> bool:
+    def is_gone_now(key: str) -> bool | None:
+        """None where the store does not answer any more."""
+        if unanswered:
+            return None
         try:
             return store.head(key) is None
         except TieredctlError as error:
-            if error.kind.code == "store-unreachable":
-                raise
-            return False
+            if error.kind.code not in CONCERN_EVERY_OBJECT:
+                return False
+            unanswered.append(error)
+            return None
 
     asked = [str(one.evidence["key"]) for one in findings if one.code == "object-unreferenced" and _is_explained(one)]
-    gone = {key for key, is_gone in zip(asked, in_parallel(store, is_gone_now, asked), strict=True) if is_gone}
-    return [one for one in findings if one.code != "object-unreferenced" or one.evidence["key"] not in gone]
+    answers = dict(zip(asked, in_parallel(store, is_gone_now, asked), strict=True))
+    left_out = {key for key, is_gone in answers.items() if is_gone is not False}
+    there = [one for one in findings if one.code != "object-unreferenced" or one.evidence["key"] not in left_out]
+    unknown = sum(is_gone is None for is_gone in answers.values())
+    return [*there, _not_known(unknown, store.url, unanswered[0])] if unknown else there
+
+
+def _not_known(objects: int, url: str, error: TieredctlError) -> Finding:
+    what = "1 object" if objects == 1 else f"{objects} objects"
+    message = f"whether {what} that no segment explains are still there is not known: {error.message}"
+    return Finding("unreadable", url, message, {"file": url, "error": error.kind.code})
 
 
 def _is_explained(finding: Finding) -> bool:

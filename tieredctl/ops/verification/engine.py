@@ -11,7 +11,7 @@ from typing import Protocol
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
-from tieredctl.ops.verification.segment_check import check_segment
+from tieredctl.ops.verification.silence import Silence
 from tieredctl.storage.protocol import ObjectStore
 
 ENTRY_POINT_GROUP = "tieredctl.engines"
@@ -24,7 +24,8 @@ class Engine(Protocol):
     def check_segments(
         self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
     ) -> Iterator[SegmentReport]:
-        """A report for each task, in the order of the tasks."""
+        """A report for each task, in the order of the tasks. One that was not looked at, since the store was silent
+        before, is told as `Silence.check` does."""
         ...
 
 
@@ -40,14 +41,21 @@ class LocalEngine:
     ) -> Iterator[SegmentReport]:
         threads = self._threads or store.parallel_reads
         waiting: deque[Future[SegmentReport]] = deque()
+        silence = Silence()
+
+        def next_report() -> SegmentReport:
+            report = waiting.popleft().result()
+            silence.note_report(report)
+            return report
+
         with ThreadPoolExecutor(threads) as pool:
             try:
                 for task in tasks:
-                    waiting.append(pool.submit(check_segment, task, store, layout))
+                    waiting.append(pool.submit(silence.check, task, store, layout))
                     if len(waiting) > 2 * threads:
-                        yield waiting.popleft().result()
+                        yield next_report()
                 while waiting:
-                    yield waiting.popleft().result()
+                    yield next_report()
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 

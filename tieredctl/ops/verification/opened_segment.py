@@ -13,6 +13,7 @@ from tieredctl.ops.verification.damaged_ranges import blame
 from tieredctl.ops.verification.log_check import LogFacts
 from tieredctl.ops.verification.report import SegmentFindings, SegmentReport, SegmentTask
 from tieredctl.ops.verification.unread import report_unread
+from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT
 
 STREAM_BYTES = 1 << 22
 _UNDECODABLE = {
@@ -20,7 +21,7 @@ _UNDECODABLE = {
     Part.PRODUCER_SNAPSHOT: "producer-snapshot-damaged",
     Part.LEADER_EPOCH: "leader-epoch-checkpoint-damaged",
 }
-_CONCERN_ALL = ("store-unreachable", "private-key")
+_CONCERN_ALL = CONCERN_EVERY_OBJECT | {"private-key"}
 """Errors for which no part is to blame."""
 _Decoded = TypeVar("_Decoded")
 

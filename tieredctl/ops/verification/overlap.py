@@ -13,7 +13,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.inventory import Inventory
 from tieredctl.ops.selection import Selection
 from tieredctl.ops.verification.gone_topics import GoneTopics
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 
 _ASKED_BY_NAME = 16
 """Segments whose objects are asked for before a store is called another's: a listing may be older than they are, and
@@ -54,7 +54,7 @@ class Overlap:
         try:
             return any(self.store.head(key) for key in self.layout.promised_objects(segment).values())
         except TieredctlError as error:
-            if error.kind.code == "store-unreachable":
+            if error.kind.code in CONCERN_EVERY_OBJECT:
                 raise
             return True  # that it cannot be told is said of each object
 

@@ -18,8 +18,9 @@ from tieredctl.ops.verification.lineage_check import check_lineage
 from tieredctl.ops.verification.other_forms import report_missing
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import SegmentFindings
+from tieredctl.ops.verification.silence import Silence
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
-from tieredctl.ops.verification.unread import report_archived
+from tieredctl.ops.verification.unread import report_archived, report_unread
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
@@ -46,6 +47,7 @@ class JudgedBy:
     clock: Clock
     transaction_indexes: PromisedTransactionIndexes
     gone: GoneTopics
+    silence: Silence = field(default_factory=Silence)
 
 
 @dataclass(slots=True)
@@ -57,6 +59,8 @@ class PartitionReport:
     """Segments in COPY_SEGMENT_FINISHED by start offset, with their objects that were listed."""
     absent: list[RemoteLogSegmentMetadata] = field(default_factory=list)
     """Those of them without any of the objects that are promised, of which nothing is found yet."""
+    not_looked_at: set[str] = field(default_factory=set)
+    """The ids of those of them that were not listed whole, and not asked for, since the store is silent."""
     skipped: int = 0
     """Segments in other states, of which nothing is promised."""
     objects: int = 0
@@ -88,7 +92,7 @@ def check_partition(
         unreferenced(stored, explained) for stored, explained in listed if explained.segment_id not in ids
     )
     finished = [metadata for metadata, _ in report.finished]
-    lineage = local.leader_epochs if local else _lineage(finished, by.store, by.layout)
+    lineage = local.leader_epochs if local else _lineage(finished, by)
     copied = [cache.highest_offset_for_epoch(epoch) for epoch in cache.epochs()]
     deleted = [cache.highest_deleted_offset]
     deleted += (segment.metadata.end_offset for segment in known if segment.metadata.state is _BEING_DELETED)
@@ -124,13 +128,19 @@ def _check_finished(
     present = {part: objects[key] for part, key in (promised | optional).items() if key in objects}
     findings = SegmentFindings(metadata, promised | optional)
     missing = []
+    if by.silence.is_final and not promised.keys() <= present.keys():
+        report.not_looked_at.add(metadata.segment_id)
+        report.finished.append((metadata, {}))
+        return
     for part, key in promised.items():
         if part not in present:
             try:
                 found = store.head(key)  # a listing may be older than the object
             except TieredctlError as error:
-                _report_unreadable(error, findings)
+                report_unread(error, part, findings)
+                by.silence.note(error)
                 break
+            by.silence.note(None)
             if found:
                 present[part] = found
             else:
@@ -139,7 +149,7 @@ def _check_finished(
     if gone.was_removed(metadata.topic_id_partition, missing):
         report.skipped += gone.add(metadata.topic_id_partition, [metadata.segment_id])
         return
-    if findings.found and len(findings.found) == len(promised) and not present:
+    if missing and len(missing) == len(promised) and not present:
         report.absent.append(metadata)
         findings.found.clear()
     sizes = {part: stored.size for part, stored in present.items()}
@@ -147,9 +157,7 @@ def _check_finished(
     if promised.keys() <= present.keys():
         _check_stored_size(sum(sizes[part] for part in promised), layout.stored_size(metadata), findings)
     report_archived(present, findings)
-    _check_transaction_index(
-        present, optional.get(Part.TRANSACTION_INDEX), store, by.transaction_indexes, findings, report
-    )
+    _check_transaction_index(present, optional.get(Part.TRANSACTION_INDEX), by, findings, report)
     report.findings += findings.found
     report.objects += len(present)
     report.finished.append((metadata, {part: stored.key for part, stored in present.items()}))
@@ -169,8 +177,7 @@ def _was_cleared(metadata: RemoteLogSegmentMetadata, listed: Sequence[OwnedObjec
 def _check_transaction_index(
     present: dict[Part, StoredObject],
     key: str | None,
-    store: ObjectStore,
-    promised: PromisedTransactionIndexes,
+    by: JudgedBy,
     findings: SegmentFindings,
     report: PartitionReport,
 ) -> None:
@@ -178,26 +185,21 @@ def _check_transaction_index(
     metadata = findings.metadata
     if key is None or metadata.txn_idx_empty or Part.TRANSACTION_INDEX in present or Part.LOG not in present:
         return
-    if not promised.has(metadata):
+    if by.silence.is_final or not by.transaction_indexes.has(metadata):
         report.transaction_indexes_unknown += 1
         return
     try:
-        found = store.head(key)  # a listing may be older than the object
+        found = by.store.head(key)  # a listing may be older than the object
     except TieredctlError as error:
-        _report_unreadable(error, findings)
+        report_unread(error, Part.TRANSACTION_INDEX, findings)
+        by.silence.note(error)
         return
+    by.silence.note(None)
     if found:
         present[Part.TRANSACTION_INDEX] = found
         return
     message = f"{key} is not in the store; broker {metadata.author} sets txnIdxEmpty for segments without one, not here"
     findings.add("transaction-index-missing", Part.TRANSACTION_INDEX, message)
-
-
-def _report_unreadable(error: TieredctlError, findings: SegmentFindings) -> None:
-    """What the store does not tell of one segment. Raises the error where it would tell nothing of any."""
-    if error.kind.code == "store-unreachable":
-        raise error
-    findings.add("unreadable", Part.LOG, error.message)
 
 
 def _check_size(
@@ -222,14 +224,17 @@ def _check_stored_size(size: int, claimed: int | None, findings: SegmentFindings
         findings.add("size-mismatch", Part.LOG, message, storedSize=size)
 
 
-def _lineage(finished: Sequence[RemoteLogSegmentMetadata], store: ObjectStore, layout: Layout) -> LeaderEpochs:
+def _lineage(finished: Sequence[RemoteLogSegmentMetadata], by: JudgedBy) -> LeaderEpochs:
     """The line of succession that the segment with the highest leader epoch and end was written in."""
     if not finished:
         return ()
     latest = max(finished, key=lambda metadata: (metadata.segment_leader_epochs[-1][0], metadata.end_offset))
+    if by.silence.is_final:
+        return _joined(finished)
     try:
-        entries = leader_epoch_entries(layout.open_segment(store, latest).read(Part.LEADER_EPOCH))
-    except TieredctlError:
+        entries = leader_epoch_entries(by.layout.open_segment(by.store, latest).read(Part.LEADER_EPOCH))
+    except TieredctlError as error:
+        by.silence.note(error)
         entries = []
     if leader_epoch_contradiction(entries, latest):  # damaged, or missing, which is a finding of its own
         return _joined(finished)

@@ -26,7 +26,7 @@ def report_unread(error: TieredctlError, part: Part, findings: SegmentFindings) 
     if code == UNDECRYPTABLE:
         findings.add(code, part, error.message, hint=error.hint)
     else:
-        findings.add(code, part, error.message)
+        findings.add(code, part, error.message, error=error.kind.code)
 
 
 def report_archived(present: Mapping[Part, StoredObject], findings: SegmentFindings) -> None:

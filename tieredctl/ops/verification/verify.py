@@ -31,6 +31,7 @@ from tieredctl.ops.verification.overlap import Overlap
 from tieredctl.ops.verification.partition_check import Clock, JudgedBy, OwnedObject, check_partition, unreferenced
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level, SegmentReport, SegmentTask
+from tieredctl.ops.verification.silence import not_looked_at, was_looked_at
 from tieredctl.ops.verification.unread import UNDECRYPTABLE, private_key_error
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
@@ -98,6 +99,10 @@ class Verification:
     batches: int = 0
     records: int = 0
     skipped: int = 0
+    not_looked_at: int = 0
+    """Segments that were not asked for, since the store had not answered for so many before."""
+    silent: str = ""
+    """What the store said when it was last asked, where some were not."""
     transaction_indexes_unknown: int = 0
     """Of how many segments this level does not tell whether they lack a transaction index."""
     findings: list[Finding] = field(default_factory=list)
@@ -105,6 +110,13 @@ class Verification:
     @property
     def complete(self) -> bool:
         return exit_code_of(f for f in self.findings if f.kind.incomplete) is not ExitCode.INCOMPLETE
+
+    def pass_over(self, task: SegmentTask, report: SegmentReport) -> None:
+        """Counts a segment that was to be read as one that was not looked at."""
+        self.segments -= 1
+        self.objects -= len(task.keys)
+        self.not_looked_at += 1
+        self.silent = report.findings[0].message
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -115,6 +127,7 @@ class Verification:
             "batches": self.batches,
             "records": self.records,
             "skipped": self.skipped,
+            "notLookedAt": self.not_looked_at,
             "transactionIndexesUnknown": self.transaction_indexes_unknown,
             "findings": len(self.findings),
             "complete": self.complete,
@@ -154,7 +167,11 @@ def verify(
         _demand_no_topic(options.selection, stream)
     undecryptable = 0
     if options.level is not Level.LISTING:
-        for done, report in enumerate(engine.check_segments(tasks, store, layout), start=1):
+        reports = engine.check_segments(tasks, store, layout)
+        for done, (task, report) in enumerate(zip(tasks, reports, strict=True), start=1):
+            if not was_looked_at(report):
+                result.pass_over(task, report)
+                continue
             result.bytes_read += report.bytes_read
             result.batches += report.batches
             result.records += report.records
@@ -170,6 +187,8 @@ def verify(
         result.findings = still_there(confirmed(result.findings, metadata, again), store)
     if options.selection.segment_id:
         result.findings = [f for f in result.findings if _concerns(f, options.selection.segment_id)]
+    if result.not_looked_at:
+        result.findings.append(not_looked_at(store.url, result.not_looked_at, result.silent))
     result.findings.sort(key=_place)
     result.findings = _without_repetition(result.findings)
     return result
@@ -243,6 +262,10 @@ class _Run:
         self.absent.extend(one for one in report.absent if selected in (None, one.segment_id))
         for metadata, keys in report.finished:
             if selected in (None, metadata.segment_id) and options.subset.has(metadata.segment_id):
+                if metadata.segment_id in report.not_looked_at:
+                    result.not_looked_at += 1
+                    result.silent = self.by.silence.why
+                    continue
                 result.segments += 1
                 result.objects += len(keys)
                 yield SegmentTask(metadata, keys, options.level, options.index_interval_bytes)
@@ -274,10 +297,17 @@ def _listed_partitions(
                 else:
                     result.findings.append(unreferenced(stored, None))
         except TieredctlError as error:
-            if error.kind.code == "store-unreachable" or not inventory.total.objects:
+            if not inventory.total.objects:
                 raise
             overlap.of_known_topics += 1  # what was not listed may be
-            result.findings.append(Finding("unreadable", by.store.url, error.message, {"file": by.store.url}))
+            result.findings.append(
+                Finding(
+                    "unreadable",
+                    by.store.url,
+                    f"its listing ended too early: {error.message}",
+                    {"file": by.store.url, "error": error.kind.code},
+                )
+            )
 
     for partition, objects in groupby(owned(), lambda one: one[1].topic_id_partition):
         yield partition, list(objects)

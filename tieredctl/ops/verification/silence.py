@@ -1,0 +1,65 @@
+"""A store that does not answer any more: after so many segments in a row no other is asked for, and all that were not
+looked at are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout
+from tieredctl.model.findings import Finding
+from tieredctl.ops.verification.report import SegmentReport, SegmentTask
+from tieredctl.ops.verification.segment_check import check_segment
+from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
+
+MOST_SEGMENTS_IN_A_ROW = 16
+_NOT_LOOKED_AT = "not-looked-at"
+
+
+@dataclass(slots=True)
+class Silence:
+    """Whether so many segments in a row could not be read, each for a cause that every other would meet too."""
+
+    in_a_row: int = 0
+    why: str = ""
+    """What the store, or what stands for it, said last."""
+
+    @property
+    def is_final(self) -> bool:
+        return self.in_a_row >= MOST_SEGMENTS_IN_A_ROW
+
+    def note(self, error: TieredctlError | None) -> None:
+        """What asking for a segment's objects gave: an error, or an answer."""
+        self._note(None if error is None or error.kind.code not in CONCERN_EVERY_OBJECT else error.message)
+
+    def note_report(self, report: SegmentReport) -> None:
+        """What reading a segment gave."""
+        causes = (one.message for one in report.findings if one.evidence.get("error") in CONCERN_EVERY_OBJECT)
+        self._note(next(causes, None if was_looked_at(report) else self.why))
+
+    def check(self, task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
+        """As `check_segment`, without asking a silent store: the report then says that this was not looked at."""
+        if not self.is_final:
+            return check_segment(task, store, layout)
+        segment_id = task.metadata.segment_id
+        evidence: Mapping[str, object] = {"segmentId": segment_id, "error": _NOT_LOOKED_AT}
+        return SegmentReport(segment_id, findings=(Finding("unreadable", segment_id, self.why, evidence),))
+
+    def _note(self, why: str | None) -> None:
+        if why is not None:
+            self.in_a_row, self.why = self.in_a_row + 1, why
+        elif not self.is_final:
+            self.in_a_row = 0
+
+
+def not_looked_at(url: str, segments: int, why: str) -> Finding:
+    """That so many segments of a store were not looked at, and what it said last."""
+    were = "1 segment was" if segments == 1 else f"{segments} segments were"
+    message = f"{were} not looked at, after {MOST_SEGMENTS_IN_A_ROW} in a row that could not be read: {why}"
+    return Finding("unreadable", url, message, {"file": url, "segments": segments})
+
+
+def was_looked_at(report: SegmentReport) -> bool:
+    """Whether the segment was asked for at all."""
+    return all(finding.evidence.get("error") != _NOT_LOOKED_AT for finding in report.findings)
