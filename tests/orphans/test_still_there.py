@@ -94,6 +94,10 @@ def test_a_list_of_no_store_is_believed() -> None:
     assert {document["key"] for document in scan.documents()} >= set(objects_of(3))
 
 
+WHENEVER = 1 << 62
+"""A time that no object is younger than."""
+
+
 class Counted(MemoryStore):
     """Counts what it is asked."""
 
@@ -124,7 +128,7 @@ def test_many_are_found_by_listing_as_few_are_by_name(monkeypatch: pytest.Monkey
         store.put(name, b"")
     asked = names[10:150] + names[-3:]
 
-    found = keys_still_there(store, asked)
+    found = keys_still_there(store, dict.fromkeys(asked, WHENEVER))
 
     assert found == set(asked) & set(names[::2])
 
@@ -135,7 +139,7 @@ def test_many_near_each_other_are_not_asked_for_one_by_one() -> None:
     for key in keys:
         store.put(key, b"")
 
-    assert keys_still_there(store, keys) == set(keys)
+    assert keys_still_there(store, dict.fromkeys(keys, WHENEVER)) == set(keys)
     assert store.heads == 1
 
 
@@ -144,5 +148,15 @@ def test_a_few_far_from_each_other_cost_no_listing() -> None:
     for number in range(3_000):
         store.put(f"a/{number:05}", b"")
 
-    assert keys_still_there(store, ["a/00000", "a/02999"]) == {"a/00000", "a/02999"}
+    assert keys_still_there(store, dict.fromkeys(["a/00000", "a/02999"], WHENEVER)) == {"a/00000", "a/02999"}
     assert store.listed == 0
+
+
+@pytest.mark.parametrize("few", [0, 1_000], ids=["by listing", "by name"])
+def test_one_that_is_younger_than_it_was_listed_is_another(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    monkeypatch.setattr(still_there, "_FEW", few)
+    store = MemoryStore()
+    listed_ms = {key: store.put(key, b"").last_modified_ms for key in ("a/0", "a/1", "a/2")}
+    listed_ms["a/1"] -= 3_600_000
+
+    assert keys_still_there(store, listed_ms) == {"a/0", "a/2"}

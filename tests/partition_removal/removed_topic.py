@@ -36,6 +36,8 @@ class DoomedStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.refused: set[str] = set()
+        self.kept: set[str] = set()
+        """Keys of what is said to be gone, and is not."""
         self.boundary: Callable[[], None] = lambda: None
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
@@ -45,6 +47,8 @@ class DoomedStore(MemoryStore):
         if stored.key in self.refused:
             return Deletion(stored, DeletionOutcome.FAILED, TieredctlError("store-forbidden", "It may not go."))
         self.boundary()
+        if stored.key in self.kept:
+            return Deletion(stored, DeletionOutcome.GONE)
         return super().delete([stored])[0]
 
 

@@ -64,3 +64,14 @@ def test_they_go_too_where_brokers_said_that_they_were_deleted() -> None:
     topic.remove()
 
     assert topic.keys() == []
+
+
+def test_objects_that_are_said_to_be_gone_and_are_not_stay_told_of() -> None:
+    topic = RemovedTopic([started(1, 0, 9), updated(1, COPIED)], layout=layout_named("aiven", {"key-prefix": PREFIX}))
+    keys = put(topic, started(1, 0, 9))
+    topic.store.kept = {keys[0]}
+
+    outcome = topic.remove()
+
+    assert (outcome.is_complete, topic.keys()) == (False, [keys[0]])
+    assert told(topic.events)[-1] == (DELETING.name, segment_id(1))

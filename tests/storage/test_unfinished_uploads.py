@@ -11,6 +11,8 @@ import pytest
 
 from tests.cli.command_line import Outcome, own_process
 from tests.rigs.buckets import BUCKET, S3Bucket
+from tests.rigs.faulty_proxy import FaultyProxy, Rule
+from tests.rigs.lies import dropped
 from tests.rigs.object_servers import ObjectServer
 
 ROOT = "uploads/"
@@ -88,6 +90,26 @@ def test_a_plan_gives_up_uploads_but_for_those_that_may_be_of_a_copy_under_way(d
     assert [item["status"] for item in applied.document()["items"]] == ["aborted"]
     assert [item["uploadId"] for item in json.loads(listed(debris).out)["items"]] == [debris.unknown]
     assert debris.bucket.described(ROOT + debris.key)
+
+
+@pytest.mark.parametrize("debris", ["versitygw"], indirect=True)
+def test_an_upload_that_is_said_to_be_given_up_and_is_not_has_failed(
+    debris: Debris, versitygw: ObjectServer, tmp_path: Path
+) -> None:
+    plan = tmp_path / "plan"
+    options = ("--layout", "local", "--min-age", "0s", "--allow-young", "--multipart", "-o", "json", "--to", plan)
+    cluster_id = json.loads((debris.log_dir.parent / "capture.json").read_text())["cluster_id"]
+    where = ("--log-dir", debris.log_dir, "--cluster-id", cluster_id)
+    with FaultyProxy(versitygw.endpoint, rules=[Rule(dropped, "DELETE", "uploadId=")]) as proxy:
+        words = [word.replace(versitygw.endpoint, proxy.endpoint) for word in debris.options]
+
+        planned = own_process("orphans", "plan", *words, *where, *options)
+        applied = own_process("orphans", "apply", plan, *words[2:], "--offline-metadata", "--yes", *where, "-o", "json")
+
+    assert planned.document()["summary"]["uploads"] == 1, planned.err
+    assert (applied.exit_code, applied.document()["summary"]["done"]) == (5, 0)
+    assert "its parts are there" in applied.out + applied.err
+    assert {item["uploadId"] for item in json.loads(listed(debris).out)["items"]} == {debris.owned, debris.unknown}
 
 
 def test_a_store_that_has_no_uploads_in_parts_says_so(captures: Path) -> None:

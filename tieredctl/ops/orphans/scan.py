@@ -145,13 +145,14 @@ class Scan:
         self.findings += [*stream.findings, *self._orphan_findings()]
 
     def _still_there(self, objects: ObjectColumns, verdicts: Verdicts) -> tuple[ObjectColumns, Verdicts]:
-        """All but the orphans that are gone by now."""
+        """All but the orphans that are gone by now, or are younger than they were listed to be."""
         if self.store is None:
             return objects, verdicts
         orphans = np.flatnonzero(verdicts.are_orphans)
         orphans = orphans[np.isin(orphans, self.selected(objects))]
         keys = [key.decode("utf-8", "surrogateescape") for key in objects.keys.take(pa.array(orphans)).to_pylist()]
-        there = keys_still_there(self.store, keys)
+        times: list[int] = objects.last_modified_ms[orphans].tolist()
+        there = keys_still_there(self.store, dict(zip(keys, times, strict=True)))
         if len(there) == len(keys):
             return objects, verdicts
         gone = orphans[[key not in there for key in keys]]

@@ -3,19 +3,28 @@ inventory tells of yesterday."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tieredctl.ops.removal.in_parallel import in_parallel
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 _FEW = 1_000
 """So many are asked for one by one."""
 _LISTED_FOR_EACH = 100
 """How many objects are listed at most for each that is looked for: beyond that, asking for it is quicker."""
 
+_TIMES_ARE_WITHIN_MS = 1_000
+"""Of each other, of one object: an inventory may tell them more exactly than an answer does."""
 
-def keys_still_there(store: ObjectStore, keys: Sequence[str]) -> set[str]:
-    """Those of some keys under which there is an object now."""
+
+def keys_still_there(store: ObjectStore, listed_ms: Mapping[str, int]) -> set[str]:
+    """Those of some keys under which there is an object now that is no younger than it was listed to be; times in ms.
+    One that is was written meanwhile, or its listing was wrong."""
+    found = _found_now(store, list(listed_ms))
+    return {stored.key for stored in found if stored.last_modified_ms < listed_ms[stored.key] + _TIMES_ARE_WITHIN_MS}
+
+
+def _found_now(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
     if len(keys) <= _FEW:
         return _asked_for(store, keys)
     wanted = sorted(keys, key=_utf_8)
@@ -23,16 +32,16 @@ def keys_still_there(store: ObjectStore, keys: Sequence[str]) -> set[str]:
     last, looked_for = _utf_8(wanted[-1]), set(wanted)
     for number, stored in enumerate(store.list("", wanted[0])):
         if stored.key in looked_for:
-            found.add(stored.key)
+            found.append(stored)
         if (here := _utf_8(stored.key)) >= last:
             break
         if number == _LISTED_FOR_EACH * len(wanted):
-            return found | _asked_for(store, [key for key in wanted if _utf_8(key) > here])
+            return found + _asked_for(store, [key for key in wanted if _utf_8(key) > here])
     return found
 
 
-def _asked_for(store: ObjectStore, keys: Sequence[str]) -> set[str]:
-    return {stored.key for stored in in_parallel(store, store.head, keys) if stored is not None}
+def _asked_for(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
+    return [stored for stored in in_parallel(store, store.head, keys) if stored is not None]
 
 
 def _utf_8(key: str) -> bytes:

@@ -152,10 +152,9 @@ def _check_finished(
     if missing and len(missing) == len(promised) and not present:
         report.absent.append(metadata)
         findings.found.clear()
-    sizes = {part: stored.size for part, stored in present.items()}
-    _check_size(metadata, sizes, layout, findings)
-    if promised.keys() <= present.keys():
-        _check_stored_size(sum(sizes[part] for part in promised), layout.stored_size(metadata), findings)
+    if not _sizes_fit(metadata, promised, present, by, SegmentFindings(metadata, findings.keys)):
+        present = _as_described_now(present, by, findings)
+        _sizes_fit(metadata, promised, present, by, findings)
     report_archived(present, findings)
     _check_transaction_index(present, optional.get(Part.TRANSACTION_INDEX), by, findings, report)
     report.findings += findings.found
@@ -200,6 +199,37 @@ def _check_transaction_index(
         return
     message = f"{key} is not in the store; broker {metadata.author} sets txnIdxEmpty for segments without one, not here"
     findings.add("transaction-index-missing", Part.TRANSACTION_INDEX, message)
+
+
+def _sizes_fit(
+    metadata: RemoteLogSegmentMetadata,
+    promised: Mapping[Part, str],
+    present: Mapping[Part, StoredObject],
+    by: JudgedBy,
+    findings: SegmentFindings,
+) -> bool:
+    """Whether the objects have the sizes that the metadata says; a finding for each that has not."""
+    before = len(findings.found)
+    sizes = {part: stored.size for part, stored in present.items()}
+    _check_size(metadata, sizes, by.layout, findings)
+    if promised.keys() <= present.keys():
+        _check_stored_size(sum(sizes[part] for part in promised), by.layout.stored_size(metadata), findings)
+    return len(findings.found) == before
+
+
+def _as_described_now(
+    present: Mapping[Part, StoredObject], by: JudgedBy, findings: SegmentFindings
+) -> dict[Part, StoredObject]:
+    """The objects by their own descriptions, since a listing may be altered on its way; those that cannot be had are
+    left out."""
+    described = {}
+    for part, stored in present.items():
+        try:
+            described[part] = by.store.head(stored.key) or stored
+        except TieredctlError as error:
+            report_unread(error, part, findings)
+            by.silence.note(error)
+    return described
 
 
 def _check_size(

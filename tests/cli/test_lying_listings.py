@@ -1,0 +1,187 @@
+"""A store whose listings or answers are not so: nothing is called orphaned, missing or damaged by them alone, since all
+of it is asked for by name before it is said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tests.cli.crashed_bucket import STUCK, UNFINISHED, FilledBucket, crashed_contents, store_words
+from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, objects_in, planned_keys
+from tests.rigs.buckets import BUCKET, S3Bucket
+from tests.rigs.faulty_proxy import FaultyProxy, Lie, Reply, Request, Rule, Server
+from tests.rigs.lies import altered, half, left_out
+from tests.rigs.object_servers import ObjectServer
+
+LISTINGS = "list-type=2"
+TOPIC = "slow7"
+ROOT = "answers/"
+SEGMENT_BYTES = re.compile(rb"<Size>(\d+)</Size>")
+SEGMENT_ID = re.compile(rb"(\d{20}-)([A-Za-z0-9_-]{4})")
+
+
+def with_sizes_one_more(page: bytes) -> bytes:
+    return SEGMENT_BYTES.sub(lambda size: b"<Size>%d</Size>" % (int(size[1]) + 1), page)
+
+
+def with_other_segments(page: bytes) -> bytes:
+    """Keys of segments that never were, each a little later than the key that it stands for."""
+    return SEGMENT_ID.sub(rb"\1zzzz", page)
+
+
+def of_long_ago(page: bytes) -> bytes:
+    return re.sub(rb"<LastModified>20\d\d", b"<LastModified>2001", page)
+
+
+def said_not_to_be_there(_request: Request, _server: Server) -> Reply:
+    return Reply(404, [], b"")
+
+
+LISTING_LIES = {
+    "logs are left out": left_out(".log"),
+    "everything is left out": left_out(""),
+    "sizes are one more": altered(with_sizes_one_more),
+    "segments have other ids": altered(with_other_segments),
+}
+each_lie = pytest.mark.parametrize("lie", list(LISTING_LIES.values()), ids=list(LISTING_LIES))
+
+
+@pytest.fixture(scope="module")
+def topic(moto: ObjectServer, captures: Path) -> S3Bucket:
+    """All that a sound cluster has of a topic in its store."""
+    bucket = S3Bucket(moto.endpoint)
+    objects = objects_in(captures / "kafka-4.3.1/remote/kafka-tiered-storage")
+    for key, data in objects.items():
+        if key.startswith(TOPIC):
+            bucket.put(ROOT + key, data)
+    return bucket
+
+
+@pytest.fixture
+def proxy(moto: ObjectServer) -> Iterator[FaultyProxy]:
+    with FaultyProxy(moto.endpoint) as proxy:
+        yield proxy
+
+
+def words(bucket: S3Bucket, proxy: FaultyProxy) -> Sequence[str]:
+    options = bucket.options | {"endpoint": proxy.endpoint}
+    settings = [word for name, value in options.items() for word in ("--store-option", f"{name}={value}")]
+    return ("--store", f"s3://{BUCKET}/{ROOT}", *settings, "--layout", "local")
+
+
+@pytest.fixture
+def verified(tieredctl: Tieredctl, captures: Path, topic: S3Bucket, proxy: FaultyProxy) -> object:
+    log_dir = captures / "kafka-4.3.1/data"
+
+    def run(level: str) -> Outcome:
+        where = (*words(topic, proxy), "--log-dir", log_dir, "--topic", TOPIC, "--older-than", "99999d")
+        return tieredctl("verify", *where, "--level", level, "-o", "json")
+
+    return run
+
+
+@pytest.mark.parametrize("level", ["listing", "full"])
+@each_lie
+def test_a_sound_topic_is_sound_whatever_its_listing_says(
+    verified: object, proxy: FaultyProxy, lie: Lie, level: str
+) -> None:
+    assert callable(verified)
+    rule = Rule(lie, "GET", LISTINGS)
+    proxy.rules.append(rule)
+
+    outcome = verified(level)
+
+    assert rule.met > 0
+    assert [item["code"] for item in outcome.document()["items"]] == []
+    assert outcome.exit_code == 0
+
+
+@pytest.mark.parametrize("level", ["listing", "full"])
+def test_what_is_neither_listed_nor_described_and_can_be_read_is_not_missing(
+    verified: object, proxy: FaultyProxy, level: str
+) -> None:
+    assert callable(verified)
+    proxy.rules += [Rule(left_out(".log"), "GET", LISTINGS), Rule(said_not_to_be_there, "HEAD", ".log")]
+
+    outcome = verified(level)
+
+    assert {item["code"] for item in outcome.document()["items"]} == {"unreadable"}
+    assert outcome.exit_code == 5
+
+
+@pytest.mark.parametrize("lie", [altered(half)], ids=["cut short"])
+def test_what_is_cut_on_its_way_is_not_written(
+    tieredctl: Tieredctl, captures: Path, topic: S3Bucket, proxy: FaultyProxy, tmp_path: Path, lie: Lie
+) -> None:
+    log = next(key for key in topic.names(ROOT) if key.endswith(".log"))
+    proxy.rules.append(Rule(lie, "GET", f"/{BUCKET}/{ROOT}"))
+
+    read = ("remote", "read", log.removesuffix(".log")[-22:], "--to", tmp_path / "part", *words(topic, proxy))
+    outcome = tieredctl(*read, "--log-dir", captures / "kafka-4.3.1/data")
+
+    assert outcome.exit_code in (1, 4, 5)
+    assert not (tmp_path / "part").exists()
+
+
+@pytest.mark.parametrize("change", [half, lambda page: page.replace(b"<Size>", b"<Size>-")], ids=["cut", "sizes"])
+def test_a_listing_that_is_none_is_not_shown(
+    tieredctl: Tieredctl, topic: S3Bucket, proxy: FaultyProxy, change: object
+) -> None:
+    assert callable(change)
+    proxy.rules.append(Rule(altered(change), "GET", LISTINGS))
+
+    outcome = tieredctl("remote", "ls", *words(topic, proxy), "-o", "json")
+
+    assert (outcome.exit_code, outcome.out) == (1, "")
+    assert "Traceback" not in outcome.err
+
+
+@pytest.fixture(scope="module")
+def filled(moto: ObjectServer, captures: Path) -> FilledBucket:
+    filled = FilledBucket(S3Bucket(moto.endpoint), crashed_contents(captures))
+    filled.empty()
+    filled.fill()
+    return filled
+
+
+@pytest.fixture
+def cluster(
+    tieredctl: Tieredctl, captures: Path, filled: FilledBucket, proxy: FaultyProxy, tmp_path: Path
+) -> CrashedCluster:
+    return CrashedCluster(tieredctl, captures / CAPTURE / "data", tmp_path, store_words(filled.bucket, proxy.endpoint))
+
+
+def orphaned(scanned: Outcome) -> set[str]:
+    return {line["key"] for line in scanned.lines() if line["status"] == "orphan"}
+
+
+@each_lie
+def test_only_what_is_orphaned_is_scanned_and_planned_as_such(
+    cluster: CrashedCluster, proxy: FaultyProxy, lie: Lie
+) -> None:
+    honest = orphaned(cluster.scan("-o", "jsonl"))
+    rule = Rule(lie, "GET", LISTINGS)
+    proxy.rules.append(rule)
+
+    scanned = cluster.scan("-o", "jsonl")
+    planned = cluster.plan(*ENOUGH, *NO_AGE)
+
+    assert len(honest) == STUCK + UNFINISHED
+    assert rule.met > 0
+    assert orphaned(scanned) <= honest
+    assert scanned.exit_code in (0, 1, 2, 3, 5)
+    assert planned.exit_code != 0 or planned_keys(cluster.plan_file) <= honest
+
+
+def test_what_a_listing_makes_older_than_it_is_is_no_orphan(cluster: CrashedCluster, proxy: FaultyProxy) -> None:
+    young = ("--min-age", "1h")
+    honest = orphaned(cluster.scan(*young, "-o", "jsonl"))
+    proxy.rules.append(Rule(altered(of_long_ago), "GET", LISTINGS))
+
+    scanned = cluster.scan(*young, "-o", "jsonl")
+
+    assert (honest, orphaned(scanned)) == (set(), set())
