@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from gzip import decompress as gunzipped
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -283,6 +286,9 @@ def test_what_is_no_manifest_is_refused(manifest: bytes) -> None:
         {"Size": "many"},
         {"Size": -1},
         {"Size": None},
+        {"Size": 1 << 63},
+        {"Size": "9" * 5_000},
+        {"Size": "1e3"},
         {"IsLatest": "perhaps"},
         {"Bucket": "other"},
     ],
@@ -290,6 +296,63 @@ def test_what_is_no_manifest_is_refused(manifest: bytes) -> None:
 )
 def test_a_row_that_cannot_be_is_an_error(row: dict[str, object]) -> None:
     refusal(s3_inventory([*s3_rows(), s3_row(S3_OBJECTS[0]) | row]))
+
+
+def of_one_row(size: pa.Array, modified: pa.Array) -> Files:
+    """An inventory in Parquet, whose columns may have any type."""
+    columns = {"bucket": [BUCKET], "key": [ROOT + "a"], "size": size, "last_modified_date": modified, "e_tag": ["x"]}
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file)
+    files = {f"{S3_DATA}0.parquet": file.getvalue()}
+    return files | s3_manifest(files, "Parquet", "message")
+
+
+SIZE, TIME = pa.array([1], pa.int64()), pa.array([TAKEN_MS], pa.timestamp("ms", "UTC"))
+MILLISECONDS = pa.timestamp("ms", "UTC")
+
+
+def test_columns_of_the_right_types_are_read() -> None:
+    assert of_s3(of_one_row(SIZE, TIME)) == [StoredObject("a", 1, TAKEN_MS, '"x"')]
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        pa.array([-1], pa.int64()),
+        pa.array([1 << 63], pa.uint64()),
+        pa.array([1.0]),
+        pa.array([float("nan")]),
+        pa.array([True]),
+        pa.array(["many"]),
+        pa.array([[1]]),
+        TIME,
+    ],
+    ids=lambda column: f"{column.type} {column[0]}",
+)
+def test_sizes_that_cannot_be_are_an_error(size: pa.Array) -> None:
+    refusal(of_one_row(size, TIME))
+
+
+@pytest.mark.parametrize(
+    "modified",
+    [
+        pa.array([(1 << 63) - 1], MILLISECONDS),
+        pa.array([-(1 << 63)], MILLISECONDS),
+        pa.array([253_402_300_800_000], MILLISECONDS),
+        pa.array([-1], MILLISECONDS),
+        SIZE,
+        pa.array([True]),
+        pa.array([1e300]),
+        pa.array([1], pa.time64("us")),
+        pa.array(["yesterday"]),
+        pa.array(["9999-12-31T23:59:59Z"]),
+        pa.array(["0001-01-01T00:00:00Z"]),
+        pa.array([""]),
+    ],
+    ids=lambda column: f"{column.type}",
+)
+def test_times_that_cannot_be_are_an_error(modified: pa.Array) -> None:
+    refusal(of_one_row(SIZE, modified))
 
 
 @settings(max_examples=150, deadline=None)

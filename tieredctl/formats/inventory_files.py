@@ -23,6 +23,8 @@ _BLOCK_BYTES = 16 << 20
 _ROWS_AT_ONCE = 1 << 18
 _LARGEST_LINE = 1 << 16
 _GZIP = b"\x1f\x8b"
+_LATEST_MS = 253_402_300_799_999
+"""The end of the year 9999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +150,11 @@ def _objects(columns: _Columns, manifest: InventoryManifest, bucket: str) -> Inv
     _demand_bucket(columns.get("bucket"), bucket)
     keys = _as_binary(columns[words.key])
     modified = next(columns[name] for name in words.modified if name in columns)
-    sizes, times = pc.cast(_as_text_or_number(columns["size"]), pa.int64()), _milliseconds(modified)
+    sizes, times = _sizes(columns["size"]), _milliseconds(modified)
     if keys.null_count or sizes.null_count or times.null_count or (len(sizes) and pc.min(sizes).as_py() < 0):
         raise ValueError("an object has no key, no size or no time")
+    if len(times) and not 0 <= pc.min(times).as_py() <= pc.max(times).as_py() <= _LATEST_MS:
+        raise ValueError("an object has an impossible time")
     if manifest.scheme == "s3" and not manifest.is_parquet:
         keys = _url_decoded(keys)
     version = columns.get(words.version)
@@ -193,18 +197,26 @@ def _as_binary(column: Any) -> Any:
     return column if pa.types.is_binary(column.type) else pc.cast(pc.cast(column, pa.string()), pa.binary())
 
 
-def _as_text_or_number(column: Any) -> Any:
+def _as_text(column: Any) -> Any:
     return pc.cast(column, pa.string()) if pa.types.is_binary(column.type) else column
 
 
+def _sizes(column: Any) -> Any:
+    """In bytes, of text or numbers: flags and times would become numbers too."""
+    sizes = _as_text(column)
+    if not (pa.types.is_string(sizes.type) or pa.types.is_integer(sizes.type)):
+        raise ValueError(f"its sizes are of type {sizes.type}")
+    return pc.cast(sizes, pa.int64())
+
+
 def _milliseconds(column: Any) -> Any:
-    """Times, of ISO 8601 where they are text."""
-    moments = _as_text_or_number(column)
+    """Times, of ISO 8601 where they are text; a number alone tells nothing of its unit."""
+    moments = _as_text(column)
     if pa.types.is_string(moments.type):
         moments = pc.cast(moments, pa.timestamp("ns", "UTC"))
-    if pa.types.is_timestamp(moments.type):
-        moments = pc.cast(moments, pa.timestamp("ms", "UTC"), safe=False)
-    return pc.cast(moments, pa.int64())
+    if not pa.types.is_timestamp(moments.type):
+        raise ValueError(f"its times are of type {moments.type}")
+    return pc.cast(pc.cast(moments, pa.timestamp("ms", "UTC"), safe=False), pa.int64())
 
 
 def _url_decoded(keys: Any) -> Any:
