@@ -170,3 +170,20 @@ def test_what_was_read_before_a_failure_is_kept(ledger: Ledger, monkeypatch: pyt
     resumed(ledger, engine, tasks())
 
     assert engine.read == [tasks()[2].metadata.segment_id]
+
+
+def test_another_metadata_manager_is_refused_by_its_name(
+    captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for path in (captures / "kafka-4.3.1/data").iterdir():
+        (data / path.name).symlink_to(path)
+    (tmp_path / "server.properties").write_text("remote.log.metadata.manager.class.name=com.example.Manager\n")
+    store = f"file:{captures / 'kafka-4.3.1' / REMOTE}"
+
+    code = job.main(["--log-dir", str(data), "--store", store, "--layout", "local", "--output", str(tmp_path / "out")])
+
+    assert code == ExitCode.USAGE
+    assert "com.example.Manager, which does not keep its metadata in __remote_log_metadata" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

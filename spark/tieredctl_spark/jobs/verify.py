@@ -26,13 +26,17 @@ from typing import Any
 import pyarrow as pa
 
 from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.kafka.live_cluster import LiveCluster
 from tieredctl.kafka.local_logs import read_local_logs
+from tieredctl.kafka.server_properties import stated_settings
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.kafka.topics_by_id import TopicsById
 from tieredctl.layouts.protocol import Layout
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.findings import exit_code_of
+from tieredctl.ops.doctor.broker_settings import METADATA_CLASS
 from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata_manager import demand_topic_based, managers_of
 from tieredctl.ops.orphans.live_topics import TopicSources, read_topic_ids
 from tieredctl.ops.orphans.topic_snapshot import read_topic_snapshot
 from tieredctl.ops.removal.removed_keys import read_removed_keys
@@ -102,6 +106,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
     layout = layout_in(store, options.layout, dict(options.layout_option))
     # Before the metadata: a running broker trims its local log only behind what it has written there.
     local_logs = read_local_logs(options.log_dir)
+    _demand_topic_based_metadata(options)
     how = VerifyOptions(
         level=options.level,
         clock=Clock(time.time_ns() // 1_000_000, _STUCK_AFTER_MS),
@@ -114,6 +119,14 @@ def _run(options: argparse.Namespace) -> ExitCode:
         output = OutputFolder(session, options.output)
         how = replace(how, topic_sources=topics, read_removed=partial(read_removed_keys, store))
         return _verify(partial(metadata_source, *named), store, layout, how, output)
+
+
+def _demand_topic_based_metadata(options: argparse.Namespace) -> None:
+    """As the command line's `verify`: what a topic lacks that is not the cluster's metadata is not missing."""
+    demand_topic_based(stated_settings(options.log_dir, METADATA_CLASS))
+    if options.bootstrap_server is not None:
+        with closing(LiveCluster(options.bootstrap_server, options.command_config)) as cluster:
+            demand_topic_based(managers_of(cluster))
 
 
 @contextmanager

@@ -1,0 +1,72 @@
+"""What retention deletes while a store is listed is not called unreferenced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.faults.cluster import LAYOUT, EventsInMemory
+from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.verification.engine import LocalEngine
+from tieredctl.ops.verification.partition_check import Clock
+from tieredctl.ops.verification.report import Level
+from tieredctl.ops.verification.verify import VerifyOptions, verify
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import StoredObject
+
+LATER_MS = FIRST_TIMESTAMP_MS + 3_600_000
+LEFT, TAKEN = 2, 3
+"""Segments whose deletion is recorded: one whose objects stay for good, and one whose objects go a moment later."""
+
+
+def objects_of(number: int) -> set[str]:
+    identity = ExplainedKey(
+        PARTITION.topic, PARTITION.topic_id, PARTITION.partition, (number - 1) * 10, segment_id(number), Part.LOG
+    )
+    return set(LAYOUT.promised_objects(identity).values())
+
+
+class Retention(MemoryStore):
+    """Deletes objects once they were listed."""
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        listed = [*super().list(prefix, start_after)]
+        self.delete([stored for stored in listed if stored.key in objects_of(TAKEN)])
+        yield from listed
+
+
+class Silent(Retention):
+    """Tells nothing more once it was listed."""
+
+    was_listed = False
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        listed = [*super().list(prefix, start_after)]
+        self.was_listed = True
+        yield from listed
+
+    def head(self, key: str) -> StoredObject | None:
+        if self.was_listed:
+            raise TieredctlError("path-forbidden", "Who knows?")
+        return super().head(key)
+
+
+def unreferenced_in(store: MemoryStore) -> set[str]:
+    deleted = [updated(number, state) for number in (LEFT, TAKEN) for state in (DELETING, DELETED)]
+    events = EventsInMemory([*copied(1, 0, 9), *copied(2, 10, 19), *copied(3, 20, 29), *deleted])
+    for number in (1, LEFT, TAKEN):
+        for key in objects_of(number):
+            store.put(key, b"bytes", FIRST_TIMESTAMP_MS)
+    options = VerifyOptions(Level.LISTING, Clock(LATER_MS, LATER_MS))
+    result = verify(EventStream(events), store, LAYOUT, LocalEngine(), options, read_again=lambda: EventStream(events))
+    return {str(one.evidence["key"]) for one in result.findings if one.code == "object-unreferenced"}
+
+
+def test_what_is_gone_when_it_is_asked_for_again_is_not_reported_and_what_is_left_is() -> None:
+    assert unreferenced_in(Retention()) == objects_of(LEFT)
+
+
+def test_what_nobody_tells_of_is_reported() -> None:
+    assert unreferenced_in(Silent()) == objects_of(LEFT) | objects_of(TAKEN)
