@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 REPOSITORY = Path(__file__).parents[2]
+SECONDS = 300
+"""Long enough for a busy machine; what takes longer hangs."""
 
 
 class Outcome(NamedTuple):
@@ -50,6 +52,6 @@ def own_process(*words: str | Path, **variables: str) -> Outcome:
     """Runs tieredctl in a process of its own."""
     command = [sys.executable, "-m", "tieredctl", *map(str, words)]
     done = subprocess.run(
-        command, capture_output=True, text=True, env=environment(**variables), timeout=60, check=False
+        command, capture_output=True, text=True, env=environment(**variables), timeout=SECONDS, check=False
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
