@@ -30,6 +30,7 @@ OBJECT_SCHEMA = pa.schema(
         "topicId": pa.string(),
         "partition": pa.int32(),
         "part": pa.string(),
+        "storageClass": pa.string(),
     }
 )
 """A row for each object, as `remote ls` has it; null where the layout cannot say, and for a time that is no date."""
@@ -83,7 +84,7 @@ class _Reader(DataSourceReader):
 
 
 def _row(listed: ListedObject) -> dict[str, Any]:
-    row = object_document(listed)
+    row = object_document(listed) | {"storageClass": listed.stored.storage_class}
     row["key"] = _text(listed.stored.key)
     if row["lastModified"] is not None:
         row["lastModified"] = listed.stored.last_modified_ms * 1_000

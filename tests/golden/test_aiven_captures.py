@@ -109,7 +109,7 @@ def test_the_command_writes_what_the_broker_wrote(
     for segment in described(encrypted)["plaintext"][::6]:
         segment_id = segment["object_key"].removesuffix(".log")[-22:]
         for part, data in written_by_the_broker(encrypted, segment).items():
-            words = ("--part", part, "--to", tmp_path / "part", "--store", f"file:{encrypted / root}")
+            words = ("--part", part, "--to", tmp_path / "part", "--force", "--store", f"file:{encrypted / root}")
 
             outcome = tieredctl(capsys, "remote", "read", segment_id, *words, *layout_options(encrypted))
 

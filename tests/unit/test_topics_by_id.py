@@ -28,15 +28,14 @@ def answers_of(monkeypatch: pytest.MonkeyPatch, asked: list[tuple[int, list[str]
 
     def answers_of(*brokers: Mapping[str, int] | None) -> dict[str, bool | None]:
         class Client:
-            cluster = SimpleNamespace(brokers=lambda: [SimpleNamespace(node_id=node) for node in range(len(brokers))])
+            def __init__(self, *settings: object) -> None: ...
 
-            def __init__(self, **settings: object) -> None: ...
-
-            def check_version(self, timeout_ms: int) -> None: ...
+            def broker_ids(self) -> list[int]:
+                return list(range(len(brokers)))
 
             def close(self) -> None: ...
 
-            def send_and_receive(self, node_id: int, request: Any, timeout_ms: float) -> SimpleNamespace:
+            def answer(self, node_id: int, request: Any, timeout_seconds: float) -> SimpleNamespace:
                 answers = brokers[node_id]
                 asked.append((node_id, [uuid_text(topic.topic_id.bytes) for topic in request.topics]))
                 if answers is None:
@@ -49,7 +48,7 @@ def answers_of(monkeypatch: pytest.MonkeyPatch, asked: list[tuple[int, list[str]
                     ]
                 )
 
-        monkeypatch.setattr("kafka.net.compat.KafkaNetClient", Client)
+        monkeypatch.setattr("tieredctl.kafka.topics_by_id.KafkaPythonClient", Client)
         cluster = TopicsById("localhost:9092", request_timeout_seconds=0)
         return cluster.ask([TOPIC_ID, OTHER_TOPIC_ID])
 
