@@ -11,6 +11,8 @@ from tieredctl.model.findings import Finding
 
 METADATA_TOPIC = "__remote_log_metadata"
 NO_VALUE = -1
+CUT_SHORT = "metadata-cut-short"
+"""The code of the finding that a log lacks its end."""
 
 
 class MetadataRecord(NamedTuple):
@@ -106,7 +108,7 @@ def truncated(metadata_partition: int, start: int) -> Finding:
 def cut_short(metadata_partition: int, end: int, least_end: int) -> Finding:
     """What is said of a metadata partition whose log ends before the offset up to which it is known to have gone."""
     return Finding(
-        "metadata-cut-short",
+        CUT_SHORT,
         f"{METADATA_TOPIC}-{metadata_partition}",
         f"the log ends at offset {end}, and its broker's checkpoints know it up to {least_end}: events are lost",
         {"metadataPartition": metadata_partition, "logEndOffset": end, "leastLogEndOffset": least_end},

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.metadata_records import decode_event
-from tieredctl.kafka.source import METADATA_TOPIC, NO_VALUE, MetadataRecord, MetadataSource, RecordChunk, chunk_of
+from tieredctl.kafka.source import (
+    CUT_SHORT,
+    METADATA_TOPIC,
+    NO_VALUE,
+    MetadataRecord,
+    MetadataSource,
+    RecordChunk,
+    chunk_of,
+)
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -103,13 +111,23 @@ class EventStream:
         """What replay found, without what is so only as events are gone, once all was read."""
         return [finding for finding in findings if not self.compaction.explains(finding)]
 
+    @property
+    def has_lost_events(self) -> bool:
+        """Whether some of what was said is gone from the logs that were read."""
+        return bool(self._partitions_that_lost_events())
+
     def may_have_lost(self, partition: TopicIdPartition) -> bool:
         """Whether something that was said of a user partition may be gone from the logs that were read."""
-        shown = self.compaction.shown
+        shown = self._partitions_that_lost_events()
         if not shown:
             return False
         own = {number for number in self.compaction.by_partition if (partition, number) in self._places.seen}
         return not own or not own.isdisjoint(shown)
+
+    def _partitions_that_lost_events(self) -> set[int]:
+        """The metadata partitions whose logs lack events in their middle, or at their end."""
+        cut = (finding for finding in self.findings if finding.code == CUT_SHORT)
+        return {*self.compaction.shown, *(int(str(finding.evidence["metadataPartition"])) for finding in cut)}
 
     def records(self) -> Iterator[EventRecord]:
         """Every event that can be decoded."""

@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import duration_ms, given_path, now_ms
+from tieredctl.cli.commands.orphans_apply import apply
 from tieredctl.cli.commands.orphans_own import quarantine, unlock
 from tieredctl.cli.commands.orphans_plan import plan
-from tieredctl.cli.commands.orphans_removal import apply, purge, restore
+from tieredctl.cli.commands.orphans_purge import purge
+from tieredctl.cli.commands.orphans_restore import restore
 from tieredctl.cli.options import (
     AsOfPoint,
     BootstrapServer,

@@ -1,12 +1,12 @@
-"""Where events may be gone from the middle of the metadata log, a segment may have been deleted, or copied, without a
-trace: what only its absence there, or in the store, speaks for is unknown."""
+"""Where events are gone from the middle or the end of a metadata log, a segment may have been deleted, or copied,
+without a trace: what only its absence there, or in the store, speaks for is unknown."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 
-from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.kafka.source import CUT_SHORT, METADATA_TOPIC
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.event_stream import EventStream
@@ -34,7 +34,8 @@ def without_unknown(findings: Iterable[Finding], stream: EventStream) -> list[Fi
     if unknown:
         counts = ", ".join(f"{code} ({count})" for code, count in sorted(unknown.items()))
         message = f"as events are gone, it is unknown whether there are such: {counts}"
-        kept.append(Finding(COMPACTED, METADATA_TOPIC, message, {"unknown": dict(unknown)}))
+        code = COMPACTED if stream.compaction.shown else CUT_SHORT
+        kept.append(Finding(code, METADATA_TOPIC, message, {"unknown": dict(unknown)}))
     return kept
 
 
@@ -42,4 +43,4 @@ def _may_be_wrong(finding: Finding, stream: EventStream) -> bool:
     topic, topic_id, partition = (finding.evidence.get(name) for name in ("topic", "topicId", "partition"))
     if isinstance(topic, str) and isinstance(topic_id, str) and isinstance(partition, int):
         return stream.may_have_lost(TopicIdPartition(topic_id, topic, partition))
-    return bool(stream.compaction.shown)
+    return stream.has_lost_events

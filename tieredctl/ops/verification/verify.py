@@ -9,6 +9,7 @@ from typing import Any
 
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.crc32c import crc32c
+from tieredctl.kafka.source import CUT_SHORT
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding, Severity, exit_code_of
@@ -346,7 +347,7 @@ def _demand_no_topic(selection: Selection, stream: EventStream) -> None:
 def _concerns(finding: Finding, segment_id: str) -> bool:
     """Whether a finding is about a segment, or about metadata that might be about it."""
     about = finding.evidence.get("segmentId")
-    if finding.code in (MISSING, COMPACTED, "topic-gone"):
+    if finding.code in (MISSING, COMPACTED, CUT_SHORT, "topic-gone"):
         return True
     return about == segment_id or (about is None and "metadataPartition" in finding.evidence)
 
@@ -365,7 +366,7 @@ def _place(finding: Finding) -> tuple[bool, str, str, int, int, str, str]:
     first = offsets[0] if isinstance(offsets, list) else -1
     partition = evidence.get("partition")
     return (
-        finding.code not in (MISSING, COMPACTED),
+        finding.code not in (MISSING, COMPACTED, CUT_SHORT),
         str(evidence.get("topic", "")),
         str(evidence.get("topicId", "")),
         partition if isinstance(partition, int) else -1,

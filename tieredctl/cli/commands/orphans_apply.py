@@ -1,0 +1,224 @@
+"""`tieredctl orphans apply`: a plan carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, kafka_id, objects_a_second, pairs, percentage
+from tieredctl.cli.commands.removal_outcome import (
+    COLUMNS,
+    FIELDS,
+    DeleteVersions,
+    counts,
+    demand_source,
+    end,
+    lost,
+    opened_store,
+    receipt_rows,
+    say_what_stays,
+    what_stays,
+)
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.options import (
+    BootstrapServer,
+    ClusterId,
+    CommandConfig,
+    DryRun,
+    Export,
+    KraftSnapshot,
+    LayoutOptions,
+    LiveTopicIds,
+    LogDirs,
+    MetricsFile,
+    NoLease,
+    OfflineMetadata,
+    Output,
+    Quiet,
+    StoreOptions,
+    Yes,
+)
+from tieredctl.cli.outcome import say
+from tieredctl.cli.output import Listing, OutputFormat, printable
+from tieredctl.cli.progress import LinesApart
+from tieredctl.cli.wiring import demand_topic_based_metadata, open_source, topic_sources
+from tieredctl.config.plan_key import known_key
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.layouts.registry import layout_in, layouts_installed
+from tieredctl.model.removal import ReceiptsHeader, RemovalMode
+from tieredctl.storage.counting import CountingStore
+
+# `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
+if TYPE_CHECKING:
+    from tieredctl.ops.removal.apply import RemovalResult
+    from tieredctl.ops.removal.plan_file import PlanFile
+    from tieredctl.ops.removal.receipts import Receipts
+    from tieredctl.storage.protocol import WritableObjectStore
+
+_IN_STORE = "store"
+
+
+def apply(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", parser=given_path, help="What `orphans plan` wrote.")],
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    offline_metadata: OfflineMetadata = False,
+    log_dir: LogDirs = None,
+    export: Export = None,
+    live_topic_ids: LiveTopicIds = None,
+    kraft_snapshot: KraftSnapshot = None,
+    store_option: StoreOptions = None,
+    layout_option: LayoutOptions = None,
+    receipts: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|store", help="Where to record what is done; PLAN.receipts where nothing is said."),
+    ] = None,
+    min_age: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Remove nothing younger: 24h, or what your plan has."),
+    ] = None,
+    allow_young: Annotated[
+        bool, typer.Option("--allow-young", help="Allow a --min-age below 1h: only where nothing writes.")
+    ] = False,
+    max_percent: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            parser=percentage,
+            help="Refuse to remove more of the store's objects: 10, or what your plan has.",
+        ),
+    ] = None,
+    foreign: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Remove this foreign topic's objects, if planned."),
+    ] = None,
+    unknown: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Remove this object, if planned, that no layout explains.")
+    ] = None,
+    trust_plan: Annotated[
+        bool, typer.Option("--trust-plan", help="Apply a plan that was not signed with your key.")
+    ] = False,
+    rate: Annotated[
+        float | None, typer.Option(metavar="NUMBER", parser=objects_a_second, help="So many objects a second at most.")
+    ] = None,
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    no_lease: NoLease = False,
+    delete_versions: DeleteVersions = False,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    metrics_file: MetricsFile = None,
+) -> ExitCode:
+    """Apply a plan, or resume an interrupted one: each object is checked once more before it goes.
+
+    What the plan says of its objects counts for nothing: only what is orphaned now is removed, and of foreign and
+    unknown objects what is named. Exit 5 if something was skipped, failed, or stopped it.
+    """
+    from tieredctl.ops.followed_metadata import FollowedMetadata
+    from tieredctl.ops.removal.fresh_metadata import FreshMetadata
+    from tieredctl.ops.removal.limits import GivenLimits, demand_signed, limits_of
+    from tieredctl.ops.removal.pace import Pace
+    from tieredctl.ops.removal.plan_file import read_plan
+    from tieredctl.ops.removal.use import PlanUser
+
+    chosen = read_plan(plan, known_key())
+    header = chosen.header
+    given_age_ms = None if min_age is None else duration_ms(min_age)
+    given = GivenLimits(given_age_ms, max_percent, allow_young, frozenset(foreign or ()), frozenset(unknown or ()))
+    limits = limits_of(chosen, given)
+    if not (trust_plan or dry_run):
+        demand_signed(chosen)
+    elif not (chosen.is_signed or quiet):
+        say(printable(f"{plan} was not signed with your key: its own limits and names count for nothing."))
+    demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
+    if not dry_run:
+        what = f"The removal of {chosen.totals.objects} objects, {chosen.totals.bytes} bytes, from {header.store}"
+        what += " for good" if header.mode is RemovalMode.DELETE else ""
+        demand_confirmation(what, header.cluster_id, yes=yes, typed_cluster_id=cluster_id)
+    store = CountingStore(opened_store(header.store, store_option, dry_run=dry_run))
+    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
+    with topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics:
+        read = partial(open_source, log_dir, bootstrap_server, command_config, export)
+        metadata = FreshMetadata(
+            FollowedMetadata(read, header.cluster_id, header.metadata_end_offsets),
+            layout=layout_in(store, header.layout, pairs("--layout-option", layout_option)),
+            min_age_ms=limits.min_age_ms,
+            topic_sources=topics,
+            clock_ms=clock_ms,
+        )
+        place = _ReceiptPlace(receipts, plan, store)
+        user = PlanUser(
+            chosen,
+            store,
+            metadata,
+            place.open,
+            clock_ms,
+            limits,
+            layouts_installed(),
+            pace=Pace(rate) if rate else lambda _: None,
+            tell=_told(quiet),
+            without_lease=no_lease,
+            delete_versions=delete_versions,
+        )
+        result = user.rehearse() if dry_run else user.run()
+    source = {"plan": str(plan), "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
+    summary = counts(result) | {"putBack": result.put_back, "lost": len(result.lost), "dryRun": dry_run}
+    summary["requests"] = store.requests
+    stays = what_stays(store, result)
+    summary["stays"] = stays.document()
+    if not quiet:
+        say(printable(_headline(chosen, result, place, dry_run=dry_run)))
+        say_what_stays(stays)
+    rows = () if dry_run else receipt_rows(place.opened, output)
+    listing = Listing("Removal", source, rows, COLUMNS, summary, FIELDS)
+    findings = [lost(key, header.store) for key in result.lost]
+    incomplete = bool(result.failed or result.skipped or result.with_versions)
+    return end(listing, output, findings, result.stopped, incomplete, quiet=quiet, metrics_file=metrics_file)
+
+
+class _ReceiptPlace:
+    """Where the receipts of a plan are to be."""
+
+    def __init__(self, named: str | None, plan: Path, store: WritableObjectStore) -> None:
+        self._in_store = named == _IN_STORE
+        self._file = given_path(named) if named is not None else plan.with_name(plan.name + ".receipts")
+        self._store = store
+        self.opened: Receipts | None = None
+
+    def open(self, header: ReceiptsHeader, must_exist: bool) -> Receipts:
+        from tieredctl.ops.removal.receipts import ReceiptFile, StoredReceipts
+
+        if self._in_store:
+            self.opened = StoredReceipts.begun(self._store, header)
+        elif must_exist and not self._file.exists():
+            message = f"A run of this plan left receipts, but not in {self._file}."
+            raise TieredctlError("receipts-missing", message)
+        else:
+            self.opened = ReceiptFile.begun(self._file, header)
+        return self.opened
+
+
+def _told(quiet: bool) -> Callable[[RemovalResult], None]:
+    lines = LinesApart()
+
+    def tell(result: RemovalResult) -> None:
+        if not quiet and lines.is_due():
+            say(f"{result.done} of {result.planned} removed, {result.bytes} bytes")
+
+    return tell
+
+
+def _headline(plan: PlanFile, result: RemovalResult, place: _ReceiptPlace, *, dry_run: bool) -> str:
+    if dry_run:
+        verdict = "not as planned any more" if result.stopped else "still as planned"
+        return f"{plan.totals.objects} objects, {plan.totals.bytes} bytes, are {verdict}; nothing was changed."
+    what = f"Removed {result.done} of {result.planned}, {result.bytes} bytes, from {plan.header.store}."
+    if plan.header.mode is RemovalMode.DELETE or place.opened is None:
+        return what
+    where = "" if place.opened.where != plan.header.plan_id else f" --store {plan.header.store}"
+    return f"{what} Undo with: tieredctl orphans restore {place.opened.where}{where}"

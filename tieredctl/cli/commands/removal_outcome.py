@@ -1,0 +1,127 @@
+"""What `orphans apply`, `restore` and `purge` share: whom they ask, what they open, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from tieredctl.cli.arguments import pairs
+from tieredctl.cli.outcome import finish, say, say_error
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.errors import ExitCode, TieredctlError, worst
+from tieredctl.model.findings import Finding
+from tieredctl.model.removal import Receipt, ReceiptStep
+from tieredctl.storage.registry import open_store, open_writable_store
+
+# `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
+if TYPE_CHECKING:
+    from tieredctl.ops.removal.apply import RemovalResult
+    from tieredctl.ops.removal.kept_versions import WhatStays
+    from tieredctl.ops.removal.purge import PurgeResult
+    from tieredctl.ops.removal.receipts import Receipts
+    from tieredctl.ops.removal.restore import RestoreResult
+    from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+
+_UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
+_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
+COLUMNS = (TableColumn("STATUS", "status"), TableColumn("KEY", "key"), TableColumn("ERROR", "error"))
+FIELDS = ("key", "status", "size", "quarantineKey", "error")
+DeleteVersions = Annotated[
+    bool,
+    typer.Option(
+        "--delete-versions",
+        help="In a bucket with versioning, also delete the versions that deleted objects leave, and delete markers.",
+    ),
+]
+
+
+def what_stays(store: ObjectStore, result: RemovalResult | PurgeResult) -> WhatStays:
+    """What the store keeps of what was deleted, as by versions and locks."""
+    from tieredctl.ops.removal.kept_versions import WhatStays, retention_of
+
+    return WhatStays(retention_of(store), result.done, result.bytes, result.versions)
+
+
+def say_what_stays(stays: WhatStays) -> None:
+    """Says it on stderr, in plain sentences."""
+    for sentence in stays.sentences():
+        say(printable(sentence))
+
+
+def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, topics: Path | None = None) -> None:
+    """Objects are only deleted by what a cluster says now, or by what one that is no more said last."""
+    if bootstrap_server is None and not offline_metadata:
+        message = "Objects are removed by what the live cluster says: give --bootstrap-server."
+        hint = "For a cluster that is no more, give --offline-metadata with --log-dir or --export."
+        raise TieredctlError("no-source", message, hint=hint)
+    if bootstrap_server is not None and (offline_metadata or topics):
+        raise TieredctlError("usage", "A live cluster is asked itself: leave the offline options out.")
+
+
+def opened_store(url: str, store_option: Sequence[str] | None, *, dry_run: bool) -> WritableObjectStore:
+    """A plan's store; one that is only read in a rehearsal."""
+    options = pairs("--store-option", store_option)
+    # Nothing is written in a rehearsal, which takes the same type.
+    return cast("WritableObjectStore", open_store(url, options)) if dry_run else open_writable_store(url, options)
+
+
+def receipt_rows(receipts: Receipts | None, output: OutputFormat) -> list[dict[str, object]]:
+    """What became of each object; tables have only what is not done."""
+    from tieredctl.ops.removal.receipts import last_receipts
+
+    shown = last_receipts(receipts.entries(lambda _damage: None)).values() if receipts else []
+    if output in _TABLES:
+        wanted = (ReceiptStep.FAILED, ReceiptStep.GONE, *_UNFINISHED)
+        return [_row(receipt) for receipt in shown if receipt.step in wanted]
+    return list(map(_row, shown))
+
+
+def _row(receipt: Receipt) -> dict[str, object]:
+    return {
+        "key": receipt.key,
+        "status": "unfinished" if receipt.step in _UNFINISHED else receipt.step.value,
+        "size": receipt.size,
+        "quarantineKey": receipt.copy and receipt.copy.key,
+        "error": receipt.error,
+    }
+
+
+def counts(result: RemovalResult | RestoreResult | PurgeResult) -> dict[str, object]:
+    """The numbers of a result, for a summary."""
+    return {
+        "planned": result.planned,
+        "done": result.done,
+        "failed": result.failed,
+        "skipped": result.skipped,
+        "bytes": result.bytes,
+        "stopped": result.stopped and result.stopped.kind.code,
+    }
+
+
+def lost(key: str, store: str) -> Finding:
+    """An object that a segment has now, and that was not put back."""
+    message = "it was removed, and a segment that brokers may read has it now"
+    return Finding("object-missing", f"{store}/{key}", message, {"key": key})
+
+
+def end(
+    listing: Listing,
+    output: OutputFormat,
+    findings: Iterable[Finding],
+    stopped: TieredctlError | None,
+    incomplete: bool,
+    *,
+    quiet: bool,
+    metrics_file: Path | None,
+) -> ExitCode:
+    """Shows the result and what stopped it; the exit code is the worst of all that happened."""
+    code = ExitCode.INCOMPLETE if incomplete else ExitCode.CLEAN
+    if stopped is not None:
+        code = worst(code, stopped.exit_code)
+    code = worst(code, finish(listing, output, list(findings), quiet=quiet, metrics_file=metrics_file, otherwise=code))
+    if stopped is not None:
+        say_error(stopped)
+    return code
