@@ -27,7 +27,7 @@ from tests.cli.crashed_cluster import (
     without_own,
 )
 from tieredctl.cli.arguments import clock_ms
-from tieredctl.cli.commands import orphans_purge
+from tieredctl.cli.commands import orphans_apply, orphans_purge, orphans_restore
 from tieredctl.ops.removal.own_objects import QUARANTINE
 from tieredctl.ops.removal.quarantine_keys import quarantine_key
 from tieredctl.ops.removal.quarantine_keys import quarantined as quarantined_as
@@ -327,7 +327,8 @@ def test_a_ledger_and_a_quarantine_that_name_what_is_live_touch_nothing_live(
 def test_a_host_whose_clock_is_days_off_changes_nothing(
     quarantined: CrashedClusterOnDisk, monkeypatch: pytest.MonkeyPatch, command: str, days: int
 ) -> None:
-    monkeypatch.setattr(orphans_purge, "clock_ms", lambda: clock_ms() + days * 24 * 3_600_000)
+    for module in (orphans_apply, orphans_restore, orphans_purge):
+        monkeypatch.setattr(module, "clock_ms", lambda: clock_ms() + days * 24 * 3_600_000)
     before = without_lease(quarantined.objects())
     run = {
         "apply": quarantined.apply,

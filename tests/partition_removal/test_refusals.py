@@ -11,7 +11,7 @@ from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETING, PARTITION, TOPIC_ID, copied, updated
 from tests.partition_removal.removed_topic import GONE, RemovedTopic
 from tieredctl.errors import ExitCode, TieredctlError
-from tieredctl.kafka.source import RecordChunk
+from tieredctl.kafka.source import OffsetRange, RecordChunk
 from tieredctl.model.findings import Finding
 from tieredctl.ops.followed_metadata import FollowedMetadata
 from tieredctl.ops.partition_removal.planning import RemovalScope, plan_removal, removal_scope
@@ -109,6 +109,9 @@ class InPartition(EventsInMemory):
 
     def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
         return super().chunks(0, from_offset) if metadata_partition == self.number else iter(())
+
+    def offset_range(self, metadata_partition: int) -> OffsetRange:
+        return super().offset_range(0) if metadata_partition == self.number else OffsetRange(0, 0)
 
 
 def test_events_where_the_partitioner_would_not_put_them_are_refused() -> None:

@@ -106,7 +106,7 @@ def test_a_run_that_lost_its_lease_does_not_say_that_a_restored_plan_is_applied(
 
 @dataclass
 class TwoPartitions:
-    """Metadata of two partitions; the second of them may come from a replica that is behind."""
+    """Metadata of two partitions; the second, of which no record is left, may come from a replica that is behind."""
 
     events: list[MetadataEvent]
     second_ends: list[int] = field(default_factory=list)
@@ -127,7 +127,7 @@ class _TwoPartitions(EventsInMemory):
         return super().chunks(0, from_offset) if metadata_partition == 0 else iter(())
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
-        return super().offset_range(0) if metadata_partition == 0 else OffsetRange(0, self.second_end)
+        return super().offset_range(0) if metadata_partition == 0 else OffsetRange(self.second_end, self.second_end)
 
 
 def test_what_was_read_before_a_replica_was_found_behind_is_not_forgotten() -> None:
