@@ -9,25 +9,33 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Tieredctl, environment
+from tests.cli.command_line import SECONDS, Tieredctl, environment
 from tests.metadata_logs import copied, write_events
+from tieredctl.layouts.protocol import Part
+from tieredctl.layouts.registry import layout_named
+from tieredctl.model.events import RemoteLogSegmentMetadata
 
 TIEREDCTL = f"{sys.executable} -m tieredctl"
 
 
 @pytest.fixture
 def verify(tmp_path: Path) -> str:
-    """A command line that finds a loss: the store is empty."""
+    """A command line that finds a loss: of a segment's objects one is left."""
     store, log_dir = tmp_path / "store", tmp_path / "data"
     store.mkdir()
     log_dir.mkdir()
-    write_events(log_dir, *copied(1, 0, 9))
+    announced, finished = copied(1, 0, 9)
+    write_events(log_dir, announced, finished)
+    assert isinstance(announced, RemoteLogSegmentMetadata)
+    left = store / layout_named("local").promised_objects(announced)[Part.OFFSET_INDEX]
+    left.parent.mkdir()
+    left.touch()
     return f"{TIEREDCTL} verify --level listing --layout local --store file:{store} --log-dir {log_dir}"
 
 
 def in_bash(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, env=environment(), timeout=60, check=False
+        ["bash", "-c", script], capture_output=True, text=True, env=environment(), timeout=SECONDS, check=False
     )
 
 
@@ -70,7 +78,7 @@ def test_an_export_that_is_ended_leaves_nothing(number: signal.Signals, tmp_path
 
     words = ["metadata", "export", str(folder / "export.jsonl"), "--log-dir", str(log_dir)]
     command = [sys.executable, "-c", program, *words]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=SECONDS, check=False)
 
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "tieredctl: Interrupted.\n  Run it again: it starts from the beginning.\n"
@@ -107,7 +115,7 @@ def test_a_package_that_is_lacking_is_named(package: str, tmp_path: Path) -> Non
     words = ["metadata", "segments", "--export", str(tmp_path / "export.parquet")]
 
     command = [sys.executable, "-c", program, *words]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=SECONDS, check=False)
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("tieredctl: This needs a package that cannot be loaded: ")
