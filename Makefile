@@ -56,7 +56,7 @@ fuzz: $(VENV)/development.installed $(VENV)/packages.installed ## Give the reade
 
 soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousand processes while they remove objects, and lie to a hundred: hours
 	@TIEREDCTL_CHAOS_SEEDS=10000 TIEREDCTL_CHAOS_PROCESSES=1000 TIEREDCTL_LYING_SEEDS=100 \
-		$(BIN)/python -m pytest --timeout 0 tests/chaos tests/cli/test_lying_store_at_random.py
+		$(BIN)/python -m pytest --timeout 0 tests/chaos tests/cli/test_lying_store.py
 
 completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Write the shells' completion scripts anew
 	@for shell in bash zsh fish; do $(BIN)/tieredctl completions $$shell > completions/tieredctl.$$shell || exit; done

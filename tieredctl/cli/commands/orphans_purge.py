@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -46,10 +46,6 @@ from tieredctl.cli.wiring import demand_topic_based_metadata, open_source, topic
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.layouts.registry import layout_in
-
-# `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
-if TYPE_CHECKING:
-    pass
 
 _WHICH_TOPICS = " Give --live-topic-ids or --kraft-snapshot to purge what topics left that are gone."
 
