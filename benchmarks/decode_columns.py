@@ -9,7 +9,7 @@ import numpy as np
 
 from tieredctl.formats.metadata_columns import decode_columns
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.segment_events import SegmentEvents
 from tieredctl.ops.orphans.segment_states import segment_states
 

@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.findings import Finding
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_table import RECORD_TABLE_SCHEMA, record_table
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.table import RECORD_TABLE_SCHEMA, record_table
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
 from tieredctl_spark.metadata_sources import metadata_source
 from tieredctl_spark.schemas import as_spark_reads, spark_schema

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import AUTO, Layout
 from tieredctl.layouts.registry import layout_in
-from tieredctl.ops.inventory import ListedObject, object_document
+from tieredctl.ops.remote.inventory import ListedObject, object_document
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 from tieredctl.storage.registry import open_store
 from tieredctl_spark.key_ranges import key_ranges

@@ -21,10 +21,10 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataSource, OffsetRange, RecordChunk
 from tieredctl.model.findings import Finding
 from tieredctl.model.removal import Receipt, ReceiptsHeader
-from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE
-from tieredctl.ops.removal.quarantine_keys import quarantined
-from tieredctl.ops.removal.receipts import DamageTaker, Receipts, _drop_unfinished_line
-from tieredctl.ops.removal.store_clock import MOST_SKEW_MS
+from tieredctl.ops.guards.own_objects import LEASE_KEY, QUARANTINE
+from tieredctl.ops.guards.quarantine_keys import quarantined
+from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
+from tieredctl.ops.orphan_removal.receipts import DamageTaker, Receipts, _drop_unfinished_line
 from tieredctl.storage.protocol import (
     RESERVED_FOLDER,
     Capability,

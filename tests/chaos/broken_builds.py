@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from tieredctl.model.removal import Receipt, ReceiptStep
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.removal import apply, preparation, receipts, restore, store_clock
-from tieredctl.ops.removal.apply import Removal, RemovalResult
-from tieredctl.ops.removal.fresh_metadata import Found, FreshMetadata
-from tieredctl.ops.removal.lease import Hold, Lease
-from tieredctl.ops.removal.ledger import Ledger
-from tieredctl.ops.removal.limits import Limits
-from tieredctl.ops.removal.preparation import Preparation, Prepared
-from tieredctl.ops.removal.purge import Purge
-from tieredctl.ops.removal.restore import Restore, RestoreResult
+from tieredctl.ops.guards import store_clock
+from tieredctl.ops.guards.lease import Hold, Lease
+from tieredctl.ops.guards.ledger import Ledger
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.orphan_removal import apply, preparation, receipts, restore
+from tieredctl.ops.orphan_removal.apply import Removal, RemovalResult
+from tieredctl.ops.orphan_removal.fresh_metadata import Found, FreshMetadata
+from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared
+from tieredctl.ops.orphan_removal.purge import Purge
+from tieredctl.ops.orphan_removal.restore import Restore, RestoreResult
 from tieredctl.storage.protocol import StoredObject
 
 Break = Callable[[pytest.MonkeyPatch], None]

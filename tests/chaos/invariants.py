@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from tests.chaos.model_cluster import content
 from tests.chaos.trial import Told, Trial
 from tieredctl.model.removal import Receipt, ReceiptStep, RemovalMode
-from tieredctl.ops.removal.quarantine_keys import quarantine_key
+from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.storage.protocol import RESERVED_FOLDER
 
 

@@ -24,7 +24,7 @@ from tests.chaos.model_cluster import METADATA_PARTITIONS
 from tests.chaos.seeds import finish, undo
 from tests.chaos.trial import CLUSTER_ID, Setting, Told, Trial, now_ms
 from tieredctl.errors import ExitCode
-from tieredctl.ops.removal.own_objects import LEASE_KEY
+from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.storage.protocol import RESERVED_FOLDER
 
 STARTUP = Path(__file__).parent / "startup"

@@ -19,20 +19,20 @@ from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.removal import PlannedObject, PlanUse, Receipt, ReceiptsHeader, RemovalMode
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.followed_metadata import FollowedMetadata
+from tieredctl.ops.cluster.live_topics import TopicSources
+from tieredctl.ops.guards.ledger import plan_record
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.orphan_plan import Planning, PlanOptions
+from tieredctl.ops.orphan_removal.plan_file import PlanFile, read_plan, written_plan
+from tieredctl.ops.orphan_removal.purge import Purge
+from tieredctl.ops.orphan_removal.receipts import ReceiptFile, Receipts, StoredReceipts
+from tieredctl.ops.orphan_removal.restore import Restore
+from tieredctl.ops.orphan_removal.use import PlanUser
 from tieredctl.ops.orphans.listing import SpooledListing
-from tieredctl.ops.orphans.live_topics import TopicSources
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
-from tieredctl.ops.removal.fresh_metadata import FreshMetadata
-from tieredctl.ops.removal.ledger import plan_record
-from tieredctl.ops.removal.limits import Limits
-from tieredctl.ops.removal.plan_file import PlanFile, read_plan, written_plan
-from tieredctl.ops.removal.planning import Planning, PlanOptions
-from tieredctl.ops.removal.purge import Purge
-from tieredctl.ops.removal.receipts import ReceiptFile, Receipts, StoredReceipts
-from tieredctl.ops.removal.restore import Restore
-from tieredctl.ops.removal.use import PlanUser
 from tieredctl.storage.file import FileStore
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"

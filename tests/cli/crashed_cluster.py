@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tieredctl.ops.removal.own_objects import CLOCK_KEY, LEASE_KEY
+from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
 from tieredctl.storage.protocol import RESERVED_FOLDER
 
 CAPTURE = "aiven-crash-4.3.1"

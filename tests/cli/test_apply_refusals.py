@@ -23,7 +23,7 @@ from tests.cli.crashed_cluster import (
     without_lease,
     without_own,
 )
-from tieredctl.ops.removal.lease import lease_held
+from tieredctl.ops.guards.lease import lease_held
 from tieredctl.storage.file import FileStore
 
 REFUSED_APPLIES: dict[str, tuple[tuple[str, ...], int, str]] = {

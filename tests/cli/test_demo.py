@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl, environment, own_process
 from tieredctl.cli.commands import demo
-from tieredctl.ops.demo_cluster import FAULTS, Fault
+from tieredctl.ops.demo.demo_cluster import FAULTS, Fault
 
 WITHOUT_JAVA = {"JAVA_HOME": "/nowhere"}
 """Spark is shown elsewhere, and takes longer."""

@@ -20,7 +20,7 @@ from tests.rigs.buckets import S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Lie, Rule, Trouble
 from tests.rigs.lies import Delayed, dropped, half, one_bit_flipped, repeated, stored_altered, zeros
 from tests.rigs.object_servers import ObjectServer
-from tieredctl.ops.removal.own_objects import QUARANTINE
+from tieredctl.ops.guards.own_objects import QUARANTINE
 
 SEEDS = int(os.environ.get("TIEREDCTL_LYING_SEEDS", "3"))
 MOST_RUNS = 3

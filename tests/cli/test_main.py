@@ -19,7 +19,7 @@ from tests.metadata_logs import metadata_batches, started, write_log
 from tieredctl import __version__
 from tieredctl.cli import main
 from tieredctl.cli.main import NOUNS, run
-from tieredctl.ops.metadata_format import COLUMNS_FROM
+from tieredctl.ops.metadata.format import COLUMNS_FROM
 
 LIBRARIES = ["typer", "rich", "yaml", "numpy", "pyarrow", "cramjam", "crc32c", "confluent_kafka", "pyspark", "pandas"]
 

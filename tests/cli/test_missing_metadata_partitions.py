@@ -12,7 +12,7 @@ import pytest
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.crashed_cluster import AGED, CAPTURE, ENOUGH, crashed_cluster_on_disk
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.rlmm.partitioner import metadata_partition
 
 METADATA_PARTITIONS = 4

@@ -12,8 +12,8 @@ import pytest
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.crashed_cluster import CLUSTER_ID, LONG_AGO, ORPHANS, CrashedClusterOnDisk, plan_lines, planned_keys, put
 from tieredctl.cli.arguments import clock_ms
-from tieredctl.ops.removal.lease import LEASE_MS, lease_held
-from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE
+from tieredctl.ops.guards.lease import LEASE_MS, lease_held
+from tieredctl.ops.guards.own_objects import LEASE_KEY, QUARANTINE
 from tieredctl.storage.file import FileStore
 
 FORGED = (

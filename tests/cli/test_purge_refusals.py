@@ -28,9 +28,9 @@ from tests.cli.crashed_cluster import (
 )
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.cli.commands import orphans_apply, orphans_purge, orphans_restore
-from tieredctl.ops.removal.own_objects import QUARANTINE
-from tieredctl.ops.removal.quarantine_keys import quarantine_key
-from tieredctl.ops.removal.quarantine_keys import quarantined as quarantined_as
+from tieredctl.ops.guards.own_objects import QUARANTINE
+from tieredctl.ops.guards.quarantine_keys import quarantine_key
+from tieredctl.ops.guards.quarantine_keys import quarantined as quarantined_as
 from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
 
 OF_THE_DELETED_TOPIC = 78

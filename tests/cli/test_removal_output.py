@@ -23,7 +23,7 @@ from tests.cli.crashed_cluster import (
     without_own,
 )
 from tests.cli.openmetrics import read_metrics
-from tieredctl.ops.removal.quarantine_keys import quarantined
+from tieredctl.ops.guards.quarantine_keys import quarantined
 
 BYTES = 57_787
 FORMATS = ("table", "wide", "json", "jsonl", "csv", "yaml")

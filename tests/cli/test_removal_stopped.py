@@ -14,7 +14,7 @@ from tests.rigs.buckets import S3Bucket
 from tests.rigs.faulty_proxy import Answer, Fault, FaultyProxy, Request, Trouble
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.errors import TieredctlError
-from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE
+from tieredctl.ops.guards.own_objects import LEASE_KEY, QUARANTINE
 from tieredctl.storage.retrying import RetryPolicy
 from tieredctl.storage.trial import TRIAL_FOLDER
 

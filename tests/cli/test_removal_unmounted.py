@@ -14,16 +14,16 @@ from tieredctl.cli.arguments import clock_ms
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.removal import ReceiptsHeader
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES
-from tieredctl.ops.removal.apply import RemovalResult
-from tieredctl.ops.removal.fresh_metadata import FreshMetadata
-from tieredctl.ops.removal.lease import LEASE_MS
-from tieredctl.ops.removal.limits import Limits
-from tieredctl.ops.removal.own_objects import LEASE_KEY
-from tieredctl.ops.removal.plan_file import read_plan
-from tieredctl.ops.removal.receipts import ReceiptFile
-from tieredctl.ops.removal.use import PlanUser
+from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES
+from tieredctl.ops.guards.lease import LEASE_MS
+from tieredctl.ops.guards.own_objects import LEASE_KEY
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.orphan_removal.apply import RemovalResult
+from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.plan_file import read_plan
+from tieredctl.ops.orphan_removal.receipts import ReceiptFile
+from tieredctl.ops.orphan_removal.use import PlanUser
 from tieredctl.storage.file import FileStore
 
 AT_ONCE = 10

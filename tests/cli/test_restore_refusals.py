@@ -24,8 +24,8 @@ from tests.cli.crashed_cluster import (
 )
 from tieredctl.formats.removal_files import encode_receipt
 from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptStep
-from tieredctl.ops.removal.own_objects import LEASE_KEY, QUARANTINE, receipts_folder
-from tieredctl.ops.removal.quarantine_keys import quarantine_key
+from tieredctl.ops.guards.own_objects import LEASE_KEY, QUARANTINE, receipts_folder
+from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
 
 

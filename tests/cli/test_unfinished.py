@@ -71,7 +71,7 @@ def test_an_export_that_is_ended_leaves_nothing(number: signal.Signals, tmp_path
     program = (
         "import os, sys\n"
         "from tieredctl.cli.main import main\n"
-        "from tieredctl.ops import metadata_export\n"
+        "from tieredctl.ops.metadata import export as metadata_export\n"
         f"metadata_export.encode_header = lambda header: os.kill(os.getpid(), {int(number)}) or b''\n"
         "main(sys.argv[1:])"
     )

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.cluster.broker_settings import UNLIMITED, BrokerSettings
+from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.doctor.broker_rules import broker_findings
-from tieredctl.ops.doctor.broker_settings import UNLIMITED, BrokerSettings
 from tieredctl.ops.doctor.custom_metadata import custom_metadata_findings, largest_custom_metadata
-from tieredctl.ops.doctor.release import Release
 
 SOUND = {
     "process.roles": "broker",

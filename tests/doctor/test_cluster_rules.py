@@ -12,11 +12,11 @@ from tests.metadata_logs import COPIED, DELETING, PARTITION, started
 from tieredctl.kafka.cluster import PartitionDescription, TopicDescription
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.doctor.broker_settings import BrokerSettings
+from tieredctl.ops.cluster.broker_settings import BrokerSettings
+from tieredctl.ops.cluster.release import Release
+from tieredctl.ops.cluster.snapshot import Clock, ClusterSnapshot, MetadataTopicFacts, PartitionFacts, ReplayFacts
+from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.doctor.diagnosis import diagnose, diagnose_settings
-from tieredctl.ops.doctor.release import Release
-from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot, MetadataTopicFacts, PartitionFacts, ReplayFacts
-from tieredctl.ops.doctor.topic_settings import TopicSettings
 from tieredctl.rlmm.cache import KnownSegment
 
 HOUR_MS = 3_600_000

@@ -10,11 +10,11 @@ import pytest
 from tests.doctor.test_cluster_rules import HOUR_MS, PLACE, SEGMENT_BYTES, TOPIC, codes, found
 from tests.metadata_logs import PARTITION
 from tieredctl.model.findings import Finding
-from tieredctl.ops.doctor.copy_lag import CopyLag, copy_lag
-from tieredctl.ops.doctor.release import Release
+from tieredctl.ops.cluster.copy_lag import CopyLag, copy_lag
+from tieredctl.ops.cluster.release import Release
+from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
 from tieredctl.ops.doctor.topic_rules import topic_findings
-from tieredctl.ops.doctor.topic_settings import TopicSettings
 
 LAG_MS, LAG_BYTES = "remote.copy.lag.ms", "remote.copy.lag.bytes"
 LATEST = Release(4, 4, 0)

@@ -18,6 +18,7 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import AUTO, Part
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.findings import Finding
+from tieredctl.ops.cluster.snapshot import PartitionFacts
 from tieredctl.ops.doctor.gathering import with_objects
 from tieredctl.ops.doctor.object_checks import (
     INDEXES_A_PARTITION,
@@ -25,9 +26,8 @@ from tieredctl.ops.doctor.object_checks import (
     auxiliary_state,
     transaction_indexes,
 )
-from tieredctl.ops.doctor.snapshot import PartitionFacts
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_state import replayed
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.state import replayed
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
 

@@ -9,11 +9,11 @@ import pytest
 from tests.doctor.test_broker_rules import SOUND
 from tieredctl.errors import TieredctlError
 from tieredctl.model.findings import Finding
+from tieredctl.ops.cluster.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings, Truth, Whole
+from tieredctl.ops.cluster.release import Release, release
+from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.doctor.broker_rules import broker_findings
-from tieredctl.ops.doctor.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings, Truth, Whole
-from tieredctl.ops.doctor.release import Release, release
 from tieredctl.ops.doctor.topic_rules import topic_findings
-from tieredctl.ops.doctor.topic_settings import TopicSettings
 
 AIVEN = {"remote.log.storage.manager.class.name": "io.aiven.kafka.tieredstorage.RemoteStorageManager"}
 UNKNOWN, INVALID = "broker-config-name-unknown", "broker-config-value-invalid"

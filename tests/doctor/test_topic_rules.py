@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tieredctl.model.findings import Finding
-from tieredctl.ops.doctor.broker_settings import BrokerSettings
-from tieredctl.ops.doctor.release import Release
+from tieredctl.ops.cluster.broker_settings import BrokerSettings
+from tieredctl.ops.cluster.release import Release
+from tieredctl.ops.cluster.topic_settings import TopicSettings, topic_defaults
 from tieredctl.ops.doctor.topic_rules import topic_findings
-from tieredctl.ops.doctor.topic_settings import TopicSettings, topic_defaults
 
 DAY_MS = 86_400_000
 RELEASE = Release(3, 9, 1)

@@ -24,8 +24,8 @@ from tieredctl.model.events import (
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LocalLog
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_state import replayed
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask

@@ -13,19 +13,19 @@ from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.metadata_state import replayed
-from tieredctl.ops.recovery.broker_traits import BrokerTraits
-from tieredctl.ops.recovery.judgement import Fate, Judge, JudgedSegment
-from tieredctl.ops.recovery.known_metadata import KnownMetadata
-from tieredctl.ops.recovery.live_partitions import LivePartition
-from tieredctl.ops.recovery.planning import Planner, Recovery
-from tieredctl.ops.recovery.recoverer import Recoverer, RecoveryOutcome
-from tieredctl.ops.recovery.stored_segments import StoreListing
-from tieredctl.ops.removal.lease import Unguarded
-from tieredctl.ops.removal.store_clock import StoreClock
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.guards.lease import Unguarded
+from tieredctl.ops.guards.store_clock import StoreClock
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
+from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
+from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
+from tieredctl.ops.metadata_recovery.recoverer import Recoverer, RecoveryOutcome
+from tieredctl.ops.metadata_recovery.recovery_plan import Planner, Recovery
+from tieredctl.ops.metadata_recovery.segment_judgement import Fate, Judge, JudgedSegment
+from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.storage.memory import MemoryStore
 

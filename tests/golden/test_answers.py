@@ -14,8 +14,8 @@ import pytest
 from tieredctl.cli.main import run
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_state import replayed
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.state import replayed
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.partitioner import metadata_partition
 

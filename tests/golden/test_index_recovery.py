@@ -18,10 +18,10 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.index_recovery.earlier_producers import earlier_producers
-from tieredctl.ops.index_recovery.rebuilding import rebuilt_parts
-from tieredctl.ops.metadata_state import replayed
+from tieredctl.ops.index_recovery.index_rebuilding import rebuilt_parts
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.state import replayed
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.storage.registry import open_store

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tieredctl.errors import TieredctlError
-from tieredctl.ops.removal.receipts import ReceiptFile
+from tieredctl.ops.orphan_removal.receipts import ReceiptFile
 
 
 @pytest.mark.parametrize("device", ["/dev/full", "/dev/zero", "/dev/null"])

@@ -22,8 +22,8 @@ from tieredctl.kafka.live_topic import LiveTopic
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_state import replayed
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.state import replayed
 
 pytestmark = pytest.mark.integration
 

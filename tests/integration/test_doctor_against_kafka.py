@@ -11,11 +11,11 @@ from tests.integration.conftest import DrivenBroker, jars_of
 from tests.rigs.broker import BrokerFailed, KafkaBroker
 from tests.rigs.tools import ToolFailed
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.cluster.broker_settings import BrokerSettings
+from tieredctl.ops.cluster.release import release
+from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.doctor.broker_rules import broker_findings
-from tieredctl.ops.doctor.broker_settings import BrokerSettings
-from tieredctl.ops.doctor.release import release
 from tieredctl.ops.doctor.topic_rules import topic_findings
-from tieredctl.ops.doctor.topic_settings import TopicSettings
 
 pytestmark = pytest.mark.integration
 

@@ -28,7 +28,7 @@ from tests.rigs.leftovers import (
 )
 from tieredctl.cli.main import run
 from tieredctl.kafka.topics_by_id import TopicsById
-from tieredctl.ops.orphans.live_topics import CLOCK_SKEW_MS
+from tieredctl.ops.cluster.live_topics import CLOCK_SKEW_MS
 
 pytestmark = pytest.mark.integration
 

@@ -21,11 +21,11 @@ from tieredctl.cli.arguments import clock_ms
 from tieredctl.kafka.live_topic import LiveTopic
 from tieredctl.kafka.metadata_producer import MetadataProducer
 from tieredctl.layouts.registry import layout_named
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.partition_removal.planning import RemovalScope, plan_removal
-from tieredctl.ops.partition_removal.remover import RemotePartitionRemover
-from tieredctl.ops.partition_removal.topic_metadata import TopicMetadata
-from tieredctl.ops.removal.lease import lease_held
+from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.topic_removal.remover import RemotePartitionRemover
+from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
+from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope, plan_removal
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.protocol import Deletion, StoredObject
 

@@ -15,7 +15,7 @@ from tests.rigs.access_rules import grant, scram_config
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC
 from tests.rigs.forgetful_cluster import ORDERS, PARTITIONS, ForgetfulCluster, forgetful_cluster
 from tieredctl.cli.main import run
-from tieredctl.ops.recovery.steps import HOLD_BACK
+from tieredctl.ops.metadata_recovery.steps import HOLD_BACK
 
 pytestmark = pytest.mark.integration
 

@@ -31,9 +31,9 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import RecordChunk
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.cluster.live_topics import TopicSources
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.listing import SpooledListing
-from tieredctl.ops.orphans.live_topics import TopicSources
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.partition_check import Clock

@@ -15,17 +15,17 @@ from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
 from tieredctl.kafka.source import RecordChunk
 from tieredctl.model.events import MetadataEvent
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.orphans.listing import SpooledListing
-from tieredctl.ops.orphans.live_topics import (
+from tieredctl.ops.cluster.live_topics import (
     CLOCK_SKEW_MS,
     KnownTopics,
     RememberedTopics,
     TopicSources,
     live_topics,
 )
+from tieredctl.ops.cluster.topic_snapshot import TopicSnapshot, read_topic_snapshot
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
-from tieredctl.ops.orphans.topic_snapshot import TopicSnapshot, read_topic_snapshot
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 

@@ -18,12 +18,12 @@ from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.removal import PlannedObject, PlanTotals
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.orphan_removal.orphan_plan import Planning, PlanOptions
+from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
-from tieredctl.ops.removal.plan_file import PlanWriter
-from tieredctl.ops.removal.planning import Planning, PlanOptions
-from tieredctl.ops.selection import Selection
 from tieredctl.storage.memory import MemoryStore
 
 HOUR_MS = 3_600_000

@@ -26,9 +26,9 @@ from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.cluster.live_topics import TopicSources
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.listing import SpooledListing
-from tieredctl.ops.orphans.live_topics import TopicSources
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.storage.memory import MemoryStore
 

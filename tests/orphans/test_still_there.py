@@ -11,13 +11,13 @@ from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import MetadataEvent
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.orphan_removal.orphan_plan import Planning, PlanOptions
+from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphans import still_there
 from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.orphans.still_there import keys_still_there
-from tieredctl.ops.removal.plan_file import PlanWriter
-from tieredctl.ops.removal.planning import Planning, PlanOptions
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 

@@ -8,11 +8,11 @@ from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.prices import StoragePrice
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.noncurrent import noncurrent
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
-from tieredctl.ops.selection import Selection
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import KeptVersion, Retention, StoredObject, Versioning
 

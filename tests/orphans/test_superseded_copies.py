@@ -7,7 +7,7 @@ import pytest
 from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import segment_id, started
 from tieredctl.model.events import MetadataEvent
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.segment_events import SegmentEvents
 from tieredctl.ops.orphans.segment_states import segment_states
 

@@ -11,12 +11,12 @@ from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.partition_removal.planning import RemovalScope, plan_partition
-from tieredctl.ops.partition_removal.remover import RemotePartitionRemover, RemovalOutcome
-from tieredctl.ops.partition_removal.topic_metadata import TopicMetadata
-from tieredctl.ops.removal.lease import Unguarded
-from tieredctl.ops.removal.store_clock import StoreClock
+from tieredctl.ops.guards.lease import Unguarded
+from tieredctl.ops.guards.store_clock import StoreClock
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.topic_removal.remover import RemotePartitionRemover, RemovalOutcome
+from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
+from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope, plan_partition
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject
 

@@ -10,7 +10,7 @@ from tests.metadata_logs import DELETED, DELETING, copied, started, updated
 from tests.partition_removal.removed_topic import EVENTS_ONLY, GONE, Killed, RemovedTopic, told
 from tieredctl.errors import TieredctlError
 from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
-from tieredctl.ops.partition_removal.planning import RemovalScope
+from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope
 
 MOST_BOUNDARIES = 60
 

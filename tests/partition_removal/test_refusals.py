@@ -13,9 +13,9 @@ from tests.partition_removal.removed_topic import GONE, RemovedTopic
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.source import OffsetRange, RecordChunk
 from tieredctl.model.findings import Finding
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.partition_removal.planning import RemovalScope, plan_removal, removal_scope
-from tieredctl.ops.partition_removal.topic_metadata import TopicMetadata
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
+from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope, plan_removal, removal_scope
 from tieredctl.rlmm.partitioner import metadata_partition
 
 OTHER_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"

@@ -20,7 +20,7 @@ from tests.metadata_logs import (
 )
 from tests.partition_removal.removed_topic import EVENTS_ONLY, GONE, LIVE, RemovedTopic, told
 from tieredctl.model.events import MetadataEvent, RecordForm, RemoteLogSegmentMetadataUpdate, RemotePartitionDeleteState
-from tieredctl.ops.partition_removal.planning import plan_partition
+from tieredctl.ops.topic_removal.topic_removal_plan import plan_partition
 
 MARKED, STARTED, FINISHED = (state.name for state in RemotePartitionDeleteState)
 SECOND_PARTITION = replace(PARTITION, partition=1)

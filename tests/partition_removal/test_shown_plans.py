@@ -11,7 +11,7 @@ from tests.metadata_logs import COPIED, DELETING, PARTITION, copied, partition_d
 from tests.partition_removal.removed_topic import GONE, LIVE, DoomedStore, RemovedTopic, told
 from tieredctl.errors import ExitCode
 from tieredctl.model.events import RemotePartitionDeleteState
-from tieredctl.ops.partition_removal.planning import RemovalScope
+from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope
 from tieredctl.storage.protocol import Capability, Deletion, StoredObject
 
 SECOND_PARTITION = replace(PARTITION, partition=1)

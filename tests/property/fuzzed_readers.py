@@ -76,7 +76,7 @@ from tieredctl.model.events import (
     TaggedField,
 )
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.file_kinds import identify
+from tieredctl.ops.inspection.file_kinds import identify
 
 LARGEST_SECTION = 1 << 16
 """The limit that decompression is given."""

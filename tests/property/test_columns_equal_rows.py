@@ -24,9 +24,9 @@ from tieredctl.formats.record_batches import Attributes, Record, encode_batch
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataRecord
 from tieredctl.model.findings import Finding
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_format import kafka_lines
-from tieredctl.ops.metadata_table import record_table
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.format import kafka_lines
+from tieredctl.ops.metadata.table import record_table
 
 TEXTS = (KafkaText(), KafkaText(txn_idx_empty=False), KafkaText(custom_metadata=False, txn_idx_empty=False))
 END_TRANSACTION_MARKER = Record(0, 0, struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 0))
@@ -37,8 +37,8 @@ def paths(columns_from: int) -> Iterator[None]:
     """Makes every reader take the columns from this number of bytes, or records, on."""
     with (
         patch("tieredctl.kafka.partition_log.COLUMNS_FROM", columns_from),
-        patch("tieredctl.ops.metadata_format.COLUMNS_FROM", columns_from),
-        patch("tieredctl.ops.metadata_table.COLUMNS_FROM", columns_from),
+        patch("tieredctl.ops.metadata.format.COLUMNS_FROM", columns_from),
+        patch("tieredctl.ops.metadata.table.COLUMNS_FROM", columns_from),
     ):
         yield
 

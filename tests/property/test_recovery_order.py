@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.metadata_logs import started
 from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.ops.recovery.judgement import finished_event, served
-from tieredctl.ops.recovery.rebuilding import epochs_within
+from tieredctl.ops.metadata_recovery.event_rebuilding import epochs_within
+from tieredctl.ops.metadata_recovery.segment_judgement import finished_event, served
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 
 OFFSETS, EPOCHS = 40, 3

@@ -40,9 +40,9 @@ from tieredctl.model.removal import (
     RemovalMode,
     Seal,
 )
-from tieredctl.ops.removal.limits import demand_signed
-from tieredctl.ops.removal.plan_file import PlanFile, read_plan, written_plan
-from tieredctl.ops.removal.receipts import ReceiptFile
+from tieredctl.ops.orphan_removal.limits import demand_signed
+from tieredctl.ops.orphan_removal.plan_file import PlanFile, read_plan, written_plan
+from tieredctl.ops.orphan_removal.receipts import ReceiptFile
 
 # A name that is no UTF-8 comes as lone surrogates of this range.
 NAMES = st.text(st.characters(exclude_categories=["Cs"]) | st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF))

@@ -15,9 +15,9 @@ from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkp
 from tieredctl.formats.log_scan import Damage, scan_log
 from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.layouts.protocol import Part
-from tieredctl.ops.inspection import inspect
-from tieredctl.ops.recovery.judgement import Fate
-from tieredctl.ops.recovery.rebuilding import EpochRun, Unfit, epoch_runs, epochs_of_log, epochs_within
+from tieredctl.ops.inspection.inspect import inspect
+from tieredctl.ops.metadata_recovery.event_rebuilding import EpochRun, Unfit, epoch_runs, epochs_of_log, epochs_within
+from tieredctl.ops.metadata_recovery.segment_judgement import Fate
 
 LINEAGE = ((0, 0), (2, 12), (11, 105))
 

@@ -9,7 +9,7 @@ from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import PARTITION, segment_id, started, updated
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.segment_events import SegmentEvents
 from tieredctl.ops.orphans.segment_states import NO_STATE, SegmentStates, segment_states
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore

@@ -8,7 +8,7 @@ from hashlib import md5
 import pytest
 
 from tieredctl.errors import TieredctlError
-from tieredctl.ops.removal.comparison import BYTES, demand_same, same_by
+from tieredctl.ops.guards.comparison import BYTES, demand_same, same_by
 from tieredctl.storage.counting import CountingStore
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from tieredctl.errors import TieredctlError
-from tieredctl.ops.removal.lease import LEASE_MS, break_lease, find_lease, lease_held
-from tieredctl.ops.removal.own_objects import CLOCK_KEY, LEASE_KEY
-from tieredctl.ops.removal.store_clock import MOST_SKEW_MS, store_clock
+from tieredctl.ops.guards.lease import LEASE_MS, break_lease, find_lease, lease_held
+from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
+from tieredctl.ops.guards.store_clock import MOST_SKEW_MS, store_clock
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import Capability
 

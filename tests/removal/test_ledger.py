@@ -6,8 +6,8 @@ import pytest
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.removal import PlanRecord, PlanUse
-from tieredctl.ops.removal.ledger import Ledger, plan_record
-from tieredctl.ops.removal.own_objects import ledger_key
+from tieredctl.ops.guards.ledger import Ledger, plan_record
+from tieredctl.ops.guards.own_objects import ledger_key
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import Capability, StoredObject
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tieredctl.ops.removal.own_objects import QUARANTINE
-from tieredctl.ops.removal.quarantine_keys import Quarantined, quarantine_key, quarantined
+from tieredctl.ops.guards.own_objects import QUARANTINE
+from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantine_key, quarantined
 from tieredctl.storage.protocol import StoredObject
 
 TEXTS = st.text(min_size=1)

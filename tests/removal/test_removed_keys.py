@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from tieredctl.ops.removal.own_objects import REMOVED_FOLDER
-from tieredctl.ops.removal.removed_keys import keys_removed_by, note_put_back, note_removed, read_removed_keys
+from tieredctl.ops.guards.own_objects import REMOVED_FOLDER
+from tieredctl.ops.orphan_removal.removed_keys import keys_removed_by, note_put_back, note_removed, read_removed_keys
 from tieredctl.storage.memory import MemoryStore
 
 ODD = "a/\udcff é"

@@ -15,12 +15,12 @@ from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanUse, QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES
-from tieredctl.ops.removal.fresh_metadata import FreshMetadata
-from tieredctl.ops.removal.ledger import Ledger, record_of
-from tieredctl.ops.removal.putting_back import put_back
-from tieredctl.ops.removal.quarantine_keys import quarantine_key
+from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES
+from tieredctl.ops.guards.ledger import Ledger, record_of
+from tieredctl.ops.guards.quarantine_keys import quarantine_key
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.orphan_removal.putting_back import put_back
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 

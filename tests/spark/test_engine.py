@@ -21,7 +21,7 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import Layout, ObjectStore, SegmentIdentity, SegmentReader
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.findings import exit_code_of
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification import engine as engines
 from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask

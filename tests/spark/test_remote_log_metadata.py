@@ -19,9 +19,9 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import RecordForm
 from tieredctl.model.findings import Finding
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_export import export_metadata
-from tieredctl.ops.metadata_table import RECORD_TABLE_SCHEMA, record_table
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.export import export_metadata
+from tieredctl.ops.metadata.table import RECORD_TABLE_SCHEMA, record_table
 
 pytestmark = pytest.mark.spark
 

@@ -16,7 +16,7 @@ from tieredctl_spark.key_ranges import key_ranges
 from tests.spark.damage import REMOTE
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.ids import uuid_text
-from tieredctl.ops.inventory import Inventory
+from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
 

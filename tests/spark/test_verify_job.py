@@ -27,7 +27,7 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import Layout, ObjectStore, Part
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.findings import Finding
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask

@@ -11,8 +11,8 @@ from tests.tiering.model_cluster import TOPIC, ModelCluster
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.cluster import ConfigValue
 from tieredctl.kafka.source import METADATA_TOPIC
-from tieredctl.ops.readable_settings import readable_topic_configs, unreadable_settings
-from tieredctl.ops.topic_status import topic_list
+from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
+from tieredctl.ops.tiering.topic_status import topic_list
 
 
 @dataclass

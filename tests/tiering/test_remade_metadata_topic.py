@@ -11,7 +11,7 @@ from tests.tiering.model_cluster import METADATA_SETTINGS, ModelCluster
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.cluster import ConfigValue
 from tieredctl.kafka.source import METADATA_TOPIC
-from tieredctl.ops.recovery.metadata_topic import demand_lasting, metadata_topic_faults
+from tieredctl.ops.metadata_recovery.metadata_topic import demand_lasting, metadata_topic_faults
 
 TIERED = {"remote.storage.enable": "true"}
 

@@ -10,10 +10,10 @@ from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import NOW_MS, TOPIC, ModelCluster
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.cluster import leader_bytes
+from tieredctl.ops.cluster.snapshot import Clock
 from tieredctl.ops.doctor.diagnosis import diagnose
 from tieredctl.ops.doctor.gathering import gather_settings
-from tieredctl.ops.doctor.snapshot import Clock
-from tieredctl.ops.topic_status import topic_list, topic_status
+from tieredctl.ops.tiering.topic_status import topic_list, topic_status
 
 CLUSTER_RIGHTS = ("broker_configs", "quorum_voters", "replica_bytes", "free_bytes")
 """What takes Describe or DescribeConfigs on the cluster."""

@@ -12,8 +12,8 @@ from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, enc
 from tieredctl.formats.metadata_export import ExportHeader, encode_header
 from tieredctl.kafka.export_file import ExportFile
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_export import export_metadata
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.export import export_metadata
 
 CLUSTER_ID, OTHER_CLUSTER_ID = "5lgVbV_vRSmEjoqjPWDZrA", "F5dZ1x0ZQiWMSNwsMmpQOA"
 

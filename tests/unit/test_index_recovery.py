@@ -16,11 +16,11 @@ from tieredctl.formats.indexes import AbortedTransaction, encode_transaction_ind
 from tieredctl.formats.record_batches import ControlType
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.guards.lease import Unguarded
+from tieredctl.ops.guards.store_clock import StoreClock
 from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome, demand_conditional_writes
-from tieredctl.ops.index_recovery.planning import Action, IndexRecoveryPlan, finished_segment, plan_index_recovery
-from tieredctl.ops.removal.lease import Unguarded
-from tieredctl.ops.removal.store_clock import StoreClock
+from tieredctl.ops.index_recovery.index_plan import Action, IndexRecoveryPlan, finished_segment, plan_index_recovery
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import RESERVED_FOLDER, Capability
 

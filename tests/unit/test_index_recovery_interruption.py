@@ -10,11 +10,11 @@ import pytest
 from tests.faults.cluster import LAYOUT, Cluster, EventsInMemory, captured
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
 from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome
-from tieredctl.ops.index_recovery.planning import finished_segment, plan_index_recovery
-from tieredctl.ops.removal.lease import lease_held
-from tieredctl.ops.removal.own_objects import CLOCK_KEY, LEASE_KEY
+from tieredctl.ops.index_recovery.index_plan import finished_segment, plan_index_recovery
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 

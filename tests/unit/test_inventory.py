@@ -13,10 +13,10 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.inventory import Inventory, iso_8601
-from tieredctl.ops.metadata_state import replayed
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.remote.inventory import Inventory, iso_8601
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject

@@ -30,10 +30,10 @@ from tieredctl.kafka.partition_log import MOST_ROWS
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_compaction import is_segment_key
-from tieredctl.ops.metadata_export import export_metadata
-from tieredctl.ops.metadata_state import replayed
+from tieredctl.ops.metadata.compaction import is_segment_key
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.export import export_metadata
+from tieredctl.ops.metadata.state import replayed
 
 STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
 RIVAL_KEY = b"ABEiM0RVZneImaq7zN3u_w:t:0:9:0"

@@ -12,8 +12,8 @@ from tests.metadata_logs import copied, metadata_batches, write_log
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.ids import TopicIdPartition, uuid_text
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_coverage import MetadataCoverage, MetadataPlaces, numbers_text
+from tieredctl.ops.metadata.coverage import MetadataCoverage, MetadataPlaces, numbers_text
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.rlmm.partitioner import metadata_partition
 
 MANY = range(200)

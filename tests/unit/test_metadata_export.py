@@ -18,9 +18,9 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataRecord, MetadataSource, OffsetRange, RecordChunk, chunk_of
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_export import export_metadata
-from tieredctl.ops.metadata_state import replayed
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.export import export_metadata
+from tieredctl.ops.metadata.state import replayed
 
 SUFFIXES = (".parquet", ".jsonl")
 TOMBSTONE, NO_EVENT = None, b"\x01\x00\x00no event"
@@ -141,7 +141,7 @@ def test_json_lines_hold_a_header_and_a_record_a_line(odd_log_dir: Path, tmp_pat
 
 
 def test_row_groups_hold_one_metadata_partition_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tieredctl.ops.metadata_export._ROW_GROUP_RECORDS", 60)
+    monkeypatch.setattr("tieredctl.ops.metadata.export._ROW_GROUP_RECORDS", 60)
     file = tmp_path / "export.parquet"
     record = MetadataRecord(0, 0, b"no event")
     source = Made({0: [[record] * 50, [record] * 50], 1: [[record]] * 10})

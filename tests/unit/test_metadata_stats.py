@@ -8,8 +8,8 @@ from tests.metadata_logs import COPIED, DELETED, DELETING, copied, partition_del
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
 from tieredctl.ops.documents import Document
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_stats import ASSUMED_EVENTS_PER_SECOND, statistics
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND, statistics
 
 
 def total(folder: Path, *events: MetadataEvent | bytes | None) -> Document:

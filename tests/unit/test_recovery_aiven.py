@@ -20,12 +20,12 @@ from tieredctl.layouts.protocol import ExplainedKey, Part, SegmentIdentity
 from tieredctl.layouts.registry import layout_in, layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.leader_log import LeaderLog
-from tieredctl.ops.recovery.broker_traits import BrokerTraits
-from tieredctl.ops.recovery.judgement import Fate, JudgedSegment
-from tieredctl.ops.recovery.moved_log_start import MovedLogStart, moved_log_start
-from tieredctl.ops.recovery.rebuilding import Unfit, rebuild
-from tieredctl.ops.recovery.stored_segments import StoreListing
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
+from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, rebuild
+from tieredctl.ops.metadata_recovery.moved_log_start import MovedLogStart, moved_log_start
+from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment
+from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
 from tieredctl.storage.file import FileStore
 
 FOLDER = "tiered/slow31-XzTUmt-bRdCyBXeU44ahMg/0"

@@ -12,14 +12,14 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import Layout
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.metadata_state import replayed
-from tieredctl.ops.recovery.broker_traits import BrokerTraits
-from tieredctl.ops.recovery.known_metadata import KnownMetadata
-from tieredctl.ops.recovery.rebuilding import rebuild
-from tieredctl.ops.recovery.stored_segments import StoredSegment, StoreListing
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
+from tieredctl.ops.metadata_recovery.event_rebuilding import rebuild
+from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
+from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment, StoreListing
 from tieredctl.storage.file import FileStore
 
 LOCAL = "remote/kafka-tiered-storage"

@@ -14,9 +14,9 @@ from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.findings import Finding
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.recovery.judgement import Fate
-from tieredctl.ops.recovery.known_metadata import KnownMetadata
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
+from tieredctl.ops.metadata_recovery.segment_judgement import Fate
 
 OTHER = replace(PARTITION, partition=7)
 

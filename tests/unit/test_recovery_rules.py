@@ -18,9 +18,9 @@ from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.model.findings import Severity
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.recovery.judgement import Fate
-from tieredctl.ops.recovery.live_partitions import LivePartition
-from tieredctl.ops.recovery.steps import steps
+from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
+from tieredctl.ops.metadata_recovery.segment_judgement import Fate
+from tieredctl.ops.metadata_recovery.steps import steps
 
 OTHER_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 PROMISED = [part for part in ORIGINAL_PARTS if part is not Part.TRANSACTION_INDEX]

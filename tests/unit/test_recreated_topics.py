@@ -7,9 +7,9 @@ import pytest
 from tests.metadata_logs import PARTITION, TOPIC_ID
 from tieredctl.errors import TieredctlError
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.metadata_coverage import MetadataCoverage
-from tieredctl.ops.metadata_state import partition_of_today
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.metadata.coverage import MetadataCoverage
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.state import partition_of_today
 
 WHOLE = MetadataCoverage([0], [1])
 AGAIN = TopicIdPartition("Ex-aw3fEQIi3do0H9Y7cKQ", "t", 0)

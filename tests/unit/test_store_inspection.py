@@ -13,7 +13,7 @@ from tieredctl.formats.compression import Codec
 from tieredctl.formats.flat_file import FlatFile, StoredDeleteState, encode_flat_file
 from tieredctl.formats.record_batches import Attributes, Record, encode_batch
 from tieredctl.model.events import RemotePartitionDeleteState
-from tieredctl.ops.inspection import FileKind, identify, inspect
+from tieredctl.ops.inspection.inspect import FileKind, identify, inspect
 
 SEGMENT_ID = "AQIDBAUGBwgJCgsMDQ4PEA"
 BATCH = encode_batch([Record(40, 1700000000000, b"k", b"v"), Record(42, 1700000000005, None, b"w")], producer_id=5)

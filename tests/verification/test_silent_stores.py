@@ -14,7 +14,7 @@ from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.confirmation import still_there
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.partition_check import Clock

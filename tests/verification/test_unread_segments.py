@@ -23,7 +23,7 @@ from tests.rigs.object_servers import ObjectServer
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import Part
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level

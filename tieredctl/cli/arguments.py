@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.model.ids import UUID_CHARACTERS, uuid_bytes
-from tieredctl.ops.event_stream import AsOf
+from tieredctl.ops.metadata.event_stream import AsOf
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTE_UNITS: dict[str, int] = {"": 1, "B": 1} | {

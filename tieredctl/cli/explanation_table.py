@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tieredctl.cli.output import Item, TableColumn
-from tieredctl.ops.inventory import iso_8601
+from tieredctl.ops.remote.inventory import iso_8601
 
 EXPLANATION_COLUMNS = (TableColumn("ABOUT", "about"), TableColumn("ANSWER", "answer"))
 

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Any, TextIO
 
 from tieredctl.cli.output import Item, TableColumn, printable, write_table
-from tieredctl.ops.inspection import FileKind, InspectedFile
+from tieredctl.ops.inspection.inspect import FileKind, InspectedFile
 
 _INSIDE_NAME = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tieredctl.cli.arguments import as_of, pairs
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.source import MetadataSource
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 
 if TYPE_CHECKING:
     from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tieredctl.kafka.metadata_producer import MetadataProducer
     from tieredctl.layouts.protocol import Layout
     from tieredctl.model.local_replica import LocalReplica
-    from tieredctl.ops.orphans.live_topics import TopicSources
+    from tieredctl.ops.cluster.live_topics import TopicSources
     from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
 
@@ -54,8 +54,8 @@ def demand_topic_based_metadata(
 ) -> None:
     """Raises TieredctlError where the cluster says, or a server.properties beside its log directories, that it does not
     keep its remote log metadata in the topic. To be called once the metadata could be opened."""
-    from tieredctl.ops.doctor.broker_settings import METADATA_CLASS
-    from tieredctl.ops.metadata_manager import demand_topic_based, managers_of
+    from tieredctl.ops.cluster.broker_settings import METADATA_CLASS
+    from tieredctl.ops.cluster.metadata_manager import demand_topic_based, managers_of
 
     if log_dir:
         from tieredctl.kafka.server_properties import stated_settings
@@ -170,8 +170,8 @@ def topic_sources(
 
     A cluster of today is not asked about a point in the past.
     """
-    from tieredctl.ops.orphans.live_topics import TopicSources, read_topic_ids
-    from tieredctl.ops.orphans.topic_snapshot import read_topic_snapshot
+    from tieredctl.ops.cluster.live_topics import TopicSources, read_topic_ids
+    from tieredctl.ops.cluster.topic_snapshot import read_topic_snapshot
 
     if kraft_snapshot is not None and live_topic_ids is not None:
         raise TieredctlError("usage", "--live-topic-ids and --kraft-snapshot exclude each other.")

@@ -1,1 +1,1 @@
-"""What tieredctl does, one module a use case. Knows protocols, not the SDKs behind them; prints nothing."""
+"""What tieredctl does, one package a subject. Knows protocols, not the SDKs behind them; prints nothing."""

@@ -34,12 +34,12 @@ from tieredctl.kafka.topics_by_id import TopicsById
 from tieredctl.layouts.protocol import Layout
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.findings import exit_code_of
-from tieredctl.ops.doctor.broker_settings import METADATA_CLASS
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_manager import demand_topic_based, managers_of
-from tieredctl.ops.orphans.live_topics import TopicSources, read_topic_ids
-from tieredctl.ops.orphans.topic_snapshot import read_topic_snapshot
-from tieredctl.ops.removal.removed_keys import read_removed_keys
+from tieredctl.ops.cluster.broker_settings import METADATA_CLASS
+from tieredctl.ops.cluster.live_topics import TopicSources, read_topic_ids
+from tieredctl.ops.cluster.metadata_manager import demand_topic_based, managers_of
+from tieredctl.ops.cluster.topic_snapshot import read_topic_snapshot
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
 from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.ops.verification.verify import Subset, VerifyOptions, verify

@@ -18,7 +18,7 @@ import typer
 
 from tieredctl.cli.main import invoke
 from tieredctl.errors import ExitCode, TieredctlError
-from tieredctl.ops.demo_cluster import FAULTS, unpack_cluster
+from tieredctl.ops.demo.demo_cluster import FAULTS, unpack_cluster
 
 _WIDTH_WITHOUT_TERMINAL = 100
 _VERIFY = "tieredctl verify --level full --log-dir data --store file:remote"

@@ -31,7 +31,9 @@ from tieredctl.cli.wiring import local_replicas, open_cluster, open_cluster_with
 from tieredctl.errors import DecodeError, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.doctor.broker_settings import BrokerSettings
+from tieredctl.ops.cluster.broker_settings import BrokerSettings
+from tieredctl.ops.cluster.release import Release, release
+from tieredctl.ops.cluster.snapshot import Clock, ClusterSnapshot
 from tieredctl.ops.doctor.diagnosis import (
     Diagnosis,
     diagnose,
@@ -41,9 +43,7 @@ from tieredctl.ops.doctor.diagnosis import (
 )
 from tieredctl.ops.doctor.gathering import gather_settings, with_group_offsets, with_objects, with_tiered_data
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
-from tieredctl.ops.doctor.release import Release, release
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
-from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot
 
 _commands = typer.Typer(rich_markup_mode=None)
 _TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)

@@ -33,11 +33,11 @@ from tieredctl.config.file import storage_price
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding
-from tieredctl.ops.bootstrap_estimate import live_bootstrap, stated_bootstrap
-from tieredctl.ops.cost_estimate import cost_estimate
-from tieredctl.ops.metadata_estimate import read_metadata, stated_metadata
-from tieredctl.ops.retention_estimate import RetentionChange, retention_estimate
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.estimates.bootstrap import live_bootstrap, stated_bootstrap
+from tieredctl.ops.estimates.cost import cost_estimate
+from tieredctl.ops.estimates.metadata_growth import read_metadata, stated_metadata
+from tieredctl.ops.estimates.retention import RetentionChange, retention_estimate
+from tieredctl.ops.metadata.selection import Selection
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _WAY_COLUMNS = (

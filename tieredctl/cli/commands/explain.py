@@ -30,12 +30,12 @@ from tieredctl.cli.wiring import open_cluster, open_remote, open_stream
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding
-from tieredctl.ops.event_stream import EventStream
 from tieredctl.ops.explanation.documents import explanation_document
 from tieredctl.ops.explanation.explain import TopicPlace, explain_live, explain_metadata
 from tieredctl.ops.explanation.explanation import Explanation
 from tieredctl.ops.explanation.objects import segment_objects
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
 
 _TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 

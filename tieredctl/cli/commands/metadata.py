@@ -53,10 +53,10 @@ from tieredctl.cli.wiring import open_stream, topic_id_today
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of
-from tieredctl.ops import metadata_state
 from tieredctl.ops.documents import event_document, segment_document
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.metadata import state as metadata_state
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
 
 _STATISTICS_SENTENCE = (
     "{events} events, {deadEvents} of them dead, {liveSegments} live segments; "
@@ -143,7 +143,7 @@ def format_events(
 def _pieces(
     stream: EventStream, style: Style, kafka_version: str, properties: list[str] | None
 ) -> Iterable[bytes | memoryview]:
-    from tieredctl.ops.metadata_format import kafka_lines, kafka_text, kip_405_lines, kip_405_style
+    from tieredctl.ops.metadata.format import kafka_lines, kafka_text, kip_405_lines, kip_405_style
 
     escape = printable if sys.stdout.isatty() else None  # elsewhere it is to the byte what Kafka prints
     if style is Style.KIP405:
@@ -347,7 +347,7 @@ def stats(
 
     Events, bytes, how many of them are dead, how long a broker replays them.
     """
-    from tieredctl.ops.metadata_stats import statistics
+    from tieredctl.ops.metadata.stats import statistics
 
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
     found = statistics(stream)
@@ -374,7 +374,7 @@ def export_to_file(
 
     Query engines read it as a table.
     """
-    from tieredctl.ops.metadata_export import export_metadata
+    from tieredctl.ops.metadata.export import export_metadata
 
     stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
     items = export_metadata(stream, file, force=force)

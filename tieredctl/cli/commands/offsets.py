@@ -12,7 +12,7 @@ from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.wiring import open_cluster
 from tieredctl.errors import ExitCode
-from tieredctl.ops.offsets import FIELD_OF, topic_offsets
+from tieredctl.ops.cluster.offsets import FIELD_OF, topic_offsets
 
 _COLUMNS = (
     TableColumn("TOPIC", "topic"),

@@ -47,11 +47,11 @@ from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.prices import StoragePrice
+from tieredctl.ops.cluster.live_topics import TopicSources, doubt_about
 from tieredctl.ops.documents import Document
-from tieredctl.ops.orphans.live_topics import TopicSources, doubt_about
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
-from tieredctl.ops.selection import Selection
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 for verb in (plan, apply, restore, purge, unlock):

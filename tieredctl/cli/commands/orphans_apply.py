@@ -54,9 +54,9 @@ from tieredctl.storage.counting import CountingStore
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
-    from tieredctl.ops.removal.apply import RemovalResult
-    from tieredctl.ops.removal.plan_file import PlanFile
-    from tieredctl.ops.removal.receipts import Receipts
+    from tieredctl.ops.orphan_removal.apply import RemovalResult
+    from tieredctl.ops.orphan_removal.plan_file import PlanFile
+    from tieredctl.ops.orphan_removal.receipts import Receipts
     from tieredctl.storage.protocol import WritableObjectStore
 
 _IN_STORE = "store"
@@ -119,12 +119,12 @@ def apply(
     What the plan says of its objects counts for nothing: only what is orphaned now is removed, and of foreign and
     unknown objects what is named. Exit 5 if something was skipped, failed, or stopped it.
     """
-    from tieredctl.ops.followed_metadata import FollowedMetadata
-    from tieredctl.ops.removal.fresh_metadata import FreshMetadata
-    from tieredctl.ops.removal.limits import GivenLimits, demand_signed, limits_of
-    from tieredctl.ops.removal.pace import Pace
-    from tieredctl.ops.removal.plan_file import read_plan
-    from tieredctl.ops.removal.use import PlanUser
+    from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+    from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+    from tieredctl.ops.orphan_removal.limits import GivenLimits, demand_signed, limits_of
+    from tieredctl.ops.orphan_removal.pace import Pace
+    from tieredctl.ops.orphan_removal.plan_file import read_plan
+    from tieredctl.ops.orphan_removal.use import PlanUser
 
     chosen = read_plan(plan, known_key())
     header = chosen.header
@@ -191,7 +191,7 @@ class _ReceiptPlace:
         self.opened: Receipts | None = None
 
     def open(self, header: ReceiptsHeader, must_exist: bool) -> Receipts:
-        from tieredctl.ops.removal.receipts import ReceiptFile, StoredReceipts
+        from tieredctl.ops.orphan_removal.receipts import ReceiptFile, StoredReceipts
 
         if self._in_store:
             self.opened = StoredReceipts.begun(self._store, header)

@@ -21,7 +21,7 @@ from tieredctl.storage.registry import open_store, open_writable_store
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
-    from tieredctl.ops.removal.lease import FoundLease
+    from tieredctl.ops.guards.lease import FoundLease
     from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
 quarantine = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -114,7 +114,7 @@ def unlock(
 
     The holder has to be named; a run that is alive finds out, and stops before its next deletion.
     """
-    from tieredctl.ops.removal.lease import break_lease, find_lease
+    from tieredctl.ops.guards.lease import break_lease, find_lease
 
     if store is None:
         raise TieredctlError("no-store", "There is no store to unlock.")
@@ -137,7 +137,7 @@ def unlock(
 
 
 def _copies(store: ObjectStore, by_plan: dict[tuple[str, str | None], _Totals]) -> Iterator[Document]:
-    from tieredctl.ops.removal.quarantine import copies_in_quarantine
+    from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
 
     for copy, original in copies_in_quarantine(store):
         by_plan.setdefault((original.plan_id, original.cluster_id), _Totals()).add(copy.size, copy.last_modified_ms)
@@ -154,7 +154,7 @@ def _copies(store: ObjectStore, by_plan: dict[tuple[str, str | None], _Totals]) 
 
 def _is_held(store: WritableObjectStore, found: FoundLease) -> bool:
     """By the store's time; where nobody knows what time it is, until it is released."""
-    from tieredctl.ops.removal.store_clock import store_clock
+    from tieredctl.ops.guards.store_clock import store_clock
 
     if found.is_released:
         return False
@@ -208,6 +208,6 @@ def _document(found: FoundLease, *, held: bool) -> Document:
 
 def _time(ms: int | None) -> str | None:
     """None too for what is no time: keys and leases may be anybody's."""
-    from tieredctl.ops.inventory import iso_8601
+    from tieredctl.ops.remote.inventory import iso_8601
 
     return None if ms is None else iso_8601(ms)

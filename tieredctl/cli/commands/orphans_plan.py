@@ -44,12 +44,12 @@ from tieredctl.layouts.protocol import AUTO
 from tieredctl.layouts.registry import layouts_installed
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.removal import PlanTotals, RemovalMode
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
-from tieredctl.ops.selection import Selection
 
 # `orphans scan` loads this module for the verb's name: what it does is loaded when it is typed.
 if TYPE_CHECKING:
-    from tieredctl.ops.removal.planning import Planning, PlanOptions
+    from tieredctl.ops.orphan_removal.orphan_plan import Planning, PlanOptions
 
 _COLUMNS = (TableColumn("CAUSE", "cause"), TableColumn("OBJECTS", "objects"), TableColumn("BYTES", "bytes"))
 
@@ -112,9 +112,9 @@ def plan(
 
     Objects that are foreign or unknown are never in it unless they are named.
     """
-    from tieredctl.ops.removal.limits import demand_age
-    from tieredctl.ops.removal.plan_file import written_plan
-    from tieredctl.ops.removal.planning import Planning, PlanOptions
+    from tieredctl.ops.orphan_removal.limits import demand_age
+    from tieredctl.ops.orphan_removal.orphan_plan import Planning, PlanOptions
+    from tieredctl.ops.orphan_removal.plan_file import written_plan
 
     options = PlanOptions(
         plan_id=uuid4().hex,

@@ -86,9 +86,9 @@ def purge(
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
     """Delete for good what has been in quarantine for long, and is still nobody's: exit 4 if something is not."""
-    from tieredctl.ops.followed_metadata import FollowedMetadata
-    from tieredctl.ops.removal.fresh_metadata import FreshMetadata
-    from tieredctl.ops.removal.purge import LEAST_AGE_MS, Purge
+    from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+    from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+    from tieredctl.ops.orphan_removal.purge import LEAST_AGE_MS, Purge
 
     if store is None:
         raise TieredctlError("no-store", "There is no store to empty the quarantine of.")

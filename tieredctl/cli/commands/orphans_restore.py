@@ -32,7 +32,7 @@ from tieredctl.storage.registry import open_writable_store
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
-    from tieredctl.ops.removal.receipts import Receipts
+    from tieredctl.ops.orphan_removal.receipts import Receipts
     from tieredctl.storage.protocol import WritableObjectStore
 
 _PLAN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
@@ -51,7 +51,7 @@ def restore(
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
     """Put back what a plan removed, from its quarantine: exit 5 if something could not be."""
-    from tieredctl.ops.removal.restore import Restore
+    from tieredctl.ops.orphan_removal.restore import Restore
 
     opened_store, opened, are_lost = _receipts_to_restore(receipts, store, store_option)
     result = Restore(opened_store, opened, clock_ms, no_lease).run()
@@ -74,8 +74,8 @@ def _receipts_to_restore(
     named: str, store: str | None, store_option: Sequence[str] | None
 ) -> tuple[WritableObjectStore, Receipts, bool]:
     """The store, the receipts, and whether those that the plan left are lost."""
-    from tieredctl.ops.removal.receipts import ReceiptFile, StoredReceipts
-    from tieredctl.ops.removal.restore import receipts_from_quarantine
+    from tieredctl.ops.orphan_removal.receipts import ReceiptFile, StoredReceipts
+    from tieredctl.ops.orphan_removal.restore import receipts_from_quarantine
 
     options = pairs("--store-option", store_option)
     if store is None:

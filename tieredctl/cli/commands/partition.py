@@ -41,12 +41,12 @@ from tieredctl.cli.wiring import (
 from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.documents import Document
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.partition_removal.planning import PartitionPlan, plan_removal, removal_scope
-from tieredctl.ops.partition_removal.remover import PartitionOutcome, RemotePartitionRemover, RemovalOutcome
-from tieredctl.ops.partition_removal.topic_metadata import PartitionState, TopicMetadata
-from tieredctl.ops.removal.kept_versions import WhatStays, retention_of
-from tieredctl.ops.removal.lease import lease_held
+from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
+from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.topic_removal.remover import PartitionOutcome, RemotePartitionRemover, RemovalOutcome
+from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
+from tieredctl.ops.topic_removal.topic_removal_plan import PartitionPlan, plan_removal, removal_scope
 from tieredctl.storage.protocol import WritableObjectStore
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)

@@ -32,10 +32,10 @@ from tieredctl.cli.wiring import open_cluster, open_remote, open_stream, open_wr
 from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome, demand_conditional_writes
 from tieredctl.ops.index_recovery.broker_cache import cached_file_names, cached_files
-from tieredctl.ops.index_recovery.planning import IndexRecoveryPlan, finished_segment, plan_index_recovery
-from tieredctl.ops.removal.lease import lease_held
+from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, finished_segment, plan_index_recovery
 from tieredctl.ops.store_check.local_stores import REMOTE_LOG_INDEX_CACHE
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES
 from tieredctl.storage.protocol import WritableObjectStore

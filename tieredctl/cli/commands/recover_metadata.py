@@ -49,17 +49,21 @@ from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.recovery.judgement import Judge
-from tieredctl.ops.recovery.known_metadata import KnownMetadata
-from tieredctl.ops.recovery.live_partitions import LivePartitions
-from tieredctl.ops.recovery.metadata_topic import demand_configured_partitions, demand_lasting, metadata_topic_faults
-from tieredctl.ops.recovery.planning import Planner, Recovery, demand_mapped
-from tieredctl.ops.recovery.recoverer import PartitionOutcome, Recoverer, RecoveryOutcome
-from tieredctl.ops.recovery.steps import AFTERWARDS, steps
-from tieredctl.ops.recovery.stored_segments import StoreListing
-from tieredctl.ops.removal.lease import lease_held
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
+from tieredctl.ops.metadata_recovery.live_partitions import LivePartitions
+from tieredctl.ops.metadata_recovery.metadata_topic import (
+    demand_configured_partitions,
+    demand_lasting,
+    metadata_topic_faults,
+)
+from tieredctl.ops.metadata_recovery.recoverer import PartitionOutcome, Recoverer, RecoveryOutcome
+from tieredctl.ops.metadata_recovery.recovery_plan import Planner, Recovery, demand_mapped
+from tieredctl.ops.metadata_recovery.segment_judgement import Judge
+from tieredctl.ops.metadata_recovery.steps import AFTERWARDS, steps
+from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
 from tieredctl.storage.protocol import WritableObjectStore
 
 

@@ -33,10 +33,10 @@ from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.wiring import open_remote, open_stream
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO, ORIGINAL_PARTS, Part
-from tieredctl.ops.inventory import Inventory
-from tieredctl.ops.remote_read import SegmentPart, segment_in_metadata, segment_in_store
-from tieredctl.ops.selection import Selection
-from tieredctl.ops.unfinished_uploads import UnfinishedUploads
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.remote.inventory import Inventory
+from tieredctl.ops.remote.remote_read import SegmentPart, segment_in_metadata, segment_in_store
+from tieredctl.ops.remote.unfinished_uploads import UnfinishedUploads
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

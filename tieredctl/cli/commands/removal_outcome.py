@@ -18,11 +18,11 @@ from tieredctl.storage.registry import open_store, open_writable_store
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
-    from tieredctl.ops.removal.apply import RemovalResult
-    from tieredctl.ops.removal.kept_versions import WhatStays
-    from tieredctl.ops.removal.purge import PurgeResult
-    from tieredctl.ops.removal.receipts import Receipts
-    from tieredctl.ops.removal.restore import RestoreResult
+    from tieredctl.ops.guards.kept_versions import WhatStays
+    from tieredctl.ops.orphan_removal.apply import RemovalResult
+    from tieredctl.ops.orphan_removal.purge import PurgeResult
+    from tieredctl.ops.orphan_removal.receipts import Receipts
+    from tieredctl.ops.orphan_removal.restore import RestoreResult
     from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
 _UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
@@ -40,7 +40,7 @@ DeleteVersions = Annotated[
 
 def what_stays(store: ObjectStore, result: RemovalResult | PurgeResult) -> WhatStays:
     """What the store keeps of what was deleted, as by versions and locks."""
-    from tieredctl.ops.removal.kept_versions import WhatStays, retention_of
+    from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
 
     return WhatStays(retention_of(store), result.done, result.bytes, result.versions)
 
@@ -70,7 +70,7 @@ def opened_store(url: str, store_option: Sequence[str] | None, *, dry_run: bool)
 
 def receipt_rows(receipts: Receipts | None, output: OutputFormat) -> list[dict[str, object]]:
     """What became of each object; tables have only what is not done."""
-    from tieredctl.ops.removal.receipts import last_receipts
+    from tieredctl.ops.orphan_removal.receipts import last_receipts
 
     shown = last_receipts(receipts.entries(lambda _damage: None)).values() if receipts else []
     if output in _TABLES:

@@ -32,7 +32,7 @@ from tieredctl.cli.output import Item, Listing, OutputFormat, render
 from tieredctl.cli.wiring import open_remote, open_stream
 from tieredctl.errors import DecodeError, ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
-from tieredctl.ops.inspection import FileKind, InspectedFile, inspect
+from tieredctl.ops.inspection.inspect import FileKind, InspectedFile, inspect
 from tieredctl.ops.store_check.check import StoreCheck, check_stores
 from tieredctl.ops.store_check.local_stores import read_local_stores
 

@@ -18,7 +18,7 @@ from tieredctl.cli.wiring import open_cluster, open_stream
 from tieredctl.errors import ExitCode
 from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.tiering.ability import TieringAbility
-from tieredctl.ops.topic_status import TopicStatus, remote_parts, topic_list, topic_status
+from tieredctl.ops.tiering.topic_status import TopicStatus, remote_parts, topic_list, topic_status
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _commands.command("enable")(enable)

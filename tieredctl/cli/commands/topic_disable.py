@@ -26,7 +26,7 @@ from tieredctl.cli.progress import ProgressMode, counted_progress
 from tieredctl.cli.wiring import open_cluster, open_source
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
-from tieredctl.ops.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
 from tieredctl.ops.tiering.disable import DisablePlan, Form, plan_disable
 from tieredctl.ops.tiering.remote_topic import RemoteTopic

@@ -39,8 +39,8 @@ from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.progress import ProgressMode, segment_progress
 from tieredctl.cli.wiring import demand_topic_based_metadata, open_remote, open_stream, topic_sources
 from tieredctl.errors import ExitCode
-from tieredctl.ops.removal.removed_keys import read_removed_keys
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level

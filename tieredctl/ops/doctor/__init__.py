@@ -1,1 +1,1 @@
-"""`doctor`: typed facts of settings and clusters, and the rules that turn them into findings."""
+"""`doctor`: what a cluster is set to and has, and the rules that turn that into findings."""

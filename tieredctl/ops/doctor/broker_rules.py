@@ -7,8 +7,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.doctor import broker_settings as names
-from tieredctl.ops.doctor.broker_settings import (
+from tieredctl.ops.cluster import broker_settings as names
+from tieredctl.ops.cluster.broker_settings import (
     BROKER_SETTINGS,
     METADATA_TOPIC_SETTINGS,
     BrokerSettings,
@@ -17,8 +17,8 @@ from tieredctl.ops.doctor.broker_settings import (
     Whole,
     as_number,
 )
+from tieredctl.ops.cluster.retention import local_retention_fault
 from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_fault
-from tieredctl.ops.doctor.retention import local_retention_fault
 from tieredctl.ops.doctor.setting_names import unknown_names
 
 WISE_REPLICATION = 3

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from tieredctl.formats.varints import unsigned_varint
 from tieredctl.model.findings import Finding
-from tieredctl.ops.doctor import broker_settings as names
-from tieredctl.ops.doctor.broker_settings import BrokerSettings
+from tieredctl.ops.cluster import broker_settings as names
+from tieredctl.ops.cluster.broker_settings import BrokerSettings
 
 LONGEST_TOPIC_NAME = 249
 _PLUGIN = "io.aiven.kafka.tieredstorage."

@@ -6,8 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.cluster.broker_settings import SYSTEM_ENABLE, BrokerSettings
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot
+from tieredctl.ops.cluster.topic_settings import (
+    REMOTE_STORAGE_ENABLE,
+    RETENTION_MS,
+    TopicSettings,
+    topic_defaults,
+)
 from tieredctl.ops.doctor.broker_rules import broker_findings, metadata_retention
-from tieredctl.ops.doctor.broker_settings import SYSTEM_ENABLE, BrokerSettings
 from tieredctl.ops.doctor.custom_metadata import custom_metadata_findings
 from tieredctl.ops.doctor.disk_rules import disk_findings
 from tieredctl.ops.doctor.group_rules import group_findings
@@ -15,14 +22,7 @@ from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 from tieredctl.ops.doctor.node_rules import node_findings, node_in_cluster
 from tieredctl.ops.doctor.partition_rules import partition_findings
 from tieredctl.ops.doctor.release_rules import release_findings
-from tieredctl.ops.doctor.snapshot import ClusterSnapshot
 from tieredctl.ops.doctor.topic_rules import topic_findings
-from tieredctl.ops.doctor.topic_settings import (
-    REMOTE_STORAGE_ENABLE,
-    RETENTION_MS,
-    TopicSettings,
-    topic_defaults,
-)
 from tieredctl.ops.documents import Document
 
 _METADATA_RETENTION = "broker-config-metadata-retention"

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_replica import LocalReplica
-from tieredctl.ops.doctor import topic_settings as names
-from tieredctl.ops.doctor.snapshot import ClusterSnapshot, PartitionFacts
+from tieredctl.ops.cluster import topic_settings as names
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 
 
 def disk_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:

@@ -14,11 +14,12 @@ from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.doctor.broker_settings import BrokerSettings
-from tieredctl.ops.doctor.copy_lag import copy_lag, offset_by_time
-from tieredctl.ops.doctor.object_checks import auxiliary_state, transaction_indexes
-from tieredctl.ops.doctor.release import Release, release_of_metadata_version
-from tieredctl.ops.doctor.snapshot import (
+from tieredctl.ops.cluster.broker_settings import BrokerSettings
+from tieredctl.ops.cluster.copy_lag import copy_lag, offset_by_time
+from tieredctl.ops.cluster.offsets import topic_offsets
+from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
+from tieredctl.ops.cluster.release import Release, release_of_metadata_version
+from tieredctl.ops.cluster.snapshot import (
     Clock,
     ClusterSnapshot,
     MetadataTopicFacts,
@@ -26,13 +27,12 @@ from tieredctl.ops.doctor.snapshot import (
     PartitionFacts,
     ReplayFacts,
 )
-from tieredctl.ops.doctor.topic_settings import TopicSettings
+from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ops.doctor.object_checks import auxiliary_state, transaction_indexes
 from tieredctl.ops.documents import Document
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_state import replayed
-from tieredctl.ops.metadata_stats import statistics
-from tieredctl.ops.offsets import topic_offsets
-from tieredctl.ops.readable_settings import readable_topic_configs, unreadable_settings
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.metadata.stats import statistics
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.storage.protocol import ObjectStore

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tieredctl.kafka.group_offsets import CommittedOffset
 from tieredctl.model.findings import Finding
-from tieredctl.ops.doctor.snapshot import ClusterSnapshot, PartitionFacts
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 
 _Behind = tuple[CommittedOffset, PartitionFacts]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tieredctl.ops.doctor.retention import UNLIMITED, outlives
+from tieredctl.ops.cluster.retention import UNLIMITED, outlives
 
 
 def min_isr_fault(min_isr: int, replicas: int) -> str | None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from tieredctl.kafka.cluster import PartitionDescription
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.findings import Finding
+from tieredctl.ops.cluster.broker_settings import as_number
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot, MetadataTopicFacts
+from tieredctl.ops.cluster.topic_settings import CLEANUP_POLICY, RETENTION_BYTES, RETENTION_MS
 from tieredctl.ops.doctor.broker_rules import WISE_REPLICATION
-from tieredctl.ops.doctor.broker_settings import as_number
 from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_fault
-from tieredctl.ops.doctor.snapshot import ClusterSnapshot, MetadataTopicFacts
-from tieredctl.ops.doctor.topic_settings import CLEANUP_POLICY, RETENTION_BYTES, RETENTION_MS
 
 MIN_ISR = "min.insync.replicas"
 SLOW_REPLAY_SECONDS = 60

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.doctor import broker_settings as names
+from tieredctl.ops.cluster import broker_settings as names
+from tieredctl.ops.cluster.broker_settings import BrokerSettings
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.doctor.broker_rules import broker_findings, tiering_off
-from tieredctl.ops.doctor.broker_settings import BrokerSettings
-from tieredctl.ops.doctor.snapshot import ClusterSnapshot
 
 _OF_A_TOPIC_TO_BE_MADE = (
     "broker-config-metadata-replication",

@@ -10,7 +10,7 @@ from tieredctl.formats.indexes import AbortedTransaction, read_transaction_index
 from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
-from tieredctl.ops.doctor.snapshot import PartitionFacts
+from tieredctl.ops.cluster.snapshot import PartitionFacts
 from tieredctl.ops.verification.other_forms import OtherForms
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES

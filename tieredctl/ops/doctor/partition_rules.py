@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.doctor import topic_settings as names
-from tieredctl.ops.doctor.copy_lag import copy_lag
-from tieredctl.ops.doctor.release import Release
-from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot, PartitionFacts
-from tieredctl.ops.doctor.topic_settings import TopicSettings
-from tieredctl.ops.metadata_state import stuck_finding
+from tieredctl.ops.cluster import topic_settings as names
+from tieredctl.ops.cluster.copy_lag import copy_lag
+from tieredctl.ops.cluster.release import Release
+from tieredctl.ops.cluster.snapshot import Clock, ClusterSnapshot, PartitionFacts
+from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ops.metadata.state import stuck_finding
 from tieredctl.rlmm.cache import KnownSegment
 
 _TOLERATED_SEGMENTS = 2

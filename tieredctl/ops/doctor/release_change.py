@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.doctor.known_bugs import KNOWN_BUGS, Presence, bug_findings
-from tieredctl.ops.doctor.release import Release
+from tieredctl.ops.cluster.known_bugs import KNOWN_BUGS, Presence, bug_findings
+from tieredctl.ops.cluster.release import Release
 
 _SET_ON_TOPIC = "kafka-configs --bootstrap-server … --alter --entity-type topics --entity-name TOPIC"
 _METADATA_TOPIC = "kafka-configs --bootstrap-server … --alter --entity-type topics --entity-name __remote_log_metadata"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.doctor.known_bugs import bug_findings
-from tieredctl.ops.doctor.snapshot import ClusterSnapshot
-from tieredctl.ops.doctor.topic_settings import RETENTION_BYTES
+from tieredctl.ops.cluster.known_bugs import bug_findings
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot
+from tieredctl.ops.cluster.topic_settings import RETENTION_BYTES
 
 _PRODUCTION_READY = (3, 9)
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 
 from tieredctl.model.findings import Finding
-from tieredctl.ops.doctor import broker_settings as names
-from tieredctl.ops.doctor.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings
-from tieredctl.ops.doctor.topic_settings import TOPIC_SETTINGS, TopicSettings
+from tieredctl.ops.cluster import broker_settings as names
+from tieredctl.ops.cluster.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings
+from tieredctl.ops.cluster.topic_settings import TOPIC_SETTINGS, TopicSettings
 
 _ALIKE = 0.9
 """How much of two names is the same where one is the other misspelt: one or two letters of some thirty."""

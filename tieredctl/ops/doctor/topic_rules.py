@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tieredctl.model.findings import Finding
-from tieredctl.ops.doctor import topic_settings as names
-from tieredctl.ops.doctor.broker_settings import as_number
-from tieredctl.ops.doctor.copy_lag import AS_LOCAL_RETENTION, copy_lag, copy_lag_faults
-from tieredctl.ops.doctor.retention import AS_TOTAL, local_retention_fault
+from tieredctl.ops.cluster import topic_settings as names
+from tieredctl.ops.cluster.broker_settings import as_number
+from tieredctl.ops.cluster.copy_lag import AS_LOCAL_RETENTION, copy_lag, copy_lag_faults
+from tieredctl.ops.cluster.retention import AS_TOTAL, local_retention_fault
+from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.doctor.setting_names import unknown_topic_names
-from tieredctl.ops.doctor.topic_settings import TopicSettings
 
 SMALL_SEGMENT_BYTES = 16 << 20
 SMALL_SEGMENT_MS = 10 * 60_000

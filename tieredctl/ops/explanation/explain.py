@@ -7,11 +7,11 @@ from typing import NamedTuple
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.cluster.leader import LeaderAnswers, is_tiered, only_partition, read_leader_log
 from tieredctl.ops.explanation.explanation import Explanation, LiveExplanation
-from tieredctl.ops.explanation.leader import LeaderAnswers, is_tiered, only_partition, read_leader_log
-from tieredctl.ops.metadata_state import replayed
-from tieredctl.ops.selection import Selection, one_partition
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection, one_partition
+from tieredctl.ops.metadata.state import replayed
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.consumer_fetch import consumer_fetch
 from tieredctl.rlmm.copy_start import highest_remote_offset

@@ -13,11 +13,11 @@ from hashlib import sha256
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Part
 from tieredctl.ops.documents import Document
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.index_recovery.planning import IndexRecoveryPlan, PlannedPart, finished_segment
-from tieredctl.ops.removal.comparison import same_by
-from tieredctl.ops.removal.lease import Hold
-from tieredctl.ops.removal.quarantine_keys import quarantine_key
+from tieredctl.ops.guards.comparison import same_by
+from tieredctl.ops.guards.lease import Hold
+from tieredctl.ops.guards.quarantine_keys import quarantine_key
+from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, PlannedPart, finished_segment
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tieredctl.formats.segment_parts import transaction_index_entries
 from tieredctl.layouts.protocol import Part, SegmentReader
-from tieredctl.ops.index_recovery.diagnosis import Condition, Diagnosis, FoundPart
+from tieredctl.ops.index_recovery.index_diagnosis import Condition, Diagnosis, FoundPart
 
 
 def with_earlier_transactions(diagnosis: Diagnosis, rebuilt: Mapping[Part, bytes], segment: SegmentReader) -> Diagnosis:

@@ -28,7 +28,7 @@ from tieredctl.formats.uuid_lookup import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState as State
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
-from tieredctl.ops.orphans.live_topics import LiveTopics
+from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.orphans.object_columns import NO_PARTITION, ObjectColumns
 from tieredctl.ops.orphans.segment_states import NO_STATE, SegmentStates
 

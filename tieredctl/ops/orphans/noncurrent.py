@@ -10,7 +10,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.storage.protocol import KeptVersion, ObjectStore, Versioning
 
 _NOT_TOLD = ("store-forbidden", "unreadable")

@@ -22,12 +22,7 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.prices import StoragePrice
-from tieredctl.ops.documents import Document
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.inventory import ListedObject, iso_8601, object_document
-from tieredctl.ops.orphans.judgement import NO_SEGMENT, Judge, Verdicts, verdict_of
-from tieredctl.ops.orphans.listing import Listing
-from tieredctl.ops.orphans.live_topics import (
+from tieredctl.ops.cluster.live_topics import (
     NO_TOPIC_SOURCES,
     KnownTopics,
     LiveTopics,
@@ -36,12 +31,17 @@ from tieredctl.ops.orphans.live_topics import (
     live_topics,
     topics_with_segments,
 )
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.orphans.judgement import NO_SEGMENT, Judge, Verdicts, verdict_of
+from tieredctl.ops.orphans.listing import Listing
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_events import SegmentEvents
 from tieredctl.ops.orphans.segment_states import NO_STATE, segment_states
 from tieredctl.ops.orphans.still_there import keys_still_there
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.remote.inventory import ListedObject, iso_8601, object_document
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 

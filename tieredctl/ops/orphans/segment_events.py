@@ -18,7 +18,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteState,
 )
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.event_buckets import EventBuckets
 from tieredctl.ops.orphans.event_columns import EventColumns
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tieredctl.ops.removal.in_parallel import in_parallel
+from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 _FEW = 1_000

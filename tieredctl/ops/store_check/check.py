@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tieredctl.model.findings import Finding
-from tieredctl.ops.event_stream import EventStream
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.store_check.index_cache_check import IndexCacheCheck, OpenSegment
-from tieredctl.ops.store_check.known_metadata import KnownMetadata
 from tieredctl.ops.store_check.local_stores import LocalStore
+from tieredctl.ops.store_check.metadata_to_check import KnownMetadata
 from tieredctl.ops.store_check.partition_folder_check import check_partition_folder, check_replicas
 from tieredctl.ops.store_check.snapshot_check import check_committed_offsets, check_snapshot
 

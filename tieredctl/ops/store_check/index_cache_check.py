@@ -28,8 +28,8 @@ from tieredctl.layouts.protocol import Part, SegmentReader
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.documents import partition_document
-from tieredctl.ops.store_check.known_metadata import KnownMetadata
 from tieredctl.ops.store_check.local_stores import LocalStore
+from tieredctl.ops.store_check.metadata_to_check import KnownMetadata
 
 OpenSegment = Callable[[RemoteLogSegmentMetadata], SegmentReader]
 """Opens a segment in the remote store."""

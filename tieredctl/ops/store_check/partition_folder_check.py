@@ -17,8 +17,8 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.documents import partition_document
-from tieredctl.ops.store_check.known_metadata import KnownMetadata
 from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
+from tieredctl.ops.store_check.metadata_to_check import KnownMetadata
 from tieredctl.ops.verification.lineage_check import check_lineage
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 

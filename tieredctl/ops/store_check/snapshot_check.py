@@ -15,8 +15,8 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMet
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import partition_document
-from tieredctl.ops.store_check.known_metadata import KnownMetadata
 from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
+from tieredctl.ops.store_check.metadata_to_check import KnownMetadata
 
 # By Kafka's name for it; what 3.5 does not write is left out.
 _COMPARED = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.cluster import Cluster
-from tieredctl.ops.doctor.broker_settings import SYSTEM_ENABLE
+from tieredctl.ops.cluster.broker_settings import SYSTEM_ENABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
 from tieredctl.model.findings import Finding
-from tieredctl.ops.doctor.release import Release
-from tieredctl.ops.doctor.topic_settings import (
+from tieredctl.ops.cluster.release import Release
+from tieredctl.ops.cluster.topic_settings import (
     COPY_DISABLE,
     DELETE_ON_DISABLE,
     REMOTE_STORAGE_ENABLE,
     TopicSettings,
 )
 from tieredctl.ops.documents import Document
-from tieredctl.ops.topic_status import SETTINGS
+from tieredctl.ops.tiering.topic_status import SETTINGS
 
 _OWN = "DYNAMIC_TOPIC_CONFIG"
 _SYSTEM_OFF = "Tiered Storage functionality is disabled in the broker"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.model.known_sum import known_sum
 from tieredctl.model.prices import StoragePrice
-from tieredctl.ops.doctor.broker_settings import COPY_QUOTA, UNLIMITED, BrokerSettings
-from tieredctl.ops.doctor.topic_settings import SEGMENT_BYTES, TopicSettings
+from tieredctl.ops.cluster.broker_settings import COPY_QUOTA, UNLIMITED, BrokerSettings
+from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, TopicSettings
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes
 

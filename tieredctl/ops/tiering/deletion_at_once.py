@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.doctor.topic_settings import RETENTION_BYTES, RETENTION_MS, TopicSettings
+from tieredctl.ops.cluster.topic_settings import RETENTION_BYTES, RETENTION_MS, TopicSettings
 
 MOST_SEGMENTS = 200
 """Of one topic. At 0.1 s for each, as an object store takes, that is 20 s without cluster metadata."""

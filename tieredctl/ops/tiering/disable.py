@@ -14,10 +14,10 @@ from enum import Enum
 from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.doctor import topic_settings as names
+from tieredctl.ops.cluster import topic_settings as names
+from tieredctl.ops.cluster.release import Release
+from tieredctl.ops.cluster.retention import AS_TOTAL
 from tieredctl.ops.doctor.gathering import Looking, oldest_release
-from tieredctl.ops.doctor.release import Release
-from tieredctl.ops.doctor.retention import AS_TOTAL
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.config_change import ConfigChange, config_change, is_tiered, refusals
 from tieredctl.ops.tiering.deletion_at_once import deletes_too_much, steps_of_emptying

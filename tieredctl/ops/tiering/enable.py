@@ -12,15 +12,15 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.known_sum import known_sum
 from tieredctl.model.local_replica import LocalReplica
 from tieredctl.model.prices import StoragePrice
-from tieredctl.ops.doctor import topic_settings as names
-from tieredctl.ops.doctor.copy_lag import copy_lag
+from tieredctl.ops.cluster import topic_settings as names
+from tieredctl.ops.cluster.copy_lag import copy_lag
+from tieredctl.ops.cluster.known_bugs import KNOWN_BUGS
+from tieredctl.ops.cluster.snapshot import Clock, ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.disk_rules import disk_findings
 from tieredctl.ops.doctor.gathering import Looking, gather_settings
-from tieredctl.ops.doctor.known_bugs import KNOWN_BUGS
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 from tieredctl.ops.doctor.node_rules import node_findings
 from tieredctl.ops.doctor.release_rules import release_findings
-from tieredctl.ops.doctor.snapshot import Clock, ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.topic_rules import topic_findings
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.closed_segments import with_closed_segments

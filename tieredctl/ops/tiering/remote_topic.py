@@ -10,9 +10,9 @@ from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.followed_metadata import FollowedMetadata
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore

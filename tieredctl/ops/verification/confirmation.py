@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tieredctl.errors import TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
-from tieredctl.ops.removal.in_parallel import in_parallel
+from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 

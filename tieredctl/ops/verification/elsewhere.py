@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.metadata_coverage import MISSING, MetadataCoverage, numbers_text
+from tieredctl.ops.metadata.coverage import MISSING, MetadataCoverage, numbers_text
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
 

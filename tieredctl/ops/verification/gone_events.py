@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from tieredctl.kafka.source import CUT_SHORT, METADATA_TOPIC
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.metadata_compaction import COMPACTED
+from tieredctl.ops.metadata.compaction import COMPACTED
+from tieredctl.ops.metadata.event_stream import EventStream
 
 _BY_ABSENCE = (
     "object-missing",

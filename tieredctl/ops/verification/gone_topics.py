@@ -13,14 +13,14 @@ from functools import cached_property
 from tieredctl.layouts.protocol import ExplainedKey
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.orphans.live_topics import (
+from tieredctl.ops.cluster.live_topics import (
     LiveTopics,
     TopicSources,
     demand_all_topics,
     demand_believable,
     live_topics,
 )
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.storage.protocol import StoredObject
 

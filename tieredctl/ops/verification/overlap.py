@@ -10,8 +10,8 @@ from itertools import islice
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.ops.inventory import Inventory
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.verification.gone_topics import GoneTopics
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 

@@ -12,7 +12,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
-from tieredctl.ops.metadata_state import stuck_finding
+from tieredctl.ops.metadata.state import stuck_finding
 from tieredctl.ops.verification.gone_topics import GoneTopics
 from tieredctl.ops.verification.lineage_check import check_lineage
 from tieredctl.ops.verification.other_forms import report_missing

@@ -15,13 +15,13 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LocalLog
-from tieredctl.ops.event_stream import EventStream
-from tieredctl.ops.inventory import Inventory
-from tieredctl.ops.metadata_compaction import COMPACTED
-from tieredctl.ops.metadata_coverage import MISSING, MetadataCoverage
-from tieredctl.ops.metadata_state import replayed
-from tieredctl.ops.orphans.live_topics import NO_TOPIC_SOURCES, TopicSources
-from tieredctl.ops.selection import Selection
+from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES, TopicSources
+from tieredctl.ops.metadata.compaction import COMPACTED
+from tieredctl.ops.metadata.coverage import MISSING, MetadataCoverage
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.verification.confirmation import confirmed, still_there
 from tieredctl.ops.verification.elsewhere import Elsewhere
 from tieredctl.ops.verification.engine import Engine

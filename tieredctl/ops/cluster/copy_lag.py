@@ -1,0 +1,65 @@
+"""For how long a leader keeps a closed segment to itself before it copies it (KIP-1241, since 4.4).
+
+As RemoteLogManager.RLMCopyTask.isEligibleForUpload decides it in 4.4.0: at once where one of the two lags is 0; else
+once a segment's newest record is old enough, or so many newer bytes are on the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tieredctl.kafka.cluster import ListedOffset
+from tieredctl.ops.cluster.topic_settings import (
+    COPY_LAG_BYTES,
+    COPY_LAG_MS,
+    LOCAL_RETENTION_BYTES,
+    LOCAL_RETENTION_MS,
+    TopicSettings,
+)
+
+AS_LOCAL_RETENTION = -1
+
+
+class CopyLag(NamedTuple):
+    """What a segment waits for, one of them: its age in ms, or bytes behind it; -1 where that is not looked at."""
+
+    ms: int
+    bytes: int
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether nothing is ever copied: both follow a local retention that is unlimited."""
+        return self.ms < 0 and self.bytes < 0
+
+    def waiting(self, pending_bytes: int, young_bytes: int) -> int:
+        """How much of what is not copied yet waits as it should; `young_bytes` are those of it younger than `ms`."""
+        limits = [young_bytes] if self.ms > 0 else []
+        limits += [self.bytes] if self.bytes > 0 else []
+        return min([pending_bytes, *limits])
+
+
+def copy_lag(settings: TopicSettings) -> CopyLag | None:
+    """None where a closed segment is copied at once."""
+    ms, size = settings.number(COPY_LAG_MS), settings.number(COPY_LAG_BYTES)
+    ms = settings.local_retention_ms if ms == AS_LOCAL_RETENTION else ms
+    size = settings.local_retention_bytes if size == AS_LOCAL_RETENTION else size
+    return None if 0 in (ms, size) else CopyLag(ms, size)
+
+
+def offset_by_time(answer: ListedOffset, latest: int) -> int:
+    """The first offset that is as young as was asked for: the end of the log where none is."""
+    return latest if answer.offset is None else answer.offset
+
+
+def copy_lag_faults(settings: TopicSettings) -> Iterator[tuple[str, str]]:
+    """The names of the lags that Kafka refuses beside local retention, each with why
+    (LogConfig.validateRemoteCopyLagTime)."""
+    limits = (
+        (COPY_LAG_MS, LOCAL_RETENTION_MS, settings.local_retention_ms),
+        (COPY_LAG_BYTES, LOCAL_RETENTION_BYTES, settings.local_retention_bytes),
+    )
+    for name, local_name, local in limits:
+        lag = settings.number(name)
+        if 0 <= local < lag:
+            yield name, f"{name} is {lag}, above {local_name}, which is {local} in effect"

@@ -1,0 +1,237 @@
+"""Which topics a cluster has: said by the cluster itself, by a KRaft snapshot, or by a list of ids.
+
+A topic that is believed to be gone owns nothing, so that "gone" takes proof. What nobody clearly says is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.ids import uuid_bytes
+from tieredctl.ops.cluster.topic_snapshot import TopicSnapshot
+from tieredctl.ops.documents import Document
+from tieredctl.ops.orphans.segment_states import SegmentStates
+
+CLOCK_SKEW_MS = 10_000
+"""How far the clocks of one cluster's machines are allowed to differ."""
+_NO_TIMESTAMP = -1
+_LARGEST_LIST_BYTES = 64 << 20
+"""More than two million ids; a device gives bytes for ever."""
+
+
+class LiveTopics(Protocol):
+    """What is known of which topics there are."""
+
+    def is_live(self, topic_id: str) -> bool | None:
+        """Whether a topic is there; None where that is not known."""
+        ...
+
+    def describe(self) -> Document | None:
+        """Who said it, for the `source` of a JSON document; None where nobody did."""
+        ...
+
+
+class TopicLookup(Protocol):
+    """A live cluster that can be asked for topics by id."""
+
+    def ask(self, topic_ids: Collection[str]) -> Mapping[str, bool | None]:
+        """For each topic whether it is there now; None where the cluster gives no clear answer."""
+        ...
+
+    def describe(self) -> Document: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSources:
+    """Where it is said which topics there are: at most one of these."""
+
+    topic_ids: frozenset[str] | None = None
+    """A list of all."""
+    snapshot: TopicSnapshot | None = None
+    cluster: TopicLookup | None = None
+
+
+NO_TOPIC_SOURCES = TopicSources()
+
+
+def live_topics(sources: TopicSources, first_events_ms: Mapping[str, int], metadata: MetadataSource) -> LiveTopics:
+    """What the sources say. A live cluster is asked now, which has to be after whatever named the topics was read.
+
+    `first_events_ms` has each topic id that the metadata names, with the time of its first event (ms). Raises
+    TieredctlError for a snapshot of another cluster than the metadata's.
+    """
+    if sources.topic_ids is not None:
+        return _ListedTopics(sources.topic_ids)
+    if sources.snapshot is not None:
+        return _snapshot_topics(sources.snapshot, first_events_ms, metadata.describe().get("clusterId"))
+    if sources.cluster is not None:
+        return _ClusterTopics(sources.cluster, dict(sources.cluster.ask(first_events_ms)))
+    return _NoTopics()
+
+
+def demand_believable(sources: TopicSources, live: LiveTopics, topic_ids: Collection[str]) -> None:
+    """Raises TieredctlError `topics-doubtful` for a list of nothing, and where a list or a snapshot has none of these
+    topics, which have segments by the metadata: it would make orphans of them all."""
+    if sources.topic_ids is not None and not sources.topic_ids:
+        raise TieredctlError("topics-doubtful", "The list of topic ids is empty.")
+    if sources.cluster is not None:
+        return
+    answers = {topic_id: live.is_live(topic_id) for topic_id in topic_ids}
+    if False in answers.values() and True not in answers.values():
+        message = f"{_named(sources)} has none of the topics that have segments by the metadata, as {min(answers)} has."
+        hint = "Is it of this cluster? If all tiered topics are gone, ask the live cluster: give --bootstrap-server."
+        raise TieredctlError("topics-doubtful", message, hint=hint)
+
+
+def doubt_about(sources: TopicSources, metadata: MetadataSource) -> TieredctlError | None:
+    """Why a list or a snapshot cannot have all topics, where that is seen: the metadata's own topic is one of them.
+
+    Good enough to look at, but nothing may be removed by it.
+    """
+    topic_id = metadata.describe().get("metadataTopicId")
+    told = sources.topic_ids if sources.snapshot is None else sources.snapshot.topic_ids
+    if told is None or topic_id is None or topic_id in told:
+        return None
+    message = f"{_named(sources)} lacks {topic_id}, the id of {METADATA_TOPIC}: it does not have all topics."
+    return TieredctlError("topics-doubtful", message)
+
+
+def demand_all_topics(sources: TopicSources, metadata: MetadataSource) -> None:
+    """Raises what `doubt_about` tells."""
+    doubt = doubt_about(sources, metadata)
+    if doubt is not None:
+        raise doubt
+
+
+def _named(sources: TopicSources) -> str:
+    return "The list of topic ids" if sources.snapshot is None else str(sources.snapshot.file)
+
+
+def topics_with_segments(states: SegmentStates) -> set[str]:
+    """Those with segments that brokers may read, if the topic is there."""
+    owners = np.unique(states.owners[states.states == RemoteLogSegmentState.COPY_SEGMENT_FINISHED]).tolist()
+    return {states.partitions[owner].topic_id for owner in owners if owner not in states.partition_deletes}
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedTopics:
+    """A topic that was gone when all was clear is gone still where nobody tells: ids never come back."""
+
+    live: LiveTopics
+    gone: set[str]
+
+    def is_live(self, topic_id: str) -> bool | None:
+        answer = self.live.is_live(topic_id)
+        if answer is False:
+            self.gone.add(topic_id)
+        return False if answer is None and topic_id in self.gone else answer
+
+    def describe(self) -> Document | None:
+        return self.live.describe()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTopics:
+    """The topic ids that metadata names, and those that are live besides."""
+
+    named: Container[str]
+    live: LiveTopics
+
+    def __contains__(self, topic_id: object) -> bool:
+        return topic_id in self.named or (isinstance(topic_id, str) and self.live.is_live(topic_id) is True)
+
+
+class _NoTopics:
+    def is_live(self, topic_id: str) -> bool | None:  # noqa: ARG002 - the protocol's
+        return None
+
+    def describe(self) -> Document | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _ListedTopics:
+    topic_ids: frozenset[str]
+
+    def is_live(self, topic_id: str) -> bool | None:
+        return topic_id in self.topic_ids
+
+    def describe(self) -> Document | None:
+        return {"kind": "topic-ids", "topics": len(self.topic_ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class _SnapshotTopics:
+    """A topic that the snapshot does not have is gone if it was there before the snapshot's moment: ids never come
+    back. One that nothing dates so may have been made later."""
+
+    snapshot: TopicSnapshot
+    first_events_ms: Mapping[str, int]
+
+    def is_live(self, topic_id: str) -> bool | None:
+        if topic_id in self.snapshot.topic_ids:
+            return True
+        first_ms = self.first_events_ms.get(topic_id, _NO_TIMESTAMP)
+        return False if 0 < first_ms < self.snapshot.as_of_ms - CLOCK_SKEW_MS else None
+
+    def describe(self) -> Document | None:
+        return self.snapshot.describe()
+
+
+def _snapshot_topics(snapshot: TopicSnapshot, first_events_ms: Mapping[str, int], cluster_id: object) -> LiveTopics:
+    """A snapshot speaks of this cluster if the ids say so; else if it has one of the topics, as no two clusters do."""
+    if None not in (snapshot.cluster_id, cluster_id):
+        if snapshot.cluster_id != cluster_id:
+            message = f"{snapshot.file} is of cluster {snapshot.cluster_id}, and the metadata of {cluster_id}."
+            raise TieredctlError("usage", message, hint="Give a snapshot of the metadata's own cluster.")
+    elif snapshot.topic_ids.isdisjoint(first_events_ms):
+        return _SnapshotTopics(snapshot, {})
+    return _SnapshotTopics(snapshot, first_events_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _ClusterTopics:
+    """Asks for a topic once."""
+
+    cluster: TopicLookup
+    answers: dict[str, bool | None] = field(default_factory=dict)
+
+    def is_live(self, topic_id: str) -> bool | None:
+        if topic_id not in self.answers:
+            self.answers.update(self.cluster.ask([topic_id]))
+        return self.answers[topic_id]
+
+    def describe(self) -> Document | None:
+        return self.cluster.describe()
+
+
+def read_topic_ids(file: Path) -> frozenset[str]:
+    """The ids in a text file, one a line. Raises TieredctlError for what is no id: a list that is half of one would
+    make orphans of the other half."""
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_LARGEST_LIST_BYTES + 1)
+        if len(data) > _LARGEST_LIST_BYTES:
+            raise TieredctlError("unreadable", f"{file} cannot be read: no list of topic ids is as large.", hint="")
+        lines = data.decode("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise TieredctlError("unreadable", f"{file} cannot be read: {reason}.") from None
+    return frozenset(_topic_ids(file, lines))
+
+
+def _topic_ids(file: Path, lines: Iterable[str]) -> Iterable[str]:
+    for topic_id in filter(None, map(str.strip, lines)):
+        try:
+            uuid_bytes(topic_id)
+        except ValueError:
+            raise TieredctlError("usage", f"{file} has {topic_id!r}, which is not a topic id.") from None
+        yield topic_id

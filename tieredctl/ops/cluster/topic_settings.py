@@ -1,0 +1,135 @@
+"""The settings of one topic, as stated or as its cluster tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tieredctl.ops.cluster.broker_settings import BrokerSettings, as_number
+from tieredctl.ops.cluster.release import Release
+from tieredctl.ops.cluster.retention import effective_local
+
+REMOTE_STORAGE_ENABLE = "remote.storage.enable"
+COPY_DISABLE = "remote.log.copy.disable"
+DELETE_ON_DISABLE = "remote.log.delete.on.disable"
+RETENTION_MS, RETENTION_BYTES = "retention.ms", "retention.bytes"
+LOCAL_RETENTION_MS, LOCAL_RETENTION_BYTES = "local.retention.ms", "local.retention.bytes"
+SEGMENT_MS, SEGMENT_BYTES = "segment.ms", "segment.bytes"
+COPY_LAG_MS, COPY_LAG_BYTES = "remote.copy.lag.ms", "remote.copy.lag.bytes"
+CLEANUP_POLICY = "cleanup.policy"
+TOPIC_SETTINGS = frozenset(
+    {
+        "cleanup.policy",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.type",
+        "compression.zstd.level",
+        "delete.retention.ms",
+        "errors.deadletterqueue.group.enable",
+        "file.delete.delay.ms",
+        "flush.messages",
+        "flush.ms",
+        "follower.replication.throttled.replicas",
+        "index.interval.bytes",
+        "internal.segment.bytes",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "max.compaction.lag.ms",
+        "max.decompressed.message.bytes",
+        "max.message.bytes",
+        "message.downconversion.enable",
+        "message.format.version",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.type",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+        "min.insync.replicas",
+        "preallocate",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "retention.bytes",
+        "retention.ms",
+        "segment.bytes",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "segment.ms",
+        "unclean.leader.election.enable",
+    }
+)
+"""Of all releases from 3.9 to 4.4: Kafka's LogConfig."""
+
+_DEFAULTS = {
+    REMOTE_STORAGE_ENABLE: "false",
+    COPY_DISABLE: "false",
+    DELETE_ON_DISABLE: "false",
+    RETENTION_MS: "604800000",
+    RETENTION_BYTES: "-1",
+    LOCAL_RETENTION_MS: "-2",
+    LOCAL_RETENTION_BYTES: "-2",
+    SEGMENT_MS: "604800000",
+    SEGMENT_BYTES: "1073741824",
+    COPY_LAG_MS: "0",
+    COPY_LAG_BYTES: "-1",
+    CLEANUP_POLICY: "delete",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What is stated, and Kafka's defaults for the rest."""
+
+    topic: str
+    values: Mapping[str, str | None]
+    release: Release | None = None
+
+    def text(self, name: str) -> str:
+        """The value, or its default."""
+        stated = self.values.get(name)
+        return _DEFAULTS.get(name, "") if stated is None else stated
+
+    def number(self, name: str) -> int:
+        """The value, or its default where it is no number."""
+        number = as_number(self.text(name))
+        return int(_DEFAULTS[name]) if number is None else number
+
+    def is_true(self, name: str) -> bool:
+        return self.text(name).strip().lower() == "true"
+
+    @property
+    def is_tiered(self) -> bool:
+        return self.is_true(REMOTE_STORAGE_ENABLE)
+
+    @property
+    def local_retention_ms(self) -> int:
+        """With -2 resolved; -1 is for ever."""
+        return effective_local(self.number(LOCAL_RETENTION_MS), self.number(RETENTION_MS))
+
+    @property
+    def local_retention_bytes(self) -> int:
+        """With -2 resolved; -1 is without limit."""
+        return effective_local(self.number(LOCAL_RETENTION_BYTES), self.number(RETENTION_BYTES))
+
+
+def topic_defaults(broker: BrokerSettings) -> Mapping[str, str]:
+    """The settings that a topic takes from its broker where it has none of its own."""
+    taken = {
+        RETENTION_BYTES: "log.retention.bytes",
+        LOCAL_RETENTION_MS: "log.local.retention.ms",
+        LOCAL_RETENTION_BYTES: "log.local.retention.bytes",
+        SEGMENT_BYTES: "log.segment.bytes",
+        COPY_LAG_MS: "log.remote.copy.lag.ms",
+        COPY_LAG_BYTES: "log.remote.copy.lag.bytes",
+        CLEANUP_POLICY: "log.cleanup.policy",
+    }
+    stated = {name: broker.values.get(source) for name, source in taken.items()}
+    hours, milliseconds = as_number(broker.values.get("log.roll.hours")), broker.values.get("log.roll.ms")
+    if milliseconds is not None or hours is not None:
+        stated[SEGMENT_MS] = milliseconds or str((hours or 0) * 3_600_000)
+    stated[RETENTION_MS] = str(broker.retention_ms)
+    return {name: value for name, value in stated.items() if value is not None}

@@ -1,0 +1,116 @@
+"""The cluster that `demo` shows, and the faults that it puts into a copy of it."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.demo.demo_faults import append_event, cut, flip_bits
+
+_ARCHIVE = "kafka-4.3.1.tar.gz"
+_LOG_WITH_FLIPPED_BYTE = "slow7-0-lcnE_s-aS2CK3YNg0m89Qg/00000000000000000000-IFofCnMCQE6z3_jircTlnQ.log"
+_REMOVED_LOG = "orders7-0-Ex-aw3fEQIi3do0H9Y7cKQ/00000000000000000005-V_QmtSRAS-qC_YrVmRd2HA.log"
+_CUT_INDEX = "slow7-0-lcnE_s-aS2CK3YNg0m89Qg/00000000000000000126-GO1yWZckTOapkLtIH_MiCg.index"  # 128 bytes
+_STRAY = "orders7-2.tar.gz"
+_STUCK = RemoteLogSegmentMetadata(
+    # The broker's last local segment of this partition.
+    topic_id_partition=TopicIdPartition("lcnE_s-aS2CK3YNg0m89Qg", "slow7", 0),
+    segment_id="q8Zt5sVnT5mE0yPzv1u2Xw",
+    start_offset=247,
+    end_offset=286,
+    author=1,
+    max_timestamp_ms=1_795_252_470_000,
+    event_timestamp_ms=1_795_252_480_000,
+    segment_leader_epochs=((2, 247),),
+    segment_size_in_bytes=328_486,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something done to a cluster, and the one finding that must tell of it."""
+
+    done: str
+    inject: Callable[[Path], None]
+    """Does it to the cluster in this folder."""
+    code: str
+    subject: str
+    position: int | None = None
+    offsets: tuple[int, int] | None = None
+
+    def is_told_by(self, finding: Mapping[str, Any]) -> bool:
+        """Whether this finding, as `-o json` has it, names the fault and its exact place."""
+        evidence = finding["evidence"]
+        offsets = list(self.offsets) if self.offsets else None
+        told = (finding["code"], finding["subject"], evidence.get("position"), evidence.get("offsets"))
+        return told == (self.code, self.subject, self.position, offsets)
+
+
+def unpack_cluster(folder: Path) -> None:
+    """Writes what a real broker left into a folder: `data`, its log directory, and `remote`, what its
+    LocalTieredStorage holds."""
+    packed = files("tieredctl") / "demo_cluster" / _ARCHIVE
+    with packed.open("rb") as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
+        # Python before 3.11.4 knows no filters.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder)
+
+
+def _flip_byte(cluster: Path) -> None:
+    flip_bits(cluster / "remote" / _LOG_WITH_FLIPPED_BYTE, 500_000)
+
+
+def _remove_log(cluster: Path) -> None:
+    (cluster / "remote" / _REMOVED_LOG).unlink()
+
+
+def _cut_index(cluster: Path) -> None:
+    cut(cluster / "remote" / _CUT_INDEX, 64)
+
+
+def _leave_stray(cluster: Path) -> None:
+    (cluster / "remote" / _STRAY).write_bytes(bytes(4_096))
+
+
+def _begin_copy(cluster: Path) -> None:
+    append_event(cluster / "data", _STUCK)
+
+
+FAULTS = (
+    Fault(
+        "flipped byte 500000 of the log of slow7-0 IFofCnMCQE6z3_jircTlnQ, in the batch at byte 459856",
+        _flip_byte,
+        "batch-corrupt",
+        "slow7-0 IFofCnMCQE6z3_jircTlnQ log",
+        position=459_856,
+        offsets=(56, 62),
+    ),
+    Fault(
+        "removed the log of orders7-0 V_QmtSRAS-qC_YrVmRd2HA",
+        _remove_log,
+        "object-missing",
+        "orders7-0 V_QmtSRAS-qC_YrVmRd2HA log",
+        offsets=(5, 7),
+    ),
+    Fault(
+        "cut the offset index of slow7-0 GO1yWZckTOapkLtIH_MiCg to 64 bytes",
+        _cut_index,
+        "index-damaged",
+        "slow7-0 GO1yWZckTOapkLtIH_MiCg offset-index",
+        position=64,
+    ),
+    Fault(f"put a stray file into the store, {_STRAY}", _leave_stray, "object-unreferenced", _STRAY),
+    Fault(
+        f"appended COPY_SEGMENT_STARTED of slow7-0 {_STUCK.segment_id}, no end",
+        _begin_copy,
+        "copy-stuck",
+        f"{_STUCK.topic_id_partition} {_STUCK.segment_id}",
+    ),
+)
+"""What `demo` does to the cluster of `unpack_cluster`."""

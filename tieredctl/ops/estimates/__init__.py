@@ -1,0 +1,1 @@
+"""What it would cost, take and save."""

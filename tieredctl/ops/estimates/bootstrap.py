@@ -1,0 +1,112 @@
+"""What it takes to bring up an empty follower: by copying everything, by KIP-405, and by KIP-1023."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import Cluster, leader_bytes
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.cluster.leader import only_partition, read_leader_log
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.copy_start import highest_remote_offset
+from tieredctl.rlmm.follower_fetch import follower_fetch
+from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
+
+KIP_405_MEASURED_MINUTES = ((2, 230), (4, 520))
+"""What rebuilding a broker took with and without tiered storage, of 12 TB and of 34 TB (KIP-405, test case 3)."""
+KIP_1023_MEASURED_PERCENT = (10, 15)
+"""What was copied, of what KIP-405's follower copies (KIP-1023, "Motivation")."""
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapWay:
+    """From where a new follower copies, and how many bytes; the offset is None where only bytes are known."""
+
+    bytes: int
+    start_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapEstimate:
+    """What a new follower of a partition copies from its leader, by the way it starts."""
+
+    everything: BootstrapWay
+    """At the log start, as without tiered storage."""
+    local: BootstrapWay
+    """At the local log start (KIP-405)."""
+    pending_upload: BootstrapWay
+    """At the earliest pending upload offset (KIP-1023)."""
+
+    def rows(self, bytes_per_second: int | None) -> list[Document]:
+        """A way a row. `seconds` is null without a throughput, a ratio where there is nothing to compare with."""
+        minutes = ", ".join(f"{with_tiers} of {before} minutes" for with_tiers, before in KIP_405_MEASURED_MINUTES)
+        percent = "{} to {} % of local".format(*KIP_1023_MEASURED_PERCENT)
+        ways = (
+            ("everything", self.everything, None),
+            ("local", self.local, f"KIP-405: {minutes}"),
+            ("pending-upload", self.pending_upload, f"KIP-1023: {percent}"),
+        )
+        return [
+            {
+                "way": name,
+                "startOffset": way.start_offset,
+                "bytes": way.bytes,
+                "seconds": None if bytes_per_second is None else round(way.bytes / bytes_per_second, 1),
+                "ratioToEverything": _ratio(way, self.everything),
+                "ratioToLocal": _ratio(way, self.local) if way is self.pending_upload else None,
+                "measured": measured,
+            }
+            for name, way, measured in ways
+        ]
+
+
+def stated_bootstrap(partition_bytes: int, local_bytes: int, pending_bytes: int) -> BootstrapEstimate:
+    """From numbers: all of a partition, what is on its leader's disk, and what of that is not uploaded yet.
+
+    Raises TieredctlError `usage` where they contradict each other.
+    """
+    if not pending_bytes <= local_bytes <= partition_bytes:
+        raise TieredctlError(
+            "usage", "What is pending upload is part of what is local, and that is part of the partition."
+        )
+    return BootstrapEstimate(*map(BootstrapWay, (partition_bytes, local_bytes, pending_bytes)))
+
+
+def live_bootstrap(cluster: Cluster, stream: EventStream, name: str, partition: int) -> BootstrapEstimate:
+    """What a new follower of a live partition would copy now. Raises TieredctlError as the cluster does.
+
+    Where the leader's disk still has offset 0, a follower starts there, and no KIP saves anything. Where the leader
+    does not tell what is pending upload, it is taken from the metadata.
+    """
+    topic = only_partition(cluster.topic(name), partition)
+    _, log, _ = read_leader_log(cluster, topic)
+    local_bytes = leader_bytes(cluster, name, topic.partitions[0])
+    selection = Selection(name, topic.topic_id, partition)
+    caches = replayed(stream, selection).caches
+    remote = caches.get(TopicIdPartition(topic.topic_id, name, partition), RemoteLogMetadataCache())
+    highest = highest_remote_offset(log.leader_epochs, log.end_offset, remote)
+    if log.earliest_pending_upload_offset is None and highest is not None:
+        log = replace(log, earliest_pending_upload_offset=highest + 1)
+    segments = segments_in_use(remote)
+    local_alone = max(0, local_bytes - bytes_from(segments, log.local_log_start_offset))
+
+    def way(start_offset: int) -> BootstrapWay:
+        return BootstrapWay(bytes_from(segments, start_offset) + local_alone, start_offset)
+
+    local = follower_fetch(log, remote).fetch_offset
+    pending = follower_fetch(log, remote, from_last_tiered_offset=True).fetch_offset
+    unknown = log.local_log_start_offset
+    return BootstrapEstimate(
+        way(log.log_start_offset),
+        way(unknown if local is None else local),
+        way(unknown if pending is None else pending),
+    )
+
+
+def _ratio(way: BootstrapWay, whole: BootstrapWay) -> float | None:
+    return round(way.bytes / whole.bytes, 4) if whole.bytes else None

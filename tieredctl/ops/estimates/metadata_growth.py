@@ -1,0 +1,142 @@
+"""`estimate metadata`: what remote log metadata takes of brokers' memory, how its topic grows, how long it replays."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import Cluster
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND, statistics
+from tieredctl.rlmm.cache import KnownSegment
+from tieredctl.rlmm.partitioner import metadata_partition
+
+KIP_405_BYTES_A_SEGMENT = 100
+"""What KIP-405 reckons with ("RLMM segment overhead"): 2.6 million segments, 260 MB."""
+HEAP_BYTES_A_SEGMENT, HEAP_BYTES_A_LEADER_EPOCH = 500, 100
+"""What a segment in the cache really takes of the heap, and each of its leader epochs. With 40,000 finished segments of
+one epoch Kafka 3.9.1 and 4.3.1 grew by 593 and 626 bytes for each, with three epochs by 824 and 805 (Java 17, with
+compressed references)."""
+_EVENTS_A_SEGMENT = 2
+_DAY_MS = 86_400_000
+_DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSize:
+    """The segments that a broker's cache holds, or a whole cluster's metadata, and the leader epochs of them all."""
+
+    segments: int = 0
+    leader_epochs: int = 0
+
+    def document(self) -> Document:
+        """Counts, and bytes of the heap by the KIP and as measured."""
+        return {
+            "segments": self.segments,
+            "bytesByKip405": self.segments * KIP_405_BYTES_A_SEGMENT,
+            "bytesMeasured": self.segments * HEAP_BYTES_A_SEGMENT + self.leader_epochs * HEAP_BYTES_A_LEADER_EPOCH,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataEstimate:
+    """A row a broker, or one of all where no broker is known; and the whole."""
+
+    rows: Sequence[Document]
+    summary: Document
+
+
+def stated_metadata(segments: int) -> MetadataEstimate:
+    """Of so many segments, each with one leader epoch, a start and an end of its copy."""
+    events = segments * _EVENTS_A_SEGMENT
+    row = _row(None, None, CacheSize(segments, segments), events)
+    return MetadataEstimate([row], _constants() | {"events": events})
+
+
+def read_metadata(stream: EventStream, cluster: Cluster | None) -> MetadataEstimate:
+    """Of what a source holds; by broker where there is a cluster to ask who has which partition. Raises TieredctlError
+    as these do."""
+    found = statistics(stream)
+    events = {document["metadataPartition"]: document["events"] for document in found.partitions}
+    by_partition: dict[TopicIdPartition, list[KnownSegment]] = defaultdict(list)
+    for store in found.stores:
+        for partition, known in store.segments():
+            by_partition[partition].append(known)
+    total = found.total
+    if cluster is None:
+        rows = [_row(None, len(by_partition), _size(by_partition.values()), total["events"])]
+    else:
+        rows = _by_broker(_partitions_of_brokers(cluster, by_partition), by_partition, events)
+    growth = _growth(total["events"], total["bytes"], total["firstEventTimestampMs"], total["lastEventTimestampMs"])
+    whole = {name: total[name] for name in ("events", "bytes", "deadEvents", "deadRatio", "replaySeconds")}
+    return MetadataEstimate(rows, _size(by_partition.values()).document() | whole | growth | _constants())
+
+
+def _partitions_of_brokers(
+    cluster: Cluster, partitions: Iterable[TopicIdPartition]
+) -> Mapping[int, list[TopicIdPartition]]:
+    """For each broker the partitions that it leads or follows, of topics that there still are."""
+    of_brokers: dict[int, list[TopicIdPartition]] = defaultdict(list)
+    by_topic: dict[str, list[TopicIdPartition]] = defaultdict(list)
+    for partition in partitions:
+        by_topic[partition.topic].append(partition)
+    for name, own in by_topic.items():
+        try:
+            topic = cluster.topic(name)
+        except TieredctlError as error:
+            if error.kind.code != "unknown-topic":
+                raise
+            continue
+        replicas = {(topic.topic_id, one.partition): one.replicas for one in topic.partitions}
+        for partition in own:
+            for broker in replicas.get((partition.topic_id, partition.partition), ()):
+                of_brokers[broker].append(partition)
+    return of_brokers
+
+
+def _by_broker(
+    of_brokers: Mapping[int, list[TopicIdPartition]],
+    segments: Mapping[TopicIdPartition, list[KnownSegment]],
+    events: Mapping[int, int],
+) -> list[Document]:
+    rows = []
+    for broker, partitions in sorted(of_brokers.items()):
+        read = {metadata_partition(one.topic_id, one.partition, len(events)) for one in partitions}
+        size = _size(segments[one] for one in partitions)
+        rows.append(_row(broker, len(partitions), size, sum(events[number] for number in read)))
+    return rows
+
+
+def _row(broker: int | None, partitions: int | None, size: CacheSize, events: int) -> Document:
+    """`events` are those of the metadata partitions that are read for these segments."""
+    seconds = round(events / ASSUMED_EVENTS_PER_SECOND, _DIGITS)
+    return {"brokerId": broker, "partitions": partitions} | size.document() | {"replaySeconds": seconds}
+
+
+def _size(groups: Iterable[Sequence[KnownSegment]]) -> CacheSize:
+    epochs = [len(known.metadata.segment_leader_epochs) for group in groups for known in group]
+    return CacheSize(len(epochs), sum(epochs))
+
+
+def _growth(events: int, size: int, first_ms: int | None, last_ms: int | None) -> Document:
+    """A day's events and bytes, on the average of the time from the first to the last event; null where there is no
+    such time."""
+    span_ms = 0 if first_ms is None or last_ms is None else last_ms - first_ms
+    return {
+        "spanMs": span_ms,
+        "eventsPerDay": round(events * _DAY_MS / span_ms) if span_ms else None,
+        "bytesPerDay": round(size * _DAY_MS / span_ms) if span_ms else None,
+    }
+
+
+def _constants() -> Document:
+    return {
+        "kip405BytesASegment": KIP_405_BYTES_A_SEGMENT,
+        "heapBytesASegment": HEAP_BYTES_A_SEGMENT,
+        "heapBytesALeaderEpoch": HEAP_BYTES_A_LEADER_EPOCH,
+        "assumedEventsPerSecond": ASSUMED_EVENTS_PER_SECOND,
+    }

@@ -1,0 +1,223 @@
+"""`estimate retention`: which segments a change of retention, or DeleteRecords, would delete, remote and local."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import (
+    Cluster,
+    ConfigValue,
+    PartitionDescription,
+    TopicDescription,
+    leader_bytes,
+    settings_of,
+)
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_replica import LocalReplica
+from tieredctl.ops.cluster.copy_lag import copy_lag_faults
+from tieredctl.ops.cluster.leader import only_partition, read_leader_log
+from tieredctl.ops.cluster.retention import effective_local, local_retention_fault
+from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ops.documents import Document
+from tieredctl.ops.estimates.local_retention import LocalEstimate, local_estimates
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
+from tieredctl.rlmm.remote_retention import ExpiredSegment, Retention, expired_segments
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionChange:
+    """What would be set; None for what stays. Retention in ms and bytes, -1 for no limit; of local retention -2 is as
+    the total one."""
+
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    before_offset: int | None = None
+    """DeleteRecords: the new log start."""
+    local_retention_ms: int | None = None
+    local_retention_bytes: int | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is about what is on disks."""
+        return self.local_retention_ms is not None or self.local_retention_bytes is not None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEstimate:
+    """What would go of a partition, oldest first, and where its log would begin then."""
+
+    partition: int
+    log_start_offset: int
+    expired: Sequence[ExpiredSegment]
+    local: Sequence[LocalEstimate] = ()
+
+    def rows(self) -> list[Document]:
+        """A segment a row, the remote ones first."""
+        return [*self._remote_rows(), *(row for one in self.local for row in one.rows(self.partition))]
+
+    def _remote_rows(self) -> list[Document]:
+        return [
+            {
+                "partition": self.partition,
+                "tier": "remote",
+                "segmentId": metadata.segment_id,
+                "startOffset": metadata.start_offset,
+                "endOffset": metadata.end_offset,
+                "segmentSizeInBytes": metadata.segment_size_in_bytes,
+                "maxTimestampMs": metadata.max_timestamp_ms,
+                "breach": breach.value,
+                "logDir": None,
+            }
+            for metadata, breach in self.expired
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionEstimate:
+    """What would go of a topic."""
+
+    topic: TopicDescription
+    retention: Retention
+    partitions: Sequence[PartitionEstimate]
+    local_retention: Retention | None = None
+    """What applies to disks, -2 resolved; None where disks were not asked about."""
+
+    def rows(self) -> list[Document]:
+        """A segment a row, by partition."""
+        return [{"topic": self.topic.topic, **row} for partition in self.partitions for row in partition.rows()]
+
+    def summary(self) -> Document:
+        """Of all partitions, and where each log would begin."""
+        expired = [one.metadata for partition in self.partitions for one in partition.expired]
+        document: Document = {
+            "retentionMs": self.retention.ms,
+            "retentionBytes": self.retention.bytes,
+            "segments": len(expired),
+            "bytes": sum(metadata.segment_size_in_bytes for metadata in expired),
+            "logStartOffsets": {str(one.partition): one.log_start_offset for one in self.partitions},
+        }
+        if self.local_retention is None:
+            return document
+        local = [one for partition in self.partitions for one in partition.local]
+        return document | {
+            "localRetentionMs": self.local_retention.ms,
+            "localRetentionBytes": self.local_retention.bytes,
+            "localSegments": sum(len(one.due.now) for one in local),
+            "localBytes": sum(due.segment.size for one in local for due in one.due.now),
+            "localBytesOnceTiered": sum(due.segment.size for one in local for due in one.due.once_tiered),
+        }
+
+
+def retention_estimate(
+    cluster: Cluster,
+    stream: EventStream,
+    name: str,
+    partition: int | None,
+    change: RetentionChange,
+    now_ms: int,
+    *,
+    replicas: Sequence[LocalReplica] | None = None,
+) -> RetentionEstimate:
+    """What the leaders' next passes would delete if the change were made now; of disks where the change is about local
+    retention, or `replicas`, what log directories hold, are given. Raises TieredctlError as the cluster does.
+
+    What a leader has on its disk alone is estimated: local segments of which only some offsets are remote count by the
+    share of these.
+    """
+    topic = cluster.topic(name) if partition is None else only_partition(cluster.topic(name), partition)
+    settings = settings_of(cluster, name)
+    retention = Retention(
+        _setting(settings, "retention.ms", change.retention_ms),
+        _setting(settings, "retention.bytes", change.retention_bytes),
+    )
+    copies = not _is_true(settings, "remote.log.copy.disable")
+    local = _local_retention(settings, change, retention) if copies else retention
+    asks_disks = change.is_local or replicas is not None
+    if replicas is not None and not any(one.partition.topic_id == topic.topic_id for one in replicas):
+        raise TieredctlError("usage", f"No partition of {name} is in these log directories.", hint="")
+    # Only a limit in bytes counts what is local, and only disks that are asked about have to be known.
+    counts_bytes = asks_disks or retention.bytes >= 0
+    caches = replayed(stream, Selection(name, topic.topic_id, partition)).caches
+    partitions = []
+    for one in topic.partitions:
+        tip = TopicIdPartition(topic.topic_id, name, one.partition)
+        cache = caches.get(tip, RemoteLogMetadataCache())
+        local_bytes = leader_bytes(cluster, name, one) if counts_bytes else 0
+        as_it_is = read_leader_log(cluster, only_partition(topic, one.partition)).log
+        log = _changed(as_it_is, change, one)
+        only_local = max(0, local_bytes - bytes_from(segments_in_use(cache), log.local_log_start_offset))
+        expired = expired_segments(cache, log, only_local, retention, now_ms)
+        disks: Sequence[LocalEstimate] = ()
+        if asks_disks:
+            own = None if replicas is None else [replica for replica in replicas if replica.partition == tip]
+            disks = local_estimates(
+                cache,
+                log,
+                as_it_is.local_log_start_offset,
+                local_bytes,
+                own,
+                retention=local,
+                now_ms=now_ms,
+                waits_for_copies=copies,
+            )
+        partitions.append(PartitionEstimate(one.partition, _log_start(log, expired), expired, disks))
+    return RetentionEstimate(topic, retention, partitions, local if asks_disks else None)
+
+
+def _local_retention(settings: Mapping[str, ConfigValue], change: RetentionChange, total: Retention) -> Retention:
+    """Local retention, where -2 is as the total one. Raises TieredctlError `usage` for what Kafka refuses."""
+    ms = _setting(settings, "local.retention.ms", change.local_retention_ms)
+    size = _setting(settings, "local.retention.bytes", change.local_retention_bytes)
+    for fault in (
+        local_retention_fault("local.retention.ms", ms, "retention.ms", total.ms),
+        local_retention_fault("local.retention.bytes", size, "retention.bytes", total.bytes),
+    ):
+        if fault is not None:
+            raise TieredctlError("usage", f"Kafka refuses that: {fault}.", hint="Choose less local retention.")
+    stated = {name: one.value for name, one in settings.items()}
+    wanted = {"retention.ms": total.ms, "retention.bytes": total.bytes}
+    wanted |= {"local.retention.ms": ms, "local.retention.bytes": size}
+    after = TopicSettings("", {**stated, **{name: str(value) for name, value in wanted.items()}})
+    for name, fault in copy_lag_faults(after):
+        raise TieredctlError("usage", f"Kafka refuses that: {fault}.", hint=f"Set {name} to -1 or less before.")
+    return Retention(effective_local(ms, total.ms), effective_local(size, total.bytes))
+
+
+def _setting(settings: Mapping[str, ConfigValue], name: str, wanted: int | None) -> int:
+    return int(settings[name].value or -1) if wanted is None else wanted
+
+
+def _is_true(settings: Mapping[str, ConfigValue], name: str) -> bool:
+    return name in settings and settings[name].value == "true"
+
+
+def _changed(log: LeaderLog, change: RetentionChange, partition: PartitionDescription) -> LeaderLog:
+    """The log after DeleteRecords."""
+    start = change.before_offset
+    if start is None or start <= log.log_start_offset:
+        return log
+    if start > log.end_offset:
+        message = f"Partition {partition.partition} ends at offset {log.end_offset}: it cannot begin at {start}."
+        raise TieredctlError("usage", message, hint="Name an offset that the partition has.")
+    # The leader cuts its lineage off at the new start.
+    epochs = [
+        (epoch, max(offset, start))
+        for (epoch, offset), (_, following) in zip(
+            log.leader_epochs, [*log.leader_epochs[1:], (0, log.end_offset + 1)], strict=True
+        )
+        if following > start
+    ]
+    local_start = max(log.local_log_start_offset, start)
+    return replace(log, log_start_offset=start, local_log_start_offset=local_start, leader_epochs=epochs)
+
+
+def _log_start(log: LeaderLog, expired: Sequence[ExpiredSegment]) -> int:
+    ends = [one.metadata.end_offset + 1 for one in expired]
+    return max([log.log_start_offset, *ends])

@@ -1,0 +1,76 @@
+"""Where the copy of a removed object goes, and all that its key tells: whose it is, which plan removed it, and what it
+was. The quarantine alone can undo a removal."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Protocol
+from urllib.parse import quote, unquote
+
+from tieredctl.ops.guards.own_objects import QUARANTINE
+
+_BY_CLUSTER = QUARANTINE + "clusters/"
+_UNKNOWN_CLUSTER = "-"
+_NO_VERSION = ""
+_SUFFIX = re.compile(r"(?P<key>.+)~(?P<size>[0-9]{1,18})~(?P<time>-?[0-9]{1,18})~(?P<version>[^~/]*)", re.DOTALL)
+
+
+class Original(Protocol):
+    """An object as it was: size in bytes, time in ms since the epoch."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def last_modified_ms(self) -> int: ...
+    @property
+    def version(self) -> str | None: ...
+
+
+class Quarantined(NamedTuple):
+    """What the key of a copy tells of its original. None is what the release that made it did not put there."""
+
+    plan_id: str
+    key: str
+    cluster_id: str | None = None
+    size: int | None = None
+    last_modified_ms: int | None = None
+    version: str | None = None
+
+
+def quarantine_key(cluster_id: str | None, plan_id: str, original: Original) -> str:
+    """Where the copy of an object goes that a plan removes; `cluster_id` is None where nobody knows it."""
+    version = _quoted(original.version or _NO_VERSION)
+    name = f"{original.key}~{original.size}~{original.last_modified_ms}~{version}"
+    return f"{_BY_CLUSTER}{_quoted(cluster_id or _UNKNOWN_CLUSTER)}/{plan_id}/{name}"
+
+
+def folders_of(cluster_id: str | None, plan_id: str) -> tuple[str, ...]:
+    """Below which keys the copies are that a plan made, older releases' too; of any cluster where it is None."""
+    of_clusters = _BY_CLUSTER if cluster_id is None else f"{_BY_CLUSTER}{_quoted(cluster_id)}/{plan_id}/"
+    return of_clusters, f"{QUARANTINE}{plan_id}/"
+
+
+def quarantined(key: str) -> Quarantined | None:
+    """What a key below QUARANTINE is of; None for what no plan put there."""
+    if not key.startswith(_BY_CLUSTER):
+        plan_id, slash, original = key.removeprefix(QUARANTINE).partition("/")
+        return Quarantined(plan_id, original) if slash and original else None
+    parts = key.removeprefix(_BY_CLUSTER).split("/", 2)
+    found = _SUFFIX.fullmatch(parts[2]) if len(parts) == 3 else None
+    if found is None:
+        return None
+    cluster_id = unquote(parts[0])
+    return Quarantined(
+        parts[1],
+        found["key"],
+        None if cluster_id == _UNKNOWN_CLUSTER else cluster_id,
+        int(found["size"]),
+        int(found["time"]),
+        unquote(found["version"]) or None,
+    )
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="surrogateescape").replace("~", "%7E")

@@ -1,0 +1,47 @@
+"""What time it is in a store. Ages of objects and leases are the store's: a host's clock may be days off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import uuid4
+
+from tieredctl.errors import TieredctlError
+from tieredctl.ops.guards.own_objects import CLOCK_KEY
+from tieredctl.storage.protocol import WritableObjectStore
+
+MOST_SKEW_MS = 5 * 60_000
+"""How far the clocks of host and store may be apart."""
+_SECOND_MS = 1_000
+"""Some stores tell times in whole seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreClock:
+    """The time in a store, in ms since the epoch, without asking it again."""
+
+    host_ms: Callable[[], int]
+    ahead_ms: int
+    """How far the store's clock is ahead of the host's."""
+
+    def __call__(self) -> int:
+        return self.host_ms() + self.ahead_ms
+
+
+def store_clock(store: WritableObjectStore, host_ms: Callable[[], int]) -> StoreClock:
+    """The store's clock, by an object that is written to read it.
+
+    Raises TieredctlError `clock-skew` where it is too far from the host's: which of them is wrong is not known.
+    """
+    before_ms = host_ms()
+    stored_ms = store.write(CLOCK_KEY, uuid4().hex.encode()).last_modified_ms
+    after_ms = host_ms()
+    ahead_ms = 0
+    if stored_ms > after_ms:
+        ahead_ms = stored_ms - after_ms
+    elif stored_ms < before_ms - _SECOND_MS:
+        ahead_ms = stored_ms - before_ms
+    if abs(ahead_ms) > MOST_SKEW_MS:
+        apart = f"{abs(ahead_ms) // 60_000} minutes {'ahead of' if ahead_ms > 0 else 'behind'}"
+        raise TieredctlError("clock-skew", f"The clock of {store.url} is {apart} this host's.")
+    return StoreClock(host_ms, ahead_ms)

@@ -1,0 +1,166 @@
+"""What `recover indexes` would write for a segment, and what it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout, Part
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.ops.documents import Document, partition_document
+from tieredctl.ops.index_recovery.earlier_producers import earlier_producers
+from tieredctl.ops.index_recovery.earlier_transactions import with_earlier_transactions
+from tieredctl.ops.index_recovery.index_diagnosis import Condition, Diagnosis, FoundPart, diagnose
+from tieredctl.ops.index_recovery.index_rebuilding import rebuilt_parts
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.followed_metadata import demand_whole
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.storage.protocol import ObjectStore, StoredObject
+
+_NOT_IN_THE_LOG = "a segment's log does not tell the leader epochs before it"
+_NEVER_LOOKED_AT = (
+    "the metadata says that the segment has no aborted transaction (txnIdxEmpty): brokers would never fetch the index"
+)
+
+
+class Action(StrEnum):
+    """What is to be done about a part."""
+
+    NONE = "none"
+    PUT = "put"
+    """It is missing: an object is made."""
+    REPLACE = "replace"
+    """It is damaged: its object is copied into quarantine, then replaced."""
+    IMPOSSIBLE = "impossible"
+    """It is missing or damaged, and cannot be rebuilt or not be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """A part, what is to be done about it, and what with. Sizes are of the part as a broker writes it."""
+
+    found: FoundPart
+    action: Action
+    key: str | None = None
+    """Of the object that holds it, or would."""
+    stored: StoredObject | None = None
+    rebuilt: bytes | None = None
+    obstacle: str | None = None
+
+    def document(self) -> Document:
+        """A row, without the bytes."""
+        return {
+            "part": self.found.part.value,
+            "condition": self.found.condition.value,
+            "action": self.action.value,
+            "bytes": self.found.size,
+            "rebuiltBytes": None if self.rebuilt is None else len(self.rebuilt),
+            "key": self.key,
+            "reason": self.found.reason,
+            "obstacle": self.obstacle,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRecoveryPlan:
+    """A segment, and what is to be done about each of its parts."""
+
+    metadata: RemoteLogSegmentMetadata
+    log: StoredObject | None
+    log_damage: str | None
+    parts: Sequence[PlannedPart]
+
+    def to_write(self) -> list[PlannedPart]:
+        """The parts of which an object is to be made or replaced."""
+        return [part for part in self.parts if part.action in (Action.PUT, Action.REPLACE)]
+
+    def impossible(self) -> list[PlannedPart]:
+        """The parts that stay as they are, though they are not sound."""
+        return [part for part in self.parts if part.action is Action.IMPOSSIBLE]
+
+    def summary(self) -> Document:
+        """The segment, and how many parts are in which condition."""
+        conditions = [part.found.condition for part in self.parts]
+        return {
+            **partition_document(self.metadata.topic_id_partition),
+            "segmentId": self.metadata.segment_id,
+            "startOffset": self.metadata.start_offset,
+            "endOffset": self.metadata.end_offset,
+            "logDamage": self.log_damage,
+            **{condition.value: conditions.count(condition) for condition in Condition},
+            "toWrite": len(self.to_write()),
+            "impossible": len(self.impossible()),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSegmentOfPartition:
+    """A segment in COPY_SEGMENT_FINISHED, and all that the metadata knows of its partition."""
+
+    metadata: RemoteLogSegmentMetadata
+    cache: RemoteLogMetadataCache
+
+
+def finished_segment(stream: EventStream, segment_id: str) -> KnownSegmentOfPartition:
+    """A segment whose objects are promised. Raises TieredctlError: `metadata-incomplete`, `unknown-segment`, `usage`
+    where it is still copied, or being deleted."""
+    state = replayed(stream, Selection())
+    demand_whole(stream.findings)
+    for partition, known in state.segments():
+        if known.metadata.segment_id == segment_id:
+            if known.metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+                message = f"Segment {segment_id} is in {known.metadata.state.name}: nothing is promised of its objects."
+                hint = "Only what belongs to a segment in COPY_SEGMENT_FINISHED is rebuilt."
+                raise TieredctlError("usage", message, hint=hint)
+            return KnownSegmentOfPartition(known.metadata, state.caches[partition])
+    raise TieredctlError("unknown-segment", f"The metadata has no segment {segment_id}, or no longer.")
+
+
+def plan_index_recovery(
+    segment: KnownSegmentOfPartition, store: ObjectStore, layout: Layout, index_interval_bytes: int
+) -> IndexRecoveryPlan:
+    """Reads the whole segment, and its log once more. Changes nothing.
+
+    Raises TieredctlError where the store does not answer, or what is in it changes meanwhile.
+    """
+    metadata = segment.metadata
+    diagnosis = diagnose(metadata, store, layout, index_interval_bytes)
+    if diagnosis.log_damage is not None:
+        parts = _planned(diagnosis, {}, f"the log itself is not sound: {diagnosis.log_damage}", metadata, layout)
+        return IndexRecoveryPlan(metadata, diagnosis.stored.get(Part.LOG), diagnosis.log_damage, parts)
+    before = earlier_producers(metadata, segment.cache, store, layout)
+    rebuilt = rebuilt_parts(metadata, store, layout, index_interval_bytes, before.entries)
+    diagnosis = with_earlier_transactions(diagnosis, rebuilt, layout.open_segment(store, metadata))
+    unknown = f"the producers as of the segment's first offset are not known: {before.unknown_because}"
+    parts = _planned(diagnosis, rebuilt, unknown, metadata, layout)
+    return IndexRecoveryPlan(metadata, diagnosis.stored.get(Part.LOG), None, parts)
+
+
+def _planned(
+    diagnosis: Diagnosis,
+    rebuilt: Mapping[Part, bytes],
+    why_not_rebuilt: str,
+    metadata: RemoteLogSegmentMetadata,
+    layout: Layout,
+) -> list[PlannedPart]:
+    keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
+    planned = []
+    for found in diagnosis.parts:
+        data = rebuilt.get(found.part)
+        key, stored = keys.get(found.part, keys.get(Part.INDEXES)), diagnosis.stored.get(found.part)
+        action, obstacle = Action.REPLACE if stored else Action.PUT, None
+        if found.condition is Condition.SOUND:
+            action, data = Action.NONE, None
+        elif data is None:
+            action = Action.IMPOSSIBLE
+            obstacle = _NOT_IN_THE_LOG if found.part is Part.LEADER_EPOCH else why_not_rebuilt
+        elif found.part not in layout.verbatim_parts:
+            action, obstacle = Action.IMPOSSIBLE, f"recover indexes cannot write the layout {layout.name} yet"
+        elif found.part is Part.TRANSACTION_INDEX and metadata.txn_idx_empty and data:
+            action, obstacle = Action.IMPOSSIBLE, _NEVER_LOOKED_AT
+        planned.append(PlannedPart(found, action, key, stored, data, obstacle))
+    return planned

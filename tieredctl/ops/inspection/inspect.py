@@ -1,0 +1,133 @@
+"""Shows what a file holds that a broker or its remote log metadata manager left behind (`store inspect`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.ops.documents import Document
+from tieredctl.ops.inspection.batch_file_documents import BATCH_FILES
+from tieredctl.ops.inspection.file_kinds import FileKind, identify
+from tieredctl.ops.inspection.small_file_documents import small_file
+
+__all__ = ["FileKind", "InspectedFile", "identify", "inspect"]
+
+_HEAD_BYTES = 1 << 16
+_CHUNK_BYTES = 1 << 22
+LARGEST_SMALL_FILE = 1 << 28
+"""Kinds other than logs and KRaft snapshots are read whole; Kafka's are far below this."""
+LARGEST_BATCH_FILE = (1 << 31) - 1
+"""Kafka's positions in a log are 32 bits wide."""
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedFile:
+    """A file's fields and entries, in Kafka's names. `entries` can be read once, and reads the file as it goes where
+    that may be large; it raises what `inspect` raises."""
+
+    path: Path
+    kind: FileKind
+    fields: Document
+    entries: Iterator[Document]
+
+    def document(self) -> Document:
+        """The whole file as one item of `store inspect`."""
+        return {
+            "path": str(self.path),
+            "fileKind": self.kind.value,
+            "fields": self.fields,
+            "entries": list(self.entries),
+        }
+
+
+def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
+    """What a file holds; `kind` where its name and beginning do not tell, or tell wrong.
+
+    Raises TieredctlError where the file cannot be read or its kind cannot be told, DecodeError where it is damaged.
+    A log's damaged batches are entries with `isValid` false, as long as the file holds any batch.
+    """
+    with _reading(path):
+        size = _size(path)
+        head = next(_chunks(path, min(size, _HEAD_BYTES)), b"")
+    kind = kind or identify(path.name, head)
+    if kind is None:
+        kinds = ", ".join(each.value for each in FileKind)
+        raise TieredctlError(
+            "usage", f"{path} does not show what kind of file it is", hint=f"Say it with --kind: {kinds}."
+        )
+    with _naming(path, kind):
+        if kind in BATCH_FILES:
+            _demand_size(path, size, LARGEST_BATCH_FILE)
+            fields, entries = BATCH_FILES[kind](path.name, lambda: _chunks(path, size), size)
+        else:
+            fields, entries = small_file(kind, path.name, _whole(path, size))
+        # What is not of the kind at all is refused here, not when its entries are read.
+        begun = list(islice(entries, 1))
+    return InspectedFile(path, kind, {**fields, "sizeInBytes": size}, chain(begun, _named(path, kind, entries)))
+
+
+def _size(path: Path) -> int:
+    """The size of a regular file: to read from a pipe could last for ever, and a device has no size."""
+    status = path.stat()
+    if not S_ISREG(status.st_mode) and not S_ISDIR(status.st_mode):
+        raise TieredctlError("usage", f"{path} is not a regular file", hint="Copy what it gives into a file first.")
+    return status.st_size
+
+
+def _demand_size(path: Path, size: int, largest: int) -> None:
+    if size > largest:
+        hint = "Say with --kind what it is, if it is of another kind."
+        raise TieredctlError("unreadable", f"{path} has {size} bytes, far more than a file of its kind", hint=hint)
+
+
+def _whole(path: Path, size: int) -> bytes:
+    _demand_size(path, size, LARGEST_SMALL_FILE)
+    return b"".join(_chunks(path, size))
+
+
+def _chunks(path: Path, size: int) -> Iterator[bytes]:
+    """The first `size` bytes in pieces, or those that are there when the file has shrunk."""
+    with path.open("rb") as file:
+        while size > 0 and (chunk := file.read(min(size, _CHUNK_BYTES))):
+            size -= len(chunk)
+            yield chunk
+
+
+def _named(path: Path, kind: FileKind, entries: Iterator[Document]) -> Iterator[Document]:
+    with _naming(path, kind):
+        yield from entries
+
+
+@contextmanager
+def _naming(path: Path, kind: FileKind) -> Iterator[None]:
+    """Says in errors which file is wrong, and what it was taken for."""
+    try:
+        with _reading(path):
+            yield
+    except TieredctlError as error:
+        if error.kind.code == "transformed":
+            message = f"{path} has {error.message}: it is encrypted or compressed, or damaged from beginning to end"
+            raise TieredctlError("transformed", message) from None
+        if not isinstance(error, DecodeError):
+            raise
+        raise DecodeError(f"{path} is not a sound {kind.value} file: {error.reason}", error.position) from None
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise TieredctlError("path-missing", f"{path} does not exist") from None
+    except IsADirectoryError:
+        raise TieredctlError("usage", f"{path} is a folder", hint="Name the files in it.") from None
+    except PermissionError:
+        raise TieredctlError("path-forbidden", f"{path} may not be read by this user") from None
+    except OSError as error:
+        raise TieredctlError("unreadable", f"{path} cannot be read: {os.strerror(error.errno or 0)}") from None

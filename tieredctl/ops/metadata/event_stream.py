@@ -1,0 +1,220 @@
+"""Reads events out of any metadata source, in order, and keeps what was odd on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.metadata_records import decode_event
+from tieredctl.kafka.source import (
+    CUT_SHORT,
+    METADATA_TOPIC,
+    NO_VALUE,
+    MetadataRecord,
+    MetadataSource,
+    RecordChunk,
+    chunk_of,
+)
+from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.compaction import CompactionSigns
+from tieredctl.ops.metadata.coverage import MetadataCoverage, MetadataPlaces
+
+if TYPE_CHECKING:
+    from tieredctl.formats.metadata_columns import EventGroup
+    from tieredctl.formats.windows import Bytes, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """A point in the past: the last metadata offset to believe in each metadata partition (inclusive; a partition
+    that is not named has none), or the last record timestamp in ms (inclusive)."""
+
+    offsets: Mapping[int, int] | None = None
+    timestamp_ms: int | None = None
+
+    def covers(self, metadata_partition: int, record: MetadataRecord) -> bool:
+        if self.offsets is not None and record.offset > self.offsets.get(metadata_partition, -1):
+            return False
+        return self.timestamp_ms is None or record.timestamp_ms <= self.timestamp_ms
+
+
+_MOST_NAMED = 10_000
+"""Records of a metadata partition that cannot be decoded, each with a finding of its own."""
+
+
+_DAMAGE = ("batch-corrupt", "offsets-out-of-order", "metadata-conflict")
+_NO_VALUE = DecodeError("no value", 0)
+
+
+class EventStream:
+    """The events of some or all metadata partitions, by partition, then offset."""
+
+    def __init__(
+        self,
+        source: MetadataSource,
+        *,
+        metadata_partition: int | None = None,
+        as_of: AsOf | None = None,
+        from_offsets: Mapping[int, int] | None = None,
+        places: MetadataPlaces | None = None,
+    ) -> None:
+        """`from_offsets`: where to begin (inclusive) in each metadata partition; at its beginning where not named.
+        `places`: what was seen below them, which this adds to."""
+        self.source = source
+        self.findings: list[Finding] = source.findings()
+        """Grows while the stream is read."""
+        self._undecodable: dict[int, int] = {}
+        self._rest: dict[int, dict[str, object]] = {}
+        self._as_of = as_of
+        self._from_offsets = from_offsets or {}
+        self._is_restricted = metadata_partition is not None
+        self._metadata_partitions = source.metadata_partitions() if metadata_partition is None else [metadata_partition]
+        self._places = MetadataPlaces() if places is None else places
+        self._missing: Finding | None = None
+        self.compaction = CompactionSigns()
+        """What the logs that were read so far lack in their middle."""
+        if metadata_partition is not None:
+            self.findings = [f for f in self.findings if _concerns(f, metadata_partition)]
+        self._say_what_is_missing()
+
+    @property
+    def coverage(self) -> MetadataCoverage:
+        """Which metadata partitions are here, by the source and by all that was read so far."""
+        return self._places.coverage(self.source.metadata_partitions(), self.source.partition_count)
+
+    @property
+    def partitions(self) -> set[TopicIdPartition]:
+        """Every user partition that an event named so far."""
+        return {partition for partition, _ in self._places.seen}
+
+    def chunks(self) -> Iterator[tuple[int, RecordChunk]]:
+        """Records that are not decoded yet, each chunk with its metadata partition."""
+        for metadata_partition in self._metadata_partitions:
+            from_offset = self._from_offsets.get(metadata_partition, 0)
+            start = max(self.source.offset_range(metadata_partition).start, from_offset)
+            is_damaged = any(_is_damage(finding, metadata_partition) for finding in self.findings)
+            compaction = self.compaction.begin(metadata_partition, start, is_damaged=is_damaged)
+            for chunk in self.source.chunks(metadata_partition, from_offset):
+                self.findings += chunk.findings
+                compaction.take(chunk)
+                yield metadata_partition, self._cut(metadata_partition, chunk)
+            compaction.end(self.source.offset_range(metadata_partition).end)
+            if (finding := compaction.finding()) is not None and not self._is_said(finding):
+                self.findings.append(finding)
+        self._say_what_is_missing()
+
+    def not_explained(self, findings: Iterable[Finding]) -> list[Finding]:
+        """What replay found, without what is so only as events are gone, once all was read."""
+        return [finding for finding in findings if not self.compaction.explains(finding)]
+
+    @property
+    def has_lost_events(self) -> bool:
+        """Whether some of what was said is gone from the logs that were read."""
+        return bool(self._partitions_that_lost_events())
+
+    def may_have_lost(self, partition: TopicIdPartition) -> bool:
+        """Whether something that was said of a user partition may be gone from the logs that were read."""
+        shown = self._partitions_that_lost_events()
+        if not shown:
+            return False
+        own = {number for number in self.compaction.by_partition if (partition, number) in self._places.seen}
+        return not own or not own.isdisjoint(shown)
+
+    def _partitions_that_lost_events(self) -> set[int]:
+        """The metadata partitions whose logs lack events in their middle, or at their end."""
+        cut = (finding for finding in self.findings if finding.code == CUT_SHORT)
+        return {*self.compaction.shown, *(int(str(finding.evidence["metadataPartition"])) for finding in cut)}
+
+    def records(self) -> Iterator[EventRecord]:
+        """Every event that can be decoded."""
+        for metadata_partition, chunk in self.chunks():
+            yield from self.decode(metadata_partition, chunk, range(len(chunk)))
+
+    def decode(self, metadata_partition: int, chunk: RecordChunk, rows: Sequence[int]) -> Iterator[EventRecord]:
+        """The events of some rows of a chunk; a row that cannot be decoded becomes a finding."""
+        for row in rows:
+            offset, start = int(chunk.offsets[row]), chunk.starts[row]
+            if start == NO_VALUE:
+                self._note_no_value(metadata_partition, offset, chunk.tombstone_keys.get(offset))
+                continue
+            try:
+                event = decode_event(chunk.buffer[start : chunk.ends[row]])
+            except DecodeError as error:
+                self._report_undecodable(metadata_partition, offset, error)
+            else:
+                if not isinstance(event, RemoteLogSegmentMetadataSnapshot):
+                    self._places.note(metadata_partition, (event.topic_id_partition,))
+                yield EventRecord(metadata_partition, offset, int(chunk.timestamps[row]), event)
+
+    def decode_columns(
+        self, metadata_partition: int, data: Bytes, starts: Ints, ends: Ints
+    ) -> tuple[list[EventGroup], Ints]:
+        """The events of a chunk's values as columns, and which rows are left to `decode`."""
+        from tieredctl.formats.metadata_columns import decode_columns
+
+        groups, left = decode_columns(data, starts, ends)
+        for group in groups:
+            self._places.note(metadata_partition, group.partitions)
+        return groups, left
+
+    def _say_what_is_missing(self) -> None:
+        """Before all else, as early as it is known; who asked for one metadata partition misses none."""
+        if self._is_restricted:
+            return
+        if self._missing is not None:
+            self.findings.remove(self._missing)
+        self._missing = self.coverage.finding()
+        if self._missing is not None:
+            self.findings.insert(0, self._missing)
+
+    def _is_said(self, finding: Finding) -> bool:
+        return any((one.code, one.subject) == (finding.code, finding.subject) for one in self.findings)
+
+    def _note_no_value(self, metadata_partition: int, offset: int, key: bytes | None) -> None:
+        if key is None:
+            self._report_undecodable(metadata_partition, offset, _NO_VALUE)
+        else:
+            self.compaction.begin(metadata_partition, offset).note_tombstone(offset, key)
+
+    def _report_undecodable(self, metadata_partition: int, offset: int, error: DecodeError) -> None:
+        """A finding for each, until there are so many that they would fill the memory: the rest is counted in one."""
+        reported = self._undecodable.get(metadata_partition, 0)
+        self._undecodable[metadata_partition] = reported + 1
+        if reported < _MOST_NAMED:
+            self.findings.append(_undecodable(metadata_partition, offset, error))
+            return
+        evidence: dict[str, object] = {"metadataPartition": metadata_partition, "metadataOffset": offset, "records": 0}
+        if reported == _MOST_NAMED:
+            self._rest[metadata_partition] = evidence
+            subject = f"{METADATA_TOPIC}-{metadata_partition}@{offset}"
+            message = f"this record and others behind it that cannot be decoded, after {_MOST_NAMED} that are named"
+            self.findings.append(Finding("event-undecodable", subject, message, evidence))
+        self._rest[metadata_partition]["records"] = reported + 1 - _MOST_NAMED
+
+    def _cut(self, metadata_partition: int, chunk: RecordChunk) -> RecordChunk:
+        if self._as_of is None:
+            return chunk
+        as_of = self._as_of
+        return chunk_of(record for record in chunk.records() if as_of.covers(metadata_partition, record))
+
+
+def _concerns(finding: Finding, metadata_partition: int) -> bool:
+    return finding.evidence.get("metadataPartition", metadata_partition) == metadata_partition
+
+
+def _is_damage(finding: Finding, metadata_partition: int) -> bool:
+    """Whether an export says that its source was damaged, which leaves gaps in it."""
+    return finding.code in _DAMAGE and finding.evidence.get("metadataPartition") == metadata_partition
+
+
+def _undecodable(metadata_partition: int, offset: int, error: DecodeError) -> Finding:
+    return Finding(
+        "event-undecodable",
+        f"{METADATA_TOPIC}-{metadata_partition}@{offset}",
+        f"{error.message}; a broker's reader of this topic stops here",
+        {"metadataPartition": metadata_partition, "metadataOffset": offset, "position": error.position},
+    )

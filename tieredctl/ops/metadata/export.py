@@ -1,0 +1,163 @@
+"""`metadata export`: the records of `__remote_log_metadata` in one file, of which `--export` gives the same answers."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.crc32c import crc32c
+from tieredctl.formats.metadata_export import (
+    HEADER_KEY,
+    ExportedPartition,
+    ExportedRecord,
+    ExportHeader,
+    LinesExtent,
+    encode_header,
+    encode_record_line,
+)
+from tieredctl.kafka.source import RecordChunk
+from tieredctl.ops.documents import Document, event_document
+from tieredctl.ops.guards.replaced_file import replaced_file
+from tieredctl.ops.metadata.event_stream import EventStream
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_ROW_GROUP_RECORDS = 1 << 16
+_COPY_BYTES = 1 << 20
+_FOUND_AGAIN = ("event-undecodable", "metadata-partition-missing")
+"""What reading the export finds by itself, so that it would be found twice if it were in the header too."""
+
+
+def export_metadata(stream: EventStream, path: Path, *, force: bool) -> list[Document]:
+    """Writes all that a stream holds, as Parquet (`.parquet`) or JSON lines (`.jsonl`): a row a metadata partition.
+
+    The file is there whole or not at all; one that exists is replaced with `force` alone. Memory follows a row group.
+    Raises TieredctlError where it cannot be written.
+    """
+    open_writer = _WRITERS.get(path.suffix)
+    if open_writer is None:
+        hint = f"Name it *{' or *'.join(_WRITERS)}."
+        raise TieredctlError("usage", f"{path} does not say by its name what it shall be.", hint=hint)
+    with replaced_file(path, force=force) as file, open_writer(file) as writer:
+        counts = Counter[int]()
+        for metadata_partition, chunk in stream.chunks():
+            counts[metadata_partition] += len(chunk)
+            writer.write(stream, metadata_partition, chunk)
+        partitions = [
+            ExportedPartition(number, *stream.source.offset_range(number), counts[number])
+            for number in stream.source.metadata_partitions()
+        ]
+        findings = [finding for finding in stream.findings if finding.code not in _FOUND_AGAIN]
+        writer.finish(ExportHeader(stream.source.describe(), partitions, findings))
+    return [_row(partition) for partition in partitions]
+
+
+def _row(partition: ExportedPartition) -> Document:
+    return {
+        "metadataPartition": partition.metadata_partition,
+        "startOffset": partition.start_offset,
+        "endOffset": partition.end_offset,
+        "records": partition.records,
+    }
+
+
+class _Writer(Protocol):
+    """One form of an export."""
+
+    def write(self, stream: EventStream, metadata_partition: int, chunk: RecordChunk) -> None:
+        """Adds records; those of one metadata partition come together."""
+        ...
+
+    def finish(self, header: ExportHeader) -> None: ...
+
+
+class _ParquetWriter:
+    def __init__(self, file: pq.ParquetWriter) -> None:
+        self._file = file
+        self._pending: list[pa.Table] = []
+        self._metadata_partition: int | None = None
+
+    def write(self, stream: EventStream, metadata_partition: int, chunk: RecordChunk) -> None:
+        from tieredctl.ops.metadata.table import record_table
+
+        if metadata_partition != self._metadata_partition:
+            self._write_pending()
+            self._metadata_partition = metadata_partition
+        self._pending.append(record_table(stream, metadata_partition, chunk))
+        if sum(map(len, self._pending)) >= _ROW_GROUP_RECORDS:
+            self._write_pending()
+
+    def _write_pending(self) -> None:
+        import pyarrow as pa
+
+        if any(map(len, self._pending)):
+            self._file.write_table(pa.concat_tables(self._pending), row_group_size=_ROW_GROUP_RECORDS)
+        self._pending = []
+
+    def finish(self, header: ExportHeader) -> None:
+        self._write_pending()
+        self._file.add_key_value_metadata({HEADER_KEY: encode_header(header)})
+
+
+@contextmanager
+def _parquet_writer(file: BinaryIO) -> Iterator[_Writer]:
+    import pyarrow.parquet as pq
+
+    from tieredctl.ops.metadata.table import RECORD_TABLE_SCHEMA
+
+    with pq.ParquetWriter(file, RECORD_TABLE_SCHEMA, compression="zstd", write_page_checksum=True) as parquet:
+        yield _ParquetWriter(parquet)
+
+
+class _LinesWriter:
+    """Writes the lines aside first: what their header tells is known behind the last of them."""
+
+    def __init__(self, file: BinaryIO, body: BinaryIO) -> None:
+        self._file = file
+        self._body = body
+        self._extents: dict[int, LinesExtent] = {}
+
+    def write(self, stream: EventStream, metadata_partition: int, chunk: RecordChunk) -> None:
+        lines = b"".join(_lines(stream, metadata_partition, chunk))
+        position, length, crc = self._extents.get(metadata_partition, LinesExtent(self._body.tell(), 0, 0))
+        self._extents[metadata_partition] = LinesExtent(position, length + len(lines), crc32c(lines, crc))
+        self._body.write(lines)
+
+    def finish(self, header: ExportHeader) -> None:
+        partitions = self._placed(header.partitions)
+        self._file.write(encode_header(header._replace(partitions=partitions)) + b"\n")
+        self._body.seek(0)
+        shutil.copyfileobj(self._body, self._file, _COPY_BYTES)
+
+    def _placed(self, partitions: Sequence[ExportedPartition]) -> list[ExportedPartition]:
+        nowhere = LinesExtent(0, 0, 0)
+        return [
+            partition._replace(lines=self._extents.get(partition.metadata_partition, nowhere))
+            for partition in partitions
+        ]
+
+
+def _lines(stream: EventStream, metadata_partition: int, chunk: RecordChunk) -> Iterator[bytes]:
+    for row, record in enumerate(chunk.records()):
+        decoded = next(map(event_document, stream.decode(metadata_partition, chunk, [row])), {})
+        yield encode_record_line(ExportedRecord(metadata_partition, *record), decoded)
+
+
+@contextmanager
+def _lines_writer(file: BinaryIO) -> Iterator[_Writer]:
+    with TemporaryFile(dir=Path(file.name).parent) as body:
+        yield _LinesWriter(file, body)
+
+
+_WRITERS: dict[str, Callable[[BinaryIO], AbstractContextManager[_Writer]]] = {
+    ".parquet": _parquet_writer,
+    ".jsonl": _lines_writer,
+}

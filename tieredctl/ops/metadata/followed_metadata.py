@@ -1,0 +1,85 @@
+"""The metadata of one cluster, read once from its beginning, and then only what was added since.
+
+Whatever shows that this is another cluster, or that history is missing, is a refusal: what is built on it deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.metadata.coverage import MISSING, READ_ALL, MetadataCoverage, MetadataPlaces
+from tieredctl.ops.metadata.event_stream import EventStream
+
+
+class Reading(NamedTuple):
+    """What was read: from where, and whether it goes further than the reading before."""
+
+    source: MetadataSource
+    went_further: bool
+
+
+@dataclass(slots=True)
+class FollowedMetadata:
+    """How far the metadata was read, and of which cluster it is."""
+
+    open_source: Callable[[], MetadataSource]
+    """Opens the metadata, up to its end offsets of the moment."""
+    cluster_id: str | None = None
+    """Of which cluster it has to be; None until the first reading tells."""
+    read_before: Mapping[int, int] = field(default_factory=dict)
+    """How far (exclusive) it must go at least, by metadata partition, which have to be the same ones; empty where
+    nobody read it before."""
+    _end_offsets: dict[int, int] = field(default_factory=dict)
+    _places: MetadataPlaces = field(default_factory=MetadataPlaces)
+
+    def read(self, take: Callable[[EventStream], Iterable[Finding]]) -> Reading:
+        """Gives `take` what is new, up to now; it returns what it found: no error may be among that.
+
+        Raises TieredctlError: `another-cluster`, `metadata-incomplete` where history is missing or cannot be read,
+        `world-changed` where there is less of it than was read before.
+        """
+        source = self.open_source()
+        self._demand_same_cluster(source)
+        stream = EventStream(source, from_offsets=self._end_offsets, places=self._places)
+        demand_whole(take(stream))
+        return Reading(source, self._advance(source))
+
+    def _demand_same_cluster(self, source: MetadataSource) -> None:
+        found = source.cluster_id
+        if found is not None:
+            self.cluster_id = self.cluster_id or found
+            if found != self.cluster_id:
+                message = f"This metadata is of cluster {found}, not of {self.cluster_id}."
+                raise TieredctlError("another-cluster", message)
+        known, numbers = sorted(self._end_offsets or self.read_before), source.metadata_partitions()
+        if known and set(numbers) < set(known):
+            MetadataCoverage(numbers, [max(known) + 1]).demand_all("The metadata was whole before")
+        if known and known != numbers:
+            message = f"{METADATA_TOPIC} had {len(known)} partitions, and has {len(numbers)} here."
+            raise TieredctlError("another-cluster", message)
+
+    def _advance(self, source: MetadataSource) -> bool:
+        """Notes how far it was read, in all partitions or in none."""
+        ends: dict[int, int] = {}
+        for number in source.metadata_partitions():
+            ends[number] = source.offset_range(number).end
+            before = max(self._end_offsets.get(number, 0), self.read_before.get(number, 0))
+            if ends[number] < before:
+                message = f"{METADATA_TOPIC}-{number} ends at {ends[number]}, but was read up to {before} before."
+                raise TieredctlError("world-changed", message, hint="Is this a replica that is behind?")
+        known, self._end_offsets = self._end_offsets, ends
+        return known != ends
+
+
+def demand_whole(findings: Iterable[Finding]) -> None:
+    """Raises TieredctlError `metadata-incomplete` where something of the metadata could not be read."""
+    for finding in findings:
+        if finding.severity >= Severity.ERROR:
+            hint = READ_ALL if finding.code == MISSING else None
+            message = f"{finding.code}: {finding.subject}: {finding.message}."
+            raise TieredctlError("metadata-incomplete", message, hint=hint)

@@ -1,0 +1,187 @@
+"""What the metadata says after replay: segments, look-ups, leader epochs, copies and deletions that are stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot, RemoteLogSegmentState
+from tieredctl.model.findings import Finding, exit_code_of
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.documents import Document, event_document, partition_document, segment_document
+from tieredctl.ops.metadata.coverage import MetadataCoverage
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection, one_partition
+from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+
+_STUCK = {
+    RemoteLogSegmentState.COPY_SEGMENT_STARTED: ("copy-stuck", "copy started"),
+    RemoteLogSegmentState.DELETE_SEGMENT_STARTED: ("delete-stuck", "deletion started"),
+}
+
+
+def replayed(
+    stream: EventStream, selection: Selection = Selection(), *, keep_deleted: bool = False
+) -> RemotePartitionMetadataStore:
+    """The state of the selected partitions after all events of a stream; its findings are added to the stream's."""
+    store = RemotePartitionMetadataStore(keep_deleted=keep_deleted)
+    store.replay(record for record in stream.records() if _selected(record, selection))
+    stream.findings += stream.not_explained(store.findings)
+    return store
+
+
+def demand_known(stream: EventStream, store: RemotePartitionMetadataStore, selection: Selection) -> None:
+    """Raises TieredctlError where whole metadata has no event of what was selected: a typing error must not look like
+    a clean result."""
+    partitions = replace(selection, segment_id=None)
+    known = store.caches or store.partition_deletes or exit_code_of(stream.findings)
+    if partitions != Selection() and not known:
+        raise TieredctlError("unknown-topic", f"The metadata has no event of {partitions}.")
+
+
+def segments(
+    store: RemotePartitionMetadataStore, selection: Selection, state: RemoteLogSegmentState | None = None
+) -> Iterator[Document]:
+    """Segments by topic, partition, start offset."""
+    for partition, known in store.segments():
+        if selection.has_segment(partition, known.metadata.segment_id) and state in (None, known.metadata.state):
+            yield segment_document(known)
+
+
+def partition_of_today(
+    known: Iterable[TopicIdPartition],
+    selection: Selection,
+    coverage: MetadataCoverage,
+    topic_id_of: Callable[[str], str | None],
+) -> TopicIdPartition:
+    """The one partition that a selection means; where its topic was made again, the one that has the topic id of today,
+    which `topic_id_of` gives by name, None where nobody tells. Raises TieredctlError as `one_partition` does."""
+    partitions = list(known)
+    try:
+        return one_partition(partitions, selection, coverage)
+    except TieredctlError as error:
+        if error.kind.code != "ambiguous-topic" or selection.topic is None:
+            raise
+        today = topic_id_of(selection.topic)
+        if today is None:
+            raise
+    return one_partition(partitions, replace(selection, topic_id=today), coverage)
+
+
+def history(stream: EventStream, segment_id: str) -> Iterator[Document]:
+    """All events of one segment, in the order of the topic."""
+    for record in stream.records():
+        if getattr(record.event, "segment_id", None) == segment_id:
+            yield event_document(record)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The answer to a fetch: the segment that serves it, or why none does."""
+
+    segment: KnownSegment | None
+    reason: str | None
+
+
+def lookup(cache: RemoteLogMetadataCache, epoch: int, offset: int) -> Lookup:
+    """What a broker's remoteLogSegmentMetadata(epoch, offset) gives for a partition."""
+    known = cache.remote_log_segment_metadata(epoch, offset)
+    return Lookup(known, None if known else _why_not(cache, epoch, offset))
+
+
+def _why_not(cache: RemoteLogMetadataCache, epoch: int, offset: int) -> str:
+    epochs = cache.epochs()
+    if epoch not in epochs:
+        return f"no segment has leader epoch {epoch}; known are {', '.join(map(str, epochs))}"
+    highest = cache.highest_offset_for_epoch(epoch)
+    if highest is None:
+        return f"no segment with leader epoch {epoch} has finished copying"
+    if offset > highest:
+        return f"offset {offset} is above {highest}, the highest copied for leader epoch {epoch}"
+    held = [
+        (start, end)
+        for known in cache.list_remote_log_segments(epoch)
+        if known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+        for e, start, end in known.metadata.epoch_ranges()
+        if e == epoch
+    ]
+    if not held:
+        return f"every segment with leader epoch {epoch} was deleted or is being deleted"
+    if offset < min(held)[0]:
+        return f"offset {offset} is below {min(held)[0]}, the first that leader epoch {epoch} still holds"
+    return f"offset {offset} lies in a gap of leader epoch {epoch}"
+
+
+def leader_epochs(store: RemotePartitionMetadataStore, partition: TopicIdPartition) -> Iterator[Document]:
+    """A row for each leader epoch of a partition: what of it is in remote storage, with gaps and overlaps.
+
+    `ranges`, `gaps` and `overlaps` are lists of [first, last], offsets inclusive; a gap lies between two segments of
+    the same epoch.
+    """
+    cache = store.caches[partition]
+    for epoch in cache.epochs():
+        known = cache.list_remote_log_segments(epoch)
+        ranges = sorted(
+            (start, end)
+            for segment in known
+            if segment.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+            for e, start, end in segment.metadata.epoch_ranges()
+            if e == epoch
+        )
+        gaps, overlaps = _gaps_and_overlaps(ranges)
+        yield {
+            **partition_document(partition),
+            "leaderEpoch": epoch,
+            "startOffset": ranges[0][0] if ranges else None,
+            "endOffset": max(end for _, end in ranges) if ranges else None,
+            "highestOffsetForEpoch": cache.highest_offset_for_epoch(epoch),
+            "segments": len(known),
+            "gaps": gaps,
+            "overlaps": overlaps,
+        }
+
+
+def _gaps_and_overlaps(ranges: list[tuple[int, int]]) -> tuple[list[list[int]], list[list[int]]]:
+    gaps: list[list[int]] = []
+    overlaps: list[list[int]] = []
+    reached: int | None = None
+    for start, end in ranges:
+        if reached is not None and start > reached + 1:
+            gaps.append([reached + 1, start - 1])
+        elif reached is not None and start <= reached:
+            overlaps.append([start, min(reached, end)])
+        reached = end if reached is None else max(reached, end)
+    return gaps, overlaps
+
+
+def stuck(store: RemotePartitionMetadataStore, selection: Selection, now_ms: int, older_than_ms: int) -> list[Finding]:
+    """Copies and deletions that began more than `older_than_ms` ago and never ended, oldest first."""
+    found = [
+        known
+        for partition, known in store.segments()
+        if selection.has_segment(partition, known.metadata.segment_id)
+        and known.metadata.state in _STUCK
+        and now_ms - known.metadata.event_timestamp_ms > older_than_ms
+    ]
+    found.sort(key=lambda known: known.metadata.event_timestamp_ms)
+    return [stuck_finding(known, now_ms) for known in found]
+
+
+def stuck_finding(known: KnownSegment, now_ms: int) -> Finding:
+    """A segment that is neither in COPY_SEGMENT_FINISHED nor gone, as a finding with its age."""
+    metadata = known.metadata
+    code, what = _STUCK[metadata.state]
+    age_ms = now_ms - metadata.event_timestamp_ms
+    return Finding(
+        code,
+        f"{metadata.topic_id_partition} {metadata.segment_id}",
+        f"{what} {age_ms // 1000} s ago by broker {metadata.author} and never ended",
+        segment_document(known) | {"ageMs": age_ms},
+    )
+
+
+def _selected(record: EventRecord, selection: Selection) -> bool:
+    event = record.event
+    return isinstance(event, RemoteLogSegmentMetadataSnapshot) or selection.has(event.topic_id_partition)

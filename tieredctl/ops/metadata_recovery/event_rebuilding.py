@@ -1,0 +1,192 @@
+"""A segment's metadata, rebuilt from its objects as the broker had it that copied it (RemoteLogManager)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
+from tieredctl.formats.checkpoints import EpochEntry
+from tieredctl.formats.log_scan import Damage, scan_log
+from tieredctl.formats.segment_parts import leader_epoch_entries
+from tieredctl.layouts.protocol import Layout, Part, RecordedMetadata, SegmentReader
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.ops.metadata.event_publisher import NO_BROKER
+from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
+from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment
+from tieredctl.ops.verification.transactions import AbortedTransactions
+from tieredctl.storage.protocol import ObjectStore
+
+_NO_TIMESTAMP = -1
+_CONCERN_THE_SEGMENT = ("object-missing", "undecodable")
+
+
+class Unfit(Exception):
+    """A segment whose objects contradict each other, or are not what they should be. The text says in what."""
+
+
+def rebuild(
+    stored: StoredSegment, store: ObjectStore, layout: Layout, traits: BrokerTraits
+) -> RemoteLogSegmentMetadata:
+    """The metadata of a segment in COPY_SEGMENT_FINISHED whose promised objects are all there.
+
+    Broker id and event time are not known any more. Raises Unfit, and TieredctlError where the store does not answer.
+    """
+    try:
+        recorded = layout.recorded_metadata(store, stored.identity)
+        if recorded is None:
+            recorded = _read_parts(stored, layout.open_segment(store, stored.identity), traits.tells_txn)
+        _demand_agreement(recorded, stored)
+    except TieredctlError as error:
+        if error.kind.code in _CONCERN_THE_SEGMENT:
+            raise Unfit(error.message) from None
+        raise
+    metadata = RemoteLogSegmentMetadata(
+        topic_id_partition=stored.identity.topic_id_partition,
+        segment_id=stored.identity.segment_id,
+        start_offset=stored.identity.start_offset,
+        end_offset=recorded.end_offset,
+        author=NO_BROKER,
+        max_timestamp_ms=recorded.max_timestamp_ms,
+        event_timestamp_ms=stored.stored_ms,
+        segment_leader_epochs=recorded.segment_leader_epochs,
+        segment_size_in_bytes=recorded.segment_size_in_bytes,
+        custom_metadata=layout.custom_metadata(stored.identity, stored.stored_bytes, traits.custom_metadata),
+        state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
+        txn_idx_empty=bool(recorded.txn_idx_empty),
+        form=traits.form,
+    )
+    _demand_own_objects(layout.promised_objects(metadata), stored)
+    return metadata
+
+
+def as_started(metadata: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata:
+    """The event with which a broker says that it begins a copy: nothing of the storage manager's is known then."""
+    return replace(metadata, state=RemoteLogSegmentState.COPY_SEGMENT_STARTED, custom_metadata=None)
+
+
+def read_lineage(stored: StoredSegment, store: ObjectStore, layout: Layout) -> list[EpochEntry]:
+    """The leader epochs up to a segment's end, from the beginning of the log of its time. Raises DecodeError."""
+    return leader_epoch_entries(layout.open_segment(store, stored.identity).read(Part.LEADER_EPOCH))
+
+
+def _read_parts(stored: StoredSegment, reader: SegmentReader, tells_txn: bool) -> RecordedMetadata:
+    size = stored.objects[Part.LOG].size
+    log = _read_log(reader, size, stored.identity.start_offset)
+    max_timestamp = log.max_timestamp_ms
+    if max_timestamp == _NO_TIMESTAMP:
+        max_timestamp = stored.objects[Part.LOG].last_modified_ms  # as LogSegment.largestTimestamp takes the file's
+    return RecordedMetadata(
+        end_offset=log.last_offset,
+        max_timestamp_ms=max_timestamp,
+        segment_leader_epochs=epochs_of_log(reader.read(Part.LEADER_EPOCH), log.epochs, stored.identity.start_offset),
+        segment_size_in_bytes=size,
+        # Where the index is lost, brokers that are told that it is empty would never look for what is put in its place.
+        txn_idx_empty=tells_txn and not log.may_abort and not _indexes_transactions(stored),
+        stored_sizes={},
+    )
+
+
+class EpochRun(NamedTuple):
+    """Batches of one leader epoch, one after another: `first` and `last` are their offsets, both inclusive."""
+
+    epoch: int
+    first: int
+    last: int
+
+
+class _ReadLog(NamedTuple):
+    """What a log that is sound to its end tells of its segment."""
+
+    last_offset: int
+    """Inclusive."""
+    max_timestamp_ms: int
+    epochs: Sequence[EpochRun]
+    """Of its batches."""
+    may_abort: bool
+    """Whether there is an ABORT marker of a transaction that has data, or may have had some before the segment."""
+
+
+def _read_log(reader: SegmentReader, size: int, start_offset: int) -> _ReadLog:
+    last_offset, max_timestamp, aborted = -1, _NO_TIMESTAMP, AbortedTransactions()
+    epochs: list[EpochRun] = []
+    for block in scan_log(reader.stream(Part.LOG), size, AsColumns(), start_offset):
+        if isinstance(block, Damage):
+            raise Unfit(f"its log cannot be read at byte {block.position}: {block.reason}")
+        headers = block.headers
+        last_offset = max(last_offset, int((headers["baseOffset"] + headers["lastOffsetDelta"]).max()))
+        max_timestamp = max(max_timestamp, int(headers["maxTimestamp"].max()))
+        aborted.feed(block)
+        epochs += epoch_runs(headers)
+    if last_offset < start_offset:
+        raise Unfit("its log holds no batch")
+    with_data = any(one.first_offset is not None or one.may_begin_before for one in aborted.markers)
+    return _ReadLog(last_offset, max_timestamp, epochs, with_data or bool(aborted.unreadable))
+
+
+def epoch_runs(headers: HeaderColumns) -> list[EpochRun]:
+    """The leader epochs of batches, as few runs as there are changes."""
+    epochs = headers["partitionLeaderEpoch"]
+    begins = np.flatnonzero(np.append(True, epochs[1:] != epochs[:-1]))
+    ends = np.append(begins[1:], len(epochs)) - 1
+    lasts = headers["baseOffset"][ends] + headers["lastOffsetDelta"][ends]
+    columns = (epochs[begins], headers["baseOffset"][begins], lasts)
+    return [EpochRun(*run) for run in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def epochs_of_log(checkpoint: bytes, log: Sequence[EpochRun], start_offset: int) -> tuple[tuple[int, int], ...]:
+    """The leader epochs of a segment, by the checkpoint that was copied with it, which its log has to bear out.
+
+    A checkpoint has no checksum: a digit that was altered gives another lineage, and segments that a broker is told to
+    be of another lineage are deleted. Where compaction left no record, none contradicts it. Raises Unfit.
+    """
+    try:
+        entries = leader_epoch_entries(checkpoint)
+    except DecodeError as error:
+        raise Unfit(f"its leader-epoch checkpoint is damaged at byte {error.position}: {error.reason}") from None
+    within = epochs_within(entries, start_offset, log[-1].last)
+    starts = [offset for _, offset in within]
+    for run in log:
+        for offset in (run.first, run.last):
+            index = bisect_right(starts, offset) - 1
+            if index < 0 or within[index][0] != run.epoch:
+                said = "no leader epoch" if index < 0 else f"leader epoch {within[index][0]}"
+                raise Unfit(f"its leader-epoch checkpoint gives offset {offset} {said}, its log {run.epoch}")
+    return within
+
+
+def epochs_within(entries: Sequence[EpochEntry], start_offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
+    """The leader epochs of the offsets from `start_offset` to `end_offset` (inclusive), the first of them cut to where
+    these begin (LeaderEpochFileCache.epochEntriesInRange). Raises Unfit where they have none."""
+    before = [entry for entry in entries if entry.start_offset <= start_offset]
+    within = [entry for entry in entries if start_offset < entry.start_offset <= end_offset]
+    cut = [EpochEntry(before[-1].epoch, start_offset)] if before else []
+    if not cut and not within:
+        raise Unfit("its leader-epoch checkpoint has no epoch of its offsets")
+    return tuple((entry.epoch, entry.start_offset) for entry in (*cut, *within))
+
+
+def _indexes_transactions(stored: StoredSegment) -> bool:
+    index = stored.objects.get(Part.TRANSACTION_INDEX)
+    return index is not None and index.size > 0
+
+
+def _demand_own_objects(promised: Mapping[Part, str], stored: StoredSegment) -> None:
+    """Raises Unfit where brokers that are told of the segment would look for its objects elsewhere."""
+    for part, key in promised.items():
+        found = stored.objects[part].key
+        if found != key:
+            raise Unfit(f"its metadata would name {key}, and the object is {found}")
+
+
+def _demand_agreement(recorded: RecordedMetadata, stored: StoredSegment) -> None:
+    """Raises Unfit where a size shows that an object was cut, or is another's."""
+    for part, size in recorded.stored_sizes.items():
+        found = stored.objects[part]
+        if found.size != size:
+            raise Unfit(f"{found.key} has {found.size} of {size} bytes")

@@ -1,0 +1,92 @@
+"""What is left of the metadata. Unlike what deletes, what rebuilds takes a topic whose beginning is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.events import (
+    EventRecord,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataSnapshot,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+)
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.coverage import MISSING
+from tieredctl.ops.metadata.event_publisher import NO_BROKER
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata, demand_whole
+from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+
+_DELETED = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
+_BEGINNING_GONE = "metadata-truncated"
+_WAY_OUT = "Give up what lies before the next sound event (kafka-delete-records.sh), and run it again."
+
+
+@dataclass(slots=True)
+class KnownMetadata:
+    """The events that are there, read once, then only what was added since."""
+
+    metadata: FollowedMetadata
+    metadata_partitions: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    """What was odd: of a beginning that is gone, and of events that cannot be read."""
+    deleted: set[str] = field(default_factory=set)
+    """The segments that some event says are deleted or being deleted, their beginnings known or not."""
+    traits: BrokerTraits = field(default_factory=BrokerTraits)
+    """How the cluster's brokers write, as far as what is left shows it."""
+    _store: RemotePartitionMetadataStore = field(default_factory=RemotePartitionMetadataStore)
+
+    def refresh(self) -> None:
+        """Reads what is new, up to now.
+
+        Raises TieredctlError as FollowedMetadata does: `metadata-incomplete` where an event or a batch cannot be read.
+        A broker's reader stops there, and never comes to what would be written behind it.
+        """
+        self.metadata.read(self._take)
+
+    def segments(self, partition: TopicIdPartition) -> dict[str, RemoteLogSegmentMetadata]:
+        """What replay knows of a partition, by segment id, but for segments that are gone."""
+        return {known.metadata.segment_id: known.metadata for known in self._store.segments_of(partition)}
+
+    def is_open(self, partition: TopicIdPartition, segment_id: str) -> bool:
+        """Whether nothing is said of a segment but, at most, that its copy started."""
+        if segment_id in self.deleted or self.is_removed(partition):
+            return False
+        cache = self._store.caches.get(partition)
+        return cache is None or cache.state_of(segment_id) in (None, RemoteLogSegmentState.COPY_SEGMENT_STARTED)
+
+    def is_removed(self, partition: TopicIdPartition) -> bool:
+        """Whether somebody began to remove all of a partition."""
+        return partition in self._store.partition_deletes
+
+    def _take(self, stream: EventStream) -> tuple[Finding, ...]:
+        self.metadata_partitions = len(stream.source.metadata_partitions())
+        self._store.replay(self._noted(stream))
+        found = [_expected(finding) for finding in stream.findings]
+        self.findings = found or self.findings
+        for finding in found:
+            if finding.severity >= Severity.ERROR:
+                if finding.code == MISSING:
+                    demand_whole([finding])
+                message = f"{finding.code}: {finding.subject}: {finding.message}."
+                raise TieredctlError("metadata-incomplete", message, hint=_WAY_OUT)
+        return ()
+
+    def _noted(self, stream: EventStream) -> Iterator[EventRecord]:
+        for record in stream.records():
+            event = record.event
+            if isinstance(event, RemoteLogSegmentMetadataUpdate) and event.state in _DELETED:
+                self.deleted.add(event.segment_id)
+            if not isinstance(event, RemoteLogSegmentMetadataSnapshot) and event.author != NO_BROKER:
+                self.traits = self.traits.shown_by(event)
+            yield record
+
+
+def _expected(finding: Finding) -> Finding:
+    """Of a topic that is rebuilt it is no news that its beginning is gone."""
+    return replace(finding, severity_override=Severity.INFO) if finding.code == _BEGINNING_GONE else finding

@@ -1,0 +1,60 @@
+"""What a live cluster says of the partitions whose segments a store has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.cluster import Cluster, TopicDescription
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.leader_log import LeaderLog
+from tieredctl.ops.cluster.leader import only_partition, read_leader_log
+from tieredctl.ops.cluster.release import release_of_metadata_version
+
+_FIRST_TO_TELL_TXN = (4, 0)
+_METADATA_VERSION = "metadata.version"
+
+
+@dataclass(frozen=True, slots=True)
+class LivePartition:
+    """A partition as the cluster has it. Without a log the cluster has none of this topic id."""
+
+    log: LeaderLog | None
+    topic_id: str | None = None
+    """The id that the topic of this name has now; None where there is none of this name."""
+
+
+@dataclass(slots=True)
+class LivePartitions:
+    """Asks a cluster, once for each topic."""
+
+    cluster: Cluster
+    _topics: dict[str, TopicDescription | None] = field(default_factory=dict)
+
+    def look(self, partition: TopicIdPartition) -> LivePartition:
+        """Raises TieredctlError as the cluster does, and where the partition's leader does not answer."""
+        topic = self._topic(partition.topic)
+        if topic is None:
+            return LivePartition(None)
+        numbers = [one.partition for one in topic.partitions]
+        if topic.topic_id != partition.topic_id or partition.partition not in numbers:
+            return LivePartition(None, topic.topic_id)
+        answers = read_leader_log(self.cluster, only_partition(topic, partition.partition))
+        return LivePartition(answers.log, topic.topic_id)
+
+    def tell_txn(self) -> bool:
+        """Whether all brokers say of a segment that it has no aborted transaction."""
+        levels = [one.supported.get(_METADATA_VERSION, 0) for one in self.cluster.broker_features().values()]
+        oldest = min(levels, default=0)
+        release = release_of_metadata_version(oldest)  # of a level that is newer than all that are known it is None
+        return oldest > 0 if release is None else release.line >= _FIRST_TO_TELL_TXN
+
+    def _topic(self, name: str) -> TopicDescription | None:
+        if name not in self._topics:
+            try:
+                self._topics[name] = self.cluster.topic(name)
+            except TieredctlError as error:
+                if error.kind.code != "unknown-topic":
+                    raise
+                self._topics[name] = None
+        return self._topics[name]

@@ -1,0 +1,189 @@
+"""Says to the metadata what a plan found: each segment's COPY_SEGMENT_STARTED, then its COPY_SEGMENT_FINISHED.
+
+What was done is in the metadata itself: another run finds it there, finishes what was begun, and writes nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import compress
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.lease import Hold
+from tieredctl.ops.metadata.event_publisher import NO_BROKER, EventPublisher
+from tieredctl.ops.metadata_recovery.event_rebuilding import as_started
+from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
+from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
+from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Recovery
+from tieredctl.ops.metadata_recovery.segment_judgement import JudgedSegment, finished_event
+from tieredctl.storage.protocol import ObjectStore
+
+BATCH_SEGMENTS = 100
+"""How many segments are said at once."""
+LOOK_AGAIN_MS = 5_000
+"""How old what was read of the metadata may be when segments are said: brokers say something of them meanwhile."""
+_WORLD_CHANGED = "Look at the plan again: a broker that started meanwhile has moved its log start."
+
+
+@dataclass(slots=True)
+class PartitionOutcome:
+    """How far one partition came."""
+
+    plan: PartitionRecovery
+    segments: int = 0
+    """That were recovered."""
+    events: int = 0
+    """That were written."""
+    gone: int = 0
+    """Segments that brokers began to delete, or finished, since the plan was made."""
+    changed: list[str] = field(default_factory=list)
+    """Segments whose objects are no longer those that the plan was made of; they are left alone."""
+    left: int = 0
+    """That are still not in the metadata, by what was read at the end."""
+
+    def document(self) -> Document:
+        return {
+            **self.plan.document(),
+            "recovered": self.segments,
+            "events": self.events,
+            "goneMeanwhile": self.gone,
+            "changedMeanwhile": list(self.changed),
+            "left": self.left,
+        }
+
+
+@dataclass(slots=True)
+class RecoveryOutcome:
+    """How far all came, those that were not reached too."""
+
+    partitions: list[PartitionOutcome] = field(default_factory=list)
+    stopped: TieredctlError | None = None
+    """Why not all was tried."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.stopped is None and not any(one.left for one in self.partitions)
+
+
+@dataclass(slots=True)
+class Recoverer:
+    """One run over a plan."""
+
+    recovery: Recovery
+    known: KnownMetadata
+    publisher: EventPublisher
+    lease: Hold
+    clock_ms: Callable[[], int]
+    look: Callable[[TopicIdPartition], LivePartition]
+    """Asks the cluster for a partition."""
+    store: ObjectStore
+    batch_segments: int = BATCH_SEGMENTS
+    tell: Callable[[PartitionOutcome], None] = lambda _outcome: None
+    """Called with what was done so far."""
+    _looked_ms: int = field(default=-LOOK_AGAIN_MS)
+
+    def run(self) -> RecoveryOutcome:
+        """Recovers every partition, then reads the metadata back. Whatever stops it is in the outcome."""
+        planned = [plan for plan in self.recovery.partitions if plan.to_recover()]
+        outcome = RecoveryOutcome([PartitionOutcome(plan, left=len(plan.to_recover())) for plan in planned])
+        try:
+            for one in outcome.partitions:
+                self._recover(one)
+            self._read_back(outcome)
+        except TieredctlError as error:
+            outcome.stopped = error
+        return outcome
+
+    def _recover(self, outcome: PartitionOutcome) -> None:
+        self._demand_same_log_start(outcome.plan)
+        segments = outcome.plan.to_recover()
+        for first in range(0, len(segments), self.batch_segments):
+            batch = segments[first : first + self.batch_segments]
+            self.lease.renew()
+            self._look_again()
+            partition = outcome.plan.partition
+            open_segments = [one for one in batch if self.known.is_open(partition, one.stored.identity.segment_id)]
+            outcome.gone += len(batch) - len(open_segments)
+            there = self._still_there(open_segments)
+            unchanged = {_segment_id(one) for one in there}
+            outcome.changed += [_segment_id(one) for one in open_segments if _segment_id(one) not in unchanged]
+            self._publish(outcome, [event for one in there for event in self._events(one)])
+            outcome.segments += len(there)
+            outcome.left -= len(there) + len(batch) - len(open_segments)
+            self.tell(outcome)
+
+    def _still_there(self, segments: list[JudgedSegment]) -> list[JudgedSegment]:
+        """Those whose objects are what was planned with: somebody may have removed some since."""
+
+        def is_there(one: JudgedSegment) -> bool:
+            return all(self.store.head(stored.key) == stored for stored in one.stored.objects.values())
+
+        return list(compress(segments, in_parallel(self.store, is_there, segments)))
+
+    def _publish(self, outcome: PartitionOutcome, events: Sequence[MetadataEvent]) -> None:
+        if events:
+            self.publisher.publish(outcome.plan.metadata_partition, events)
+            outcome.events += len(events)
+
+    def _look_again(self) -> None:
+        if self.clock_ms() - self._looked_ms >= LOOK_AGAIN_MS:
+            self._looked_ms = self.clock_ms()
+            self.known.refresh()
+
+    def _demand_same_log_start(self, plan: PartitionRecovery) -> None:
+        """Raises TieredctlError `world-changed` where the log starts above what is to be recovered by now: brokers
+        would delete it."""
+        log = self.look(plan.partition).log
+        first = min(metadata.end_offset for metadata in plan.recovered())
+        if log is None or log.log_start_offset > first:
+            now = "is not there any more" if log is None else f"starts at {log.log_start_offset} now"
+            raise TieredctlError("world-changed", f"The log of {plan.partition} {now}.", hint=_WORLD_CHANGED)
+
+    def _events(self, segment: JudgedSegment) -> list[MetadataEvent]:
+        assert segment.metadata is not None
+        metadata = replace(segment.metadata, event_timestamp_ms=self.clock_ms())
+        started: list[MetadataEvent] = [as_started(metadata)] if segment.needs_start else []
+        return [*started, finished_event(metadata, metadata.event_timestamp_ms)]
+
+    def _read_back(self, outcome: RecoveryOutcome) -> None:
+        self.known.refresh()
+        for one in outcome.partitions:
+            self._take_back(one)
+        self.known.refresh()
+        for one in outcome.partitions:
+            there = self.known.segments(one.plan.partition)
+            one.left = sum(not self._is_settled(metadata, there) for metadata in one.plan.recovered())
+
+    def _take_back(self, outcome: PartitionOutcome) -> None:
+        """Says once more that segments are deleted which brokers deleted right before they were said to be there."""
+        there = self.known.segments(outcome.plan.partition)
+        undone = [one for one in outcome.plan.recovered() if self._was_undone(one, there.get(one.segment_id))]
+        self.lease.renew()
+        for state in (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED):
+            self._publish(outcome, [replace(finished_event(one, self.clock_ms()), state=state) for one in undone])
+        outcome.segments -= len(undone)
+        outcome.gone += len(undone)
+
+    def _was_undone(self, wanted: RemoteLogSegmentMetadata, found: RemoteLogSegmentMetadata | None) -> bool:
+        """Whether a segment that is deleted looks finished by events of this recovery."""
+        is_deleted = wanted.segment_id in self.known.deleted
+        return is_deleted and found is not None and found.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+
+    def _is_settled(self, wanted: RemoteLogSegmentMetadata, there: dict[str, RemoteLogSegmentMetadata]) -> bool:
+        """Whether it is in the metadata as it was rebuilt, or is somebody else's affair by now."""
+        found = there.get(wanted.segment_id)
+        if wanted.segment_id in self.known.deleted or self.known.is_removed(wanted.topic_id_partition):
+            return found is None or found.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+        if found is None or found.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+            return False
+        same = replace(found, author=wanted.author, event_timestamp_ms=wanted.event_timestamp_ms)
+        return found.author != NO_BROKER or same == wanted
+
+
+def _segment_id(segment: JudgedSegment) -> str:
+    return segment.stored.identity.segment_id

@@ -1,0 +1,189 @@
+"""What is to be recovered of each partition, what is not and why, and what of the offsets stays lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.documents import Document, partition_document
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
+from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
+from tieredctl.ops.metadata_recovery.moved_log_start import MovedLogStart, moved_log_start
+from tieredctl.ops.metadata_recovery.recovered_coverage import coverage_findings
+from tieredctl.ops.metadata_recovery.segment_findings import segment_findings
+from tieredctl.ops.metadata_recovery.segment_judgement import Fate, Judge, JudgedSegment, fates
+from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment, StoreListing
+from tieredctl.rlmm.partitioner import DEFAULT_METADATA_PARTITIONS, metadata_partition
+
+StoredPartitions = Sequence[tuple[TopicIdPartition, Sequence[StoredSegment]]]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRecovery:
+    """What is to be said of one partition."""
+
+    partition: TopicIdPartition
+    metadata_partition: int
+    segments: Sequence[JudgedSegment]
+    """All that the store has, by start offset."""
+    live: LivePartition | None = None
+    moved: MovedLogStart | None = None
+    """Where the leader's log starts above segments that the store has."""
+    findings: Sequence[Finding] = ()
+
+    def to_recover(self) -> list[JudgedSegment]:
+        """In the order in which they were stored, by offset where that is the same: what a broker answers may depend on
+        which of two copies that overlap it is told of last."""
+        found = [one for one in self.segments if one.fate is Fate.RECOVER]
+        return sorted(found, key=lambda one: (one.stored.stored_ms, one.stored.identity.start_offset))
+
+    def recovered(self) -> list[RemoteLogSegmentMetadata]:
+        """Those of `to_recover`, as they are rebuilt."""
+        return [one.metadata for one in self.to_recover() if one.metadata is not None]
+
+    def document(self) -> Document:
+        """The plan as every output format shows it."""
+        counts = fates(self.segments)
+        log = None if self.live is None else self.live.log
+        left_out = {fate.value: count for fate, count in counts.items() if _is_left_out(fate) and count}
+        return {
+            **partition_document(self.partition),
+            "metadataPartition": self.metadata_partition,
+            "segments": len(self.segments),
+            "inMetadata": counts[Fate.IN_METADATA],
+            "toRecover": counts[Fate.RECOVER],
+            "bytes": sum(one.segment_size_in_bytes for one in self.recovered()),
+            "leftOut": left_out,
+            "logStartOffset": None if log is None else log.log_start_offset,
+            "localLogStartOffset": None if log is None else log.local_log_start_offset,
+            "restore": None if self.moved is None else self.moved.document(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The plan for a whole store."""
+
+    partitions: Sequence[PartitionRecovery]
+    objects: int
+    """That were listed."""
+    unexplained: int
+    """Whose keys the layout does not know."""
+    findings: Sequence[Finding] = field(default=())
+    """About the metadata as it is."""
+
+    @property
+    def to_recover(self) -> int:
+        """How many segments."""
+        return sum(len(one.to_recover()) for one in self.partitions)
+
+    @property
+    def moved(self) -> list[PartitionRecovery]:
+        """The partitions whose leaders' logs start above what the store has."""
+        return [one for one in self.partitions if one.moved is not None]
+
+    def all_findings(self) -> list[Finding]:
+        """Of the metadata, then of each partition."""
+        return [*self.findings, *(finding for one in self.partitions for finding in one.findings)]
+
+    def summary(self) -> Document:
+        """Totals."""
+        counts = fates(segment for one in self.partitions for segment in one.segments)
+        return {
+            "partitions": len(self.partitions),
+            "segments": sum(counts.values()),
+            "inMetadata": counts[Fate.IN_METADATA],
+            "toRecover": counts[Fate.RECOVER],
+            "leftOut": sum(count for fate, count in counts.items() if _is_left_out(fate)),
+            "objects": self.objects,
+            "unknownObjects": self.unexplained,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Makes a plan of a store's listing, the metadata that was read after it, and the cluster where it can be asked."""
+
+    known: KnownMetadata
+    judge: Judge
+    look: Callable[[TopicIdPartition], LivePartition] | None = None
+    """Asks the cluster for a partition; None where there is none to ask."""
+    metadata_partitions: int | None = None
+    """How many the metadata topic has, where nothing else tells."""
+    tell: Callable[[int, int], None] = lambda _done, _all: None
+    """Called with how many segments were looked at, of how many."""
+
+    def plan(self, listing: StoreListing, stored: StoredPartitions) -> Recovery:
+        """Raises TieredctlError `no-overlap` for a store in which the layout explains nothing, and as the store and the
+        cluster do."""
+        if listing.objects and not stored and listing.unexplained == listing.objects:
+            message = f"The layout {self.judge.layout.name} explains none of the {listing.objects} objects."
+            raise TieredctlError("no-overlap", f"{message[:-1]} of {self.judge.store.url}.")
+        if not stored:
+            # A typing error must not look like a clean result.
+            which = "" if listing.selection == Selection() else f" of {listing.selection}"
+            raise TieredctlError("no-overlap", f"{self.judge.store.url} has no segment{which}.")
+        return Recovery(
+            list(self._partitions(stored)), listing.objects, listing.unexplained, tuple(self.known.findings)
+        )
+
+    def _partitions(self, stored: StoredPartitions) -> Iterator[PartitionRecovery]:
+        total, done = sum(len(segments) for _, segments in stored), 0
+        for partition, segments in stored:
+            yield self._partition(partition, segments)
+            done += len(segments)
+            self.tell(done, total)
+
+    def _partition(self, partition: TopicIdPartition, segments: Sequence[StoredSegment]) -> PartitionRecovery:
+        live = None if self.look is None else self.look(partition)
+        judged = self.judge.judge(partition, segments, live)
+        log = None if live is None else live.log
+        moved = None if log is None else moved_log_start(partition, judged, log, self.judge.store, self.judge.layout)
+        held = [one.metadata for one in judged if one.fate in (Fate.RECOVER, Fate.IN_METADATA) and one.metadata]
+        findings = [*segment_findings(partition, judged), *coverage_findings(partition, held, log)]
+        if moved is not None:
+            findings.append(moved.finding())
+        return PartitionRecovery(partition, self._place(partition), judged, live, moved, findings)
+
+    def _place(self, partition: TopicIdPartition) -> int:
+        count = self.metadata_partitions or self.known.metadata_partitions or DEFAULT_METADATA_PARTITIONS
+        return metadata_partition(partition.topic_id, partition.partition, count)
+
+
+def demand_mapped(recovery: Recovery, ids: Mapping[str, str], layout: Layout) -> None:
+    """Returns where each topic id of `ids` (old: new) has its segments under the new one's keys as well.
+
+    A broker looks for a segment's objects by the topic id that the metadata has, and finds none under another. Raises
+    TieredctlError `usage` where some are not there.
+    """
+    segments = {one.partition: one.segments for one in recovery.partitions}
+    for old, new in ids.items():
+        of_old = [partition for partition in segments if partition.topic_id == old]
+        if not of_old:
+            raise TieredctlError("usage", f"The store has no segment of a topic with the id {old}.")
+        for partition in of_old:
+            twin = TopicIdPartition(new, partition.topic, partition.partition)
+            there = {one.stored.identity.segment_id for one in segments.get(twin, ())}
+            lacking = [one for one in segments[partition] if one.stored.identity.segment_id not in there]
+            if lacking:
+                raise TieredctlError("usage", _why_not_mapped(partition, twin, len(lacking), layout), hint=_COPY)
+
+
+_COPY = "Copy the objects to the new id's keys first, with the store's own tools; then nothing needs to be mapped."
+
+
+def _why_not_mapped(old: TopicIdPartition, new: TopicIdPartition, count: int, layout: Layout) -> str:
+    return (
+        f"{count} segments of {old} cannot be mapped: with the layout {layout.name} brokers look for them under "
+        f"{layout.partition_prefix(new)}, and the store has them under {layout.partition_prefix(old)} alone."
+    )
+
+
+def _is_left_out(fate: Fate) -> bool:
+    return fate not in (Fate.RECOVER, Fate.IN_METADATA)

@@ -1,0 +1,328 @@
+"""Carries a plan out: copies each object to quarantine, asks the metadata once more, and deletes.
+
+Nothing is deleted but what a metadata read that began after its copying calls nobody's still, while the lease was
+held, and in the very version that was planned. Every step is on record before the next is taken, so that after an
+interruption at any moment another run goes on from there. At the end the metadata is asked about all that was removed:
+what got an owner all the same is put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeVar
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.model.removal import (
+    FINISHED_STEPS,
+    Planned,
+    PlannedObject,
+    PlannedUpload,
+    QuarantinedCopy,
+    Receipt,
+    ReceiptStep,
+)
+from tieredctl.ops.guards.deletion import delete_surely
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
+from tieredctl.ops.guards.lease import Hold
+from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.plan_file import PlanFile
+from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, written_since
+from tieredctl.ops.orphan_removal.putting_back import failed, put_back
+from tieredctl.ops.orphan_removal.receipts import Receipts, last_receipts, remember
+from tieredctl.ops.orphan_removal.removed_keys import note_put_back, note_removed
+from tieredctl.storage.protocol import (
+    CONCERN_EVERY_OBJECT,
+    Deletion,
+    DeletionOutcome,
+    MultipartUpload,
+    StoredObject,
+    WritableObjectStore,
+)
+
+BATCH_OBJECTS = 500
+"""How many objects are copied before the metadata is asked again. At most MOST_DELETED_AT_ONCE."""
+BATCH_BYTES = 16 << 30
+_Planned = TypeVar("_Planned", PlannedObject, PlannedUpload)
+
+
+@dataclass(slots=True)
+class RemovalResult:
+    """How far a plan was carried out, by this run and those before it."""
+
+    planned: int
+    done: int = 0
+    failed: int = 0
+    skipped: int = 0
+    """Those that were gone already."""
+    bytes: int = 0
+    """Of what is done."""
+    put_back: int = 0
+    """Those that got an owner after they were removed, and are back."""
+    lost: list[str] = field(default_factory=list)
+    """The keys of those that got an owner after they were removed, and could not be put back."""
+    versions: DeletedVersions | None = None
+    """What was deleted of what the store keeps, where that was asked for."""
+    stopped: TieredctlError | None = None
+    """Why not all of it was tried."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to remove."""
+        return self.stopped is None and not self.failed and not self.lost and not self.with_versions
+
+    @property
+    def with_versions(self) -> int:
+        """Of how many keys versions should be gone, and are not."""
+        return len(self.versions.failed) if self.versions else 0
+
+    def count(self, receipts: Iterable[Receipt]) -> None:
+        """Counts what became of some."""
+        for receipt in receipts:
+            if receipt.step in (ReceiptStep.REMOVED, ReceiptStep.ABORTED):
+                self.done += 1
+                self.bytes += receipt.size
+            elif receipt.step is ReceiptStep.FAILED:
+                self.failed += 1
+            else:
+                self.skipped += 1
+
+
+@dataclass(slots=True)
+class Removal:
+    """One run of a plan."""
+
+    plan: PlanFile
+    store: WritableObjectStore
+    receipts: Receipts
+    lease: Hold
+    metadata: FreshMetadata
+    clock_ms: Callable[[], int]
+    limits: Limits
+    pace: Callable[[int], None] = lambda _objects: None
+    """Called with how many objects are next; waits where they would be too many for the time."""
+    tell: Callable[[RemovalResult], None] = lambda _result: None
+    """Called with what was done so far."""
+    batch_objects: int = BATCH_OBJECTS
+    delete_versions: bool = False
+    """Whether nothing is to stay of what is removed in a store that keeps versions; what is in quarantine stays."""
+    _last: dict[str, Receipt] = field(default_factory=dict)
+    """The last receipt of each object, by key, and of each upload, by its id."""
+    _obstacle: TieredctlError | None = None
+    """Why nothing more should be tried, once what was done is counted."""
+
+    def run(self, forbidden: TieredctlError | None = None) -> RemovalResult:
+        """Removes what is left to remove, or nothing more where `forbidden` says why; and puts back what got an owner.
+        Whatever stops it is in the result."""
+        totals = self.plan.totals
+        result = RemovalResult(totals.objects + totals.uploads)
+        try:
+            self._last = last_receipts(self.receipts.entries())
+            if forbidden is not None:
+                raise forbidden
+            self._remove_all(result)
+        except TieredctlError as error:
+            result.stopped = error
+        if result.stopped is None or result.stopped.kind.code != "lease-lost":
+            try:
+                self._put_owned_back(result)
+                if self.delete_versions and result.is_complete:
+                    result.versions = self._delete_versions()
+            except TieredctlError as error:
+                result.stopped = result.stopped or error
+        return result
+
+    def _delete_versions(self) -> DeletedVersions:
+        """Of all that was removed, and is not back."""
+        self.lease.renew()
+        return delete_versions(self.store, [one.key for one in self._last.values() if one.step is ReceiptStep.REMOVED])
+
+    def _remove_all(self, result: RemovalResult) -> None:
+        for objects in self._left(self.plan.objects(), result):
+            self._note(self._remove(objects), result)
+        for uploads in self._left(self.plan.uploads(), result):
+            self._note(self._give_up(uploads), result)
+
+    def _left(self, planned: Iterable[_Planned], result: RemovalResult) -> Iterator[list[_Planned]]:
+        """What no run finished, in batches; what one did is counted."""
+
+        def unfinished() -> Iterator[_Planned]:
+            for one in planned:
+                before = self._before(one)
+                if before is not None and before.step in FINISHED_STEPS:
+                    result.count([before])
+                else:
+                    yield one
+
+        for batch in _batches(unfinished(), self.batch_objects):
+            self.pace(len(batch))
+            yield batch
+
+    def _before(self, planned: Planned) -> Receipt | None:
+        return self._last.get(planned.upload_id if isinstance(planned, PlannedUpload) else planned.key)
+
+    def _note(self, receipts: Sequence[Receipt], result: RemovalResult) -> None:
+        result.count(receipts)
+        self.tell(result)
+        if self._obstacle is not None:
+            raise self._obstacle
+        if all(receipt.step is ReceiptStep.FAILED for receipt in receipts):
+            raise TieredctlError("removal-failed", f"Nothing of a batch could be removed: {receipts[0].error}")
+
+    def _record(self, receipts: Sequence[Receipt]) -> None:
+        self.receipts.append(receipts)
+        remember(self._last, receipts)
+
+    def _remove(self, batch: Sequence[PlannedObject]) -> list[Receipt]:
+        """Removes a batch: a receipt for each of its objects."""
+        prepared = self._prepared(batch)
+        doomed = [one for one in prepared if one.step is None]
+        finished = [self._receipt(one, one.step) for one in prepared if one.step is not None]
+        intents = [self._receipt(one, ReceiptStep.COPIED if one.copy else ReceiptStep.DELETING) for one in doomed]
+        if any(receipt.step is ReceiptStep.GONE for receipt in finished):
+            self.lease.renew()  # else another run of this plan may be who removed it
+        self._record([*finished, *intents])
+        self._obstacle = _hopeless(one.error for one in prepared)
+        if doomed and self._obstacle is None:
+            finished += self._delete(doomed)
+        return finished
+
+    def _prepared(self, batch: Sequence[PlannedObject]) -> list[Prepared]:
+        """Made ready, once none of them is found to be anything but what may be removed."""
+        header = self.plan.header
+        preparation = Preparation(self.store, header.cluster_id, header.plan_id, header.mode)
+        looked_at = in_parallel(self.store, preparation.look, batch)
+        self._demand_removable(looked_at)
+        return in_parallel(self.store, lambda one: preparation.prepare(one, self._before(one.planned)), looked_at)
+
+    def _demand_removable(self, prepared: Sequence[Prepared]) -> None:
+        found = [(one.planned, one.found) for one in prepared if one.found is not None]
+        self.metadata.demand_removable(found, self.limits)
+
+    def _delete(self, doomed: Sequence[Prepared]) -> list[Receipt]:
+        self.metadata.refresh()
+        self._demand_removable(doomed)
+        note_removed(self.store, self.plan.header.plan_id, [one.planned.key for one in doomed])
+        self.lease.renew()
+        deletions = delete_surely(self.store, [one.found for one in doomed if one.found is not None])
+        receipts = [self._deleted(one, deletion) for one, deletion in zip(doomed, deletions, strict=True)]
+        self._record(receipts)
+        changed = (one for one in deletions if one.outcome is DeletionOutcome.CHANGED)
+        self._obstacle = _hopeless(one.error for one in deletions)
+        for deletion in changed:
+            self._obstacle = written_since(deletion.stored.key)
+        return receipts
+
+    def _deleted(self, one: Prepared, deletion: Deletion) -> Receipt:
+        if deletion.outcome is DeletionOutcome.GONE:
+            return self._receipt(one, ReceiptStep.REMOVED)
+        error = deletion.error or written_since(one.planned.key)
+        return failed(one.planned.key, self.clock_ms(), error, _quarantined(one.copy), _modified_ms(one))
+
+    def _receipt(self, one: Prepared, step: ReceiptStep) -> Receipt:
+        if one.error is not None:
+            return failed(one.planned.key, self.clock_ms(), one.error)
+        copy = _quarantined(one.copy)
+        return Receipt(
+            *(step, one.planned.key, self.clock_ms(), one.planned.size, copy),
+            compared_by=one.compared_by,
+            modified_ms=_modified_ms(one),
+        )
+
+    def _give_up(self, uploads: Sequence[PlannedUpload]) -> list[Receipt]:
+        self.metadata.refresh()
+        self.metadata.demand_endable(in_parallel(self.store, self._begun_upload, uploads), self.limits)
+        self.lease.renew()
+        receipts = [self._given_up(upload) for upload in uploads]
+        self._record(receipts)
+        return receipts
+
+    def _begun_upload(self, planned: PlannedUpload) -> StoredObject:
+        """What its object would be, as of when the store says that the upload began; long ago where there is none."""
+        found = (one for one in self.store.multipart_uploads(planned.key) if one.upload_id == planned.upload_id)
+        return StoredObject(planned.key, 0, max((one.initiated_ms for one in found), default=0), "")
+
+    def _given_up(self, upload: PlannedUpload) -> Receipt:
+        try:
+            begun = MultipartUpload(upload.key, upload.upload_id, upload.initiated_ms)
+            self.store.abort_multipart_upload(begun)
+            if self.store.multipart_upload_bytes(begun):
+                message = f"{self.store.url} said that an upload of {upload.key} was given up, and its parts are there."
+                raise TieredctlError("removal-failed", message)
+        except TieredctlError as error:
+            return failed(upload.key, self.clock_ms(), error)._replace(upload_id=upload.upload_id)
+        return Receipt(ReceiptStep.ABORTED, upload.key, self.clock_ms(), upload.size, upload_id=upload.upload_id)
+
+    def _put_owned_back(self, result: RemovalResult) -> None:
+        """Looks once more at all that was removed, by whichever run, whether it could still say so or not."""
+        for receipts in self._begun():
+            if gone := self._to_put_back(receipts):
+                self.lease.renew()
+                self._put_back(gone, result)
+
+    def _to_put_back(self, receipts: Sequence[Receipt]) -> list[Receipt]:
+        """Those that have an owner by a read of the metadata that began after they were found to be gone: what its
+        broker deleted meanwhile has none any more. And those that had one, and that an earlier run put back, but was
+        killed before it could say so."""
+        gone: list[Receipt] = []
+        were_owned: dict[str, Receipt] = {}
+        while True:
+            before, owned = gone, self._owned(receipts)
+            gone = [one for one in owned if one.step is ReceiptStep.REMOVED or self.store.head(one.key) is None]
+            if gone == before:
+                break
+            were_owned |= {one.key: one for one in gone}
+        for one in gone:
+            del were_owned[one.key]
+        return gone + [one for one in were_owned.values() if self.store.head(one.key) is not None]
+
+    def _owned(self, receipts: Sequence[Receipt]) -> list[Receipt]:
+        """Those of objects that the metadata gives an owner now."""
+        self.metadata.refresh()
+        verdicts = self.metadata.verdicts(StoredObject(one.key, one.size, 0, "") for one in receipts)
+        return [one for one, (status, _) in zip(receipts, verdicts, strict=True) if status is ObjectStatus.OWNED]
+
+    def _put_back(self, gone: Sequence[Receipt], result: RemovalResult) -> None:
+        note_put_back(self.store, self.plan.header.plan_id, [one.key for one in gone])
+        back = [put_back(self.store, one, self.clock_ms()) for one in gone]
+        self._record(back)
+        result.lost += [one.key for one in back if one.step is ReceiptStep.FAILED]
+        result.put_back += sum(one.step is ReceiptStep.RESTORED for one in back)
+
+    def _begun(self) -> Iterator[list[Receipt]]:
+        ended = (ReceiptStep.GONE, ReceiptStep.RESTORED)
+        begun = iter([one for one in self._last.values() if one.upload_id is None and one.step not in ended])
+        while batch := list(islice(begun, 100_000)):
+            yield batch
+
+
+def _batches(planned: Iterable[_Planned], most: int) -> Iterator[list[_Planned]]:
+    """So many at a time at most, and not so many bytes that the lease would run out while they are copied."""
+    batch: list[_Planned] = []
+    size = 0
+    for one in planned:
+        if batch and (len(batch) == most or size + one.size > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(one)
+        size += one.size
+    if batch:
+        yield batch
+
+
+def _hopeless(errors: Iterable[TieredctlError | None]) -> TieredctlError | None:
+    """The first of them that every other object would meet too."""
+    return next((error for error in errors if error is not None and error.kind.code in CONCERN_EVERY_OBJECT), None)
+
+
+def _modified_ms(one: Prepared) -> int:
+    # A list of keys has no times of its own.
+    return (one.found or one.planned).last_modified_ms
+
+
+def _quarantined(copy: StoredObject | None) -> QuarantinedCopy | None:
+    return None if copy is None else QuarantinedCopy(copy.key, copy.size, copy.last_modified_ms, copy.version)

@@ -1,0 +1,161 @@
+"""What the metadata says now of objects that are planned to be removed.
+
+What was added since the last look is read, and everything judged anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout
+from tieredctl.model.findings import Finding
+from tieredctl.model.ownership import ObjectStatus, OrphanCause
+from tieredctl.model.removal import PlannedObject
+from tieredctl.ops.cluster.live_topics import (
+    KnownTopics,
+    LiveTopics,
+    RememberedTopics,
+    TopicSources,
+    demand_all_topics,
+    demand_believable,
+    live_topics,
+    topics_with_segments,
+)
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphans.judgement import Judge, verdict_of
+from tieredctl.ops.orphans.listing import SpooledListing, record_batch
+from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
+from tieredctl.ops.orphans.segment_events import SegmentEvents
+from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
+from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
+
+Verdict = tuple[ObjectStatus, OrphanCause | None]
+Found = tuple[PlannedObject, StoredObject]
+"""A planned object, and what the store has under its key now."""
+_BY_LIVE_TOPICS = (
+    (OrphanCause.TOPIC_GONE, ObjectStatus.OWNED),
+    (OrphanCause.TOPIC_GONE, ObjectStatus.IN_PROGRESS),
+    (OrphanCause.COPY_NEVER_FINISHED, ObjectStatus.IN_PROGRESS),
+)
+"""What an object was planned for, and what it is as long as nobody says that its topic is gone."""
+_AT_ONCE = 10_000
+
+
+@dataclass(slots=True)
+class FreshMetadata:
+    """The metadata of a plan's cluster, as of the last `refresh`."""
+
+    metadata: FollowedMetadata
+    layout: Layout
+    min_age_ms: int
+    topic_sources: TopicSources
+    """Where it is said which topics there are at the moment."""
+    clock_ms: Callable[[], int]
+    partitions_are_sure: bool = False
+    """Whether all metadata partitions were surely read: else what has no event may have some in another."""
+    _events: SegmentEvents = field(default_factory=SegmentEvents)
+    _states: SegmentStates | None = None
+    _judge: Judge | None = None
+    _known: KnownOwners | None = None
+    _live: LiveTopics | None = None
+    _gone: set[str] = field(default_factory=set)
+    """The topics that were gone by any answer."""
+
+    def refresh(self) -> None:
+        """Reads what is new, up to now.
+
+        Raises TieredctlError as FollowedMetadata does.
+        """
+        source, went_further = self.metadata.read(self._take)
+        if went_further or self._states is None:
+            self._states = segment_states(self._events)
+        # Not before: what is asked about has to be older than the answer.
+        told = live_topics(self.topic_sources, self._events.first_events_ms, source)
+        demand_believable(self.topic_sources, told, topics_with_segments(self._states))
+        demand_all_topics(self.topic_sources, source)
+        live = self._live = RememberedTopics(told, self._gone)
+        self._judge = Judge(self._states, self.clock_ms(), self.min_age_ms, live, True, self.partitions_are_sure)
+        self._known = KnownOwners(self._events.partitions, KnownTopics(self._events.first_events_ms, live))
+
+    def verdicts(self, objects: Iterable[StoredObject]) -> list[Verdict]:
+        """Whose each object is, by what was read last."""
+        assert self._judge is not None
+        assert self._known is not None
+        return verdicts_on(objects, self.layout, self._known, self._judge)
+
+    def topic_is_live(self, key: str) -> bool | None:
+        """Whether the topic of an object is known to be there, by what was read last; None where nobody says."""
+        explained = self.layout.explain(key)
+        return None if explained is None or self._live is None else self._live.is_live(explained.topic_id)
+
+    def columns(self, objects: Iterable[StoredObject]) -> Iterator[ObjectColumns]:
+        """Objects with what was read last of whom they may be of. Streams."""
+        assert self._known is not None
+        many = iter(objects)
+        batches = iter(lambda: list(islice(many, _AT_ONCE)), [])
+        return object_columns(map(record_batch, batches), self.layout, self._known)
+
+    def demand_removable(self, batch: Sequence[Found], limits: Limits) -> None:
+        """Raises TieredctlError where an object may not be removed: `world-changed` for one that is no longer of the
+        status that it was planned for, or that is not to be removed whoever planned it; `topic-unclear` where nobody
+        tells any more whether its topic is gone.
+
+        The plan's word for an object counts for nothing but to be compared.
+        """
+        oldest_young_ms = self.clock_ms() - limits.min_age_ms
+        verdicts = self.verdicts(stored for _, stored in batch)
+        for (planned, stored), (status, _) in zip(batch, verdicts, strict=True):
+            if status.value != planned.status:
+                raise self._changed(planned, status)
+            if not self._may_go(planned.key, status, limits):
+                message = f"{planned.key} is {status.value}, and nothing that is signed or typed names it."
+                hint = f"Objects that are {status.value} go only by name: with --foreign TOPIC-ID or --unknown KEY."
+                raise TieredctlError("world-changed", message, hint=hint)
+            if stored.last_modified_ms > oldest_young_ms:
+                message = f"{planned.key} is younger than objects that are removed have to be."
+                raise TieredctlError("world-changed", message, hint="Wait, or give another --min-age.")
+
+    def demand_endable(self, uploads: Sequence[StoredObject], limits: Limits) -> None:
+        """Raises TieredctlError `world-changed` where an upload that never ended, as the object that it would be, may
+        still be completed, or is not of this cluster."""
+        oldest_young_ms = self.clock_ms() - limits.min_age_ms
+        for upload, (status, _) in zip(uploads, self.verdicts(uploads), strict=True):
+            ended = status in (ObjectStatus.ORPHAN, ObjectStatus.OWNED)
+            if not ended or upload.last_modified_ms > oldest_young_ms or upload.key.startswith(RESERVED_FOLDER):
+                raise TieredctlError("world-changed", f"An upload of {upload.key} may still be completed.")
+
+    def _may_go(self, key: str, status: ObjectStatus, limits: Limits) -> bool:
+        if key.startswith(RESERVED_FOLDER):
+            return False
+        if status is ObjectStatus.FOREIGN:
+            explained = self.layout.explain(key)
+            return explained is not None and explained.topic_id in limits.foreign_topic_ids
+        if status is ObjectStatus.UNKNOWN:
+            return key in limits.unknown_keys
+        return status is ObjectStatus.ORPHAN
+
+    def _changed(self, planned: PlannedObject, status: ObjectStatus) -> TieredctlError:
+        if (planned.cause, status) in _BY_LIVE_TOPICS and self.topic_is_live(planned.key) is None:
+            message = f"{planned.key} was planned as its topic was gone: whether it is there is not known now."
+            return TieredctlError("topic-unclear", message)
+        return TieredctlError("world-changed", f"{planned.key} was {planned.status}, and is {status.value} now.")
+
+    def _take(self, stream: EventStream) -> list[Finding]:
+        self._events.read(stream)
+        self.partitions_are_sure = stream.coverage.is_certain
+        return stream.findings
+
+
+def verdicts_on(objects: Iterable[StoredObject], layout: Layout, known: KnownOwners, judge: Judge) -> list[Verdict]:
+    """Whose each of some objects is."""
+    with SpooledListing(objects) as listing:
+        return [
+            verdict_of(code)
+            for columns in object_columns(listing.batches(), layout, known)
+            for code in judge.judge(columns).codes.tolist()
+        ]

@@ -1,0 +1,114 @@
+"""What whoever applies a plan lets it remove. What the plan's file says counts only where it is signed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tieredctl.errors import TieredctlError
+from tieredctl.ops.orphan_removal.plan_file import PlanFile
+from tieredctl.ops.orphans.object_columns import ObjectColumns
+
+DEFAULT_AGE_MS = 24 * 3_600_000
+LEAST_AGE_MS = 3_600_000
+"""Younger objects may be removed only if that is asked for by name."""
+DEFAULT_PERCENT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class GivenLimits:
+    """What was typed to apply a plan; None for what was not. Time in ms."""
+
+    min_age_ms: int | None = None
+    max_percent: float | None = None
+    allow_young: bool = False
+    foreign_topic_ids: frozenset[str] = frozenset()
+    unknown_keys: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be removed. Times in ms."""
+
+    min_age_ms: int = DEFAULT_AGE_MS
+    max_percent: float = DEFAULT_PERCENT
+    """How much of the store's objects."""
+    foreign_topic_ids: frozenset[str] = frozenset()
+    """Topics whose objects may go although nobody ever knew them."""
+    unknown_keys: frozenset[str] = frozenset()
+    """Keys that may go although no layout explains them."""
+    removed_since_ms: int | None = None
+    """What tieredctl removed from then on counts as if it were there still: the plan was made when it was."""
+
+
+def limits_of(plan: PlanFile, given: GivenLimits) -> Limits:
+    """Raises TieredctlError `age-too-low` for an age that takes what may still be in the making.
+
+    What was typed counts. Else a plan that is signed keeps what was typed to make it, and any other gets the defaults.
+    Whatever the plan does not name itself stays.
+    """
+    header = plan.header
+    signed = Limits(
+        header.min_age_ms, header.max_percent, header.foreign_topic_ids, header.unknown_keys, header.created_ms
+    )
+    base = signed if plan.is_signed else Limits()
+    if given.min_age_ms is not None:
+        demand_age(given.min_age_ms, allow_young=given.allow_young)
+    return Limits(
+        base.min_age_ms if given.min_age_ms is None else given.min_age_ms,
+        base.max_percent if given.max_percent is None else given.max_percent,
+        header.foreign_topic_ids & (base.foreign_topic_ids | given.foreign_topic_ids),
+        header.unknown_keys & (base.unknown_keys | given.unknown_keys),
+        base.removed_since_ms,
+    )
+
+
+def demand_signed(plan: PlanFile) -> None:
+    """Raises TieredctlError `plan-unsigned` for a plan that anybody may have written."""
+    if not plan.is_signed:
+        message = f"{plan.path} was not signed with your key: somebody else may have written it."
+        raise TieredctlError("plan-unsigned", message)
+
+
+def demand_age(min_age_ms: int, *, allow_young: bool) -> None:
+    """Raises TieredctlError `age-too-low` where a plan would take what may still be in the making."""
+    if min_age_ms < LEAST_AGE_MS and not allow_young:
+        message = "Objects younger than an hour may be of a copy that is under way: they are not removed."
+        raise TieredctlError("age-too-low", message)
+
+
+def demand_share(planned: int, whole: int, max_percent: float, subject: str) -> None:
+    """Raises TieredctlError `plan-too-large` where a plan has more of a store's objects than it may."""
+    if planned * 100 > whole * max_percent:
+        message = f"{planned} of the {whole} objects of {subject} would be removed: more than {max_percent:g} %."
+        raise TieredctlError("plan-too-large", message)
+
+
+@dataclass(slots=True)
+class Overlap:
+    """Whether a store has anything of the metadata's cluster, by what was seen of it."""
+
+    listed: int = 0
+    explained: bool = False
+    """One of the objects has a key as the layout makes them,"""
+    known: bool = False
+    """and one is of a topic that the metadata or the cluster knows."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether nothing more has to be seen."""
+        return self.explained and self.known
+
+    def look_at(self, objects: ObjectColumns) -> None:
+        """Some of the store's objects."""
+        self.listed += len(objects.sizes)
+        self.explained |= bool(objects.is_explained.any())
+        self.known |= bool(objects.known_topic.any())
+
+    def demand(self, subject: str, layout: str) -> None:
+        """Raises TieredctlError `no-overlap` where there are objects, and none of this cluster."""
+        if self.listed and not self.explained:
+            message = f"Not one of the objects of {subject} is of layout {layout}."
+            raise TieredctlError("no-overlap", message)
+        if self.listed and not self.known:
+            message = f"The metadata knows no topic that {subject} has objects of: one is another cluster's."
+            raise TieredctlError("no-overlap", message)

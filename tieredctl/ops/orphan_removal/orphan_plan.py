@@ -1,0 +1,189 @@
+"""Makes a plan out of a scan: nobody's objects, each with the evidence, or a refusal where something is unsure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.windows import Ints
+from tieredctl.kafka.source import MetadataSource
+from tieredctl.layouts.protocol import Layout
+from tieredctl.model.ownership import ObjectStatus, OrphanCause
+from tieredctl.model.removal import PlanHeader, PlannedObject, PlannedUpload, PlanTotals, RemovalMode
+from tieredctl.ops.cluster.live_topics import demand_all_topics
+from tieredctl.ops.metadata.followed_metadata import demand_whole
+from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
+from tieredctl.ops.orphan_removal.fresh_metadata import Verdict, verdicts_on
+from tieredctl.ops.orphan_removal.limits import Overlap, demand_age, demand_share
+from tieredctl.ops.orphan_removal.plan_file import PlanWriter
+from tieredctl.ops.orphans.judgement import Judge, Verdicts, verdict_of
+from tieredctl.ops.orphans.object_columns import ObjectColumns
+from tieredctl.ops.orphans.scan import Scan
+from tieredctl.ops.remote.inventory import Totals
+from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What to plan. Times in ms."""
+
+    plan_id: str
+    mode: RemovalMode = RemovalMode.QUARANTINE
+    cluster_id: str | None = None
+    """Where the metadata does not tell, or to be sure."""
+    valid_for_ms: int = 24 * 3_600_000
+    max_percent: float = 10.0
+    """Of the store's objects; more is refused."""
+    max_objects: int | None = None
+    """What is beyond these two is left for another plan."""
+    max_bytes: int | None = None
+    causes: frozenset[OrphanCause] = frozenset(OrphanCause)
+    foreign_topic_ids: frozenset[str] = frozenset()
+    unknown_keys: frozenset[str] = frozenset()
+    allow_young: bool = False
+
+
+@dataclass(slots=True)
+class Planning:
+    """A plan in the making."""
+
+    scan: Scan
+    writer: PlanWriter
+    options: PlanOptions
+    installed_layouts: Sequence[Layout] = ()
+    """None of them may have objects in some folder of the store as if that were its root."""
+    uploads_of: ObjectStore | None = None
+    """Whose uploads that never ended are planned too, but for those that may be of a copy under way."""
+    left: int = 0
+    """How many objects were left for another plan, as there are limits."""
+    planned: dict[str, Totals] = field(default_factory=dict)
+    """How much was planned, by cause, or by status where it was named."""
+    _overlap: Overlap = field(default_factory=Overlap)
+
+    def run(self) -> PlanTotals:
+        """Scans, and writes the plan. Raises TieredctlError where something speaks against any removal."""
+        demand_age(self.scan.options.min_age_ms, allow_young=self.options.allow_young)
+        folders = FolderCheck(self.scan.subject, self.installed_layouts)
+        begun = False
+        for judge, objects, verdicts in self.scan.judged():
+            if not begun:
+                self._begin()
+                begun = True
+            folders.look_at(objects)
+            self._overlap.look_at(objects)
+            self._add(judge, objects, verdicts)
+        if not begun:
+            self._begin()
+        self._demand_whole()
+        folders.demand_none()
+        self._overlap.demand(self.scan.subject, self.scan.layout.name)
+        demand_share(self.writer.objects, self._overlap.listed, self.options.max_percent, self.scan.subject)
+        self._add_uploads()
+        return self.writer.end(self._overlap.listed)
+
+    def _begin(self) -> None:
+        self._demand_whole()
+        stream = self.scan.stream
+        assert stream is not None
+        options, scanned = self.options, self.scan.options
+        demand_all_topics(scanned.topic_sources, stream.source)
+        self.writer.begin(
+            PlanHeader(
+                plan_id=options.plan_id,
+                created_ms=scanned.now_ms,
+                valid_until_ms=scanned.now_ms + options.valid_for_ms,
+                cluster_id=_cluster_id(stream.source, options.cluster_id),
+                store=self.scan.subject,
+                layout=self.scan.layout.name,
+                mode=options.mode,
+                min_age_ms=scanned.min_age_ms,
+                max_percent=options.max_percent,
+                metadata_end_offsets={
+                    number: stream.source.offset_range(number).end for number in stream.source.metadata_partitions()
+                },
+                foreign_topic_ids=options.foreign_topic_ids,
+                unknown_keys=options.unknown_keys,
+            )
+        )
+
+    def _demand_whole(self) -> None:
+        demand_whole(self.scan.stream.findings if self.scan.stream else ())
+
+    def _add(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts) -> None:
+        for row in self._chosen(objects, verdicts).tolist():
+            planned = self._planned(judge, objects, verdicts, row)
+            if planned.status != ObjectStatus.ORPHAN and not self._is_named(objects, row, planned):
+                continue
+            if self._is_beyond_limits(planned):
+                self.left += 1
+                continue
+            self.writer.add(planned)
+            totals = self.planned.setdefault(planned.cause or planned.status, Totals())
+            totals.objects += 1
+            totals.bytes += planned.size
+
+    def _chosen(self, objects: ObjectColumns, verdicts: Verdicts) -> Ints:
+        """The rows of orphans, and of others that might have been named."""
+        wanted: set[Verdict] = {(ObjectStatus.ORPHAN, cause) for cause in self.options.causes}
+        if self.options.foreign_topic_ids:
+            wanted.add((ObjectStatus.FOREIGN, None))
+        if self.options.unknown_keys:
+            wanted.add((ObjectStatus.UNKNOWN, None))
+        # Whoever makes an object that is named may not be done with it either.
+        old = objects.last_modified_ms <= self.scan.options.now_ms - self.scan.options.min_age_ms
+        codes = [code for code in np.unique(verdicts.codes).tolist() if verdict_of(code) in wanted]
+        rows = np.zeros(len(verdicts.codes), np.bool_)
+        rows[self.scan.selected(objects)] = True
+        return np.flatnonzero(rows & old & np.isin(verdicts.codes, codes))
+
+    def _is_named(self, objects: ObjectColumns, row: int, planned: PlannedObject) -> bool:
+        explained = objects.explained(row)
+        if planned.status == ObjectStatus.FOREIGN:
+            return explained is not None and explained.topic_id in self.options.foreign_topic_ids
+        return planned.key in self.options.unknown_keys
+
+    def _planned(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts, row: int) -> PlannedObject:
+        status, cause = verdict_of(int(verdicts.codes[row]))
+        version = objects.versions[row].as_py()
+        return PlannedObject(
+            key=objects.keys[row].as_py().decode("utf-8", "surrogateescape"),
+            size=int(objects.sizes[row]),
+            last_modified_ms=int(objects.last_modified_ms[row]),
+            version=None if version is None else version.decode(),
+            status=status.value,
+            cause=cause.value if cause else None,
+            evidence=self.scan.evidence(judge, int(verdicts.segments[row]), objects.explained(row)),
+        )
+
+    def _add_uploads(self) -> None:
+        store = self.uploads_of
+        if store is None or self.scan.judge is None or self.scan.known is None:
+            return
+        if Capability.MULTIPART_UPLOADS not in store.capabilities:
+            return  # it has none that could be left behind
+        uploads = list(store.multipart_uploads())
+        begun = [StoredObject(upload.key, 0, upload.initiated_ms, "") for upload in uploads]
+        verdicts = verdicts_on(begun, self.scan.layout, self.scan.known, self.scan.judge)
+        floor_ms = self.scan.options.now_ms - self.scan.options.min_age_ms
+        for upload, (status, _) in zip(uploads, verdicts, strict=True):
+            if status in (ObjectStatus.ORPHAN, ObjectStatus.OWNED) and upload.initiated_ms <= floor_ms:
+                self.writer.add(PlannedUpload(*upload, store.multipart_upload_bytes(upload)))
+
+    def _is_beyond_limits(self, planned: PlannedObject) -> bool:
+        options, writer = self.options, self.writer
+        return (options.max_objects is not None and writer.objects >= options.max_objects) or (
+            options.max_bytes is not None and writer.bytes + planned.size > options.max_bytes
+        )
+
+
+def _cluster_id(source: MetadataSource, given: str | None) -> str:
+    found = source.describe().get("clusterId")
+    if found is None and given is None:
+        message = "The metadata does not tell which cluster it is of."
+        raise TieredctlError("usage", message, hint="Give --cluster-id, as `kafka-cluster cluster-id` prints it.")
+    if found is not None and given is not None and found != given:
+        raise TieredctlError("another-cluster", f"The metadata is of cluster {found}, not of {given}.")
+    return str(given if found is None else found)

@@ -1,0 +1,140 @@
+"""A plan in a file: written whole or not at all, and read only as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.removal_files import (
+    decode_plan_header,
+    decode_planned,
+    decode_seal,
+    encode_plan_header,
+    encode_plan_totals,
+    encode_planned,
+    encode_seal,
+)
+from tieredctl.model.removal import PlanHeader, Planned, PlannedObject, PlannedUpload, PlanTotals, Seal
+from tieredctl.ops.guards.replaced_file import replaced_file
+from tieredctl.ops.guards.sealing import Sealer, is_signed_alike
+
+_PIECE_BYTES = 1 << 20
+_LONGEST_LINE = 1 << 24
+_LAST_LINES_BYTES = 1 << 12
+"""No less than the totals and the seal take."""
+
+
+class PlanWriter:
+    """Writes a plan's lines one after another."""
+
+    def __init__(self, file: BinaryIO, key: bytes | None = None) -> None:
+        """`key` signs the plan."""
+        self._file = file
+        self._sealer = Sealer(key)
+        self.objects = self.bytes = self.uploads = 0
+
+    def begin(self, header: PlanHeader) -> None:
+        self._write(encode_plan_header(header))
+
+    def add(self, planned: Planned) -> None:
+        self._write(encode_planned(planned))
+        self.bytes += planned.size
+        if isinstance(planned, PlannedObject):
+            self.objects += 1
+        else:
+            self.uploads += 1
+
+    def end(self, listed_objects: int) -> PlanTotals:
+        """Writes the totals and the seal."""
+        totals = PlanTotals(self.objects, self.bytes, self.uploads, listed_objects)
+        self._write(encode_plan_totals(totals))
+        self._file.write(encode_seal(self._sealer.seal()))
+        return totals
+
+    def _write(self, line: bytes) -> None:
+        self._sealer.update(line)
+        self._file.write(line)
+
+
+@contextmanager
+def written_plan(path: Path, key: bytes | None = None, *, force: bool = False) -> Iterator[PlanWriter]:
+    """A plan that is at `path` once all of it is written, signed with `key`; of a failure nothing is left. Raises
+    TieredctlError where there is a file already, unless it may be replaced."""
+    with replaced_file(path, force=force) as file:
+        yield PlanWriter(file, key)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """A plan that is as it was written."""
+
+    path: Path
+    header: PlanHeader
+    totals: PlanTotals
+    digest: str
+    is_signed: bool = False
+    """Whether whoever wrote it had the key of who reads it."""
+
+    def planned(self) -> Iterator[Planned]:
+        """All that is planned, in the order of the file. Streams. Raises TieredctlError `plan-altered` where another
+        plan took the file's place since it was opened."""
+        with self.path.open("rb") as file:
+            if decode_plan_header(file.readline(_LONGEST_LINE)) != self.header:
+                raise TieredctlError("plan-altered", f"{self.path} has another plan than a moment ago.")
+            while not isinstance(planned := decode_planned(file.readline(_LONGEST_LINE)), PlanTotals):
+                yield planned
+
+    def objects(self) -> Iterator[PlannedObject]:
+        return (planned for planned in self.planned() if isinstance(planned, PlannedObject))
+
+    def uploads(self) -> Iterator[PlannedUpload]:
+        return (planned for planned in self.planned() if isinstance(planned, PlannedUpload))
+
+
+def read_plan(path: Path, key: bytes | None = None) -> PlanFile:
+    """Opens a plan. Raises TieredctlError `plan-altered` where a byte of it is not as it was written.
+
+    A digest shows damage alone, as anybody can make one: `is_signed` tells whether the plan was signed with `key`.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise TieredctlError("unreadable", f"{path} cannot be read: it is not a regular file.", hint="")
+        with path.open("rb") as file:
+            header = decode_plan_header(file.readline(_LONGEST_LINE))
+            last_lines = _last_lines(file)
+            seal, found = _sealed(file, file.seek(0, 2) - len(last_lines[-1]), key), decode_seal(last_lines[-1])
+            if seal.digest != found.digest:
+                message = f"{path} was altered since it was planned: its digest is not that of its lines."
+                raise TieredctlError("plan-altered", message)
+            totals = decode_planned(last_lines[-2])
+            if not isinstance(totals, PlanTotals):
+                raise DecodeError("it has no totals", 0)
+            return PlanFile(path, header, totals, seal.digest, is_signed_alike(found, seal))
+    except FileNotFoundError:
+        raise TieredctlError("path-missing", f"There is no plan {path}.") from None
+    except OSError as error:
+        raise TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.", hint="") from None
+    except DecodeError as error:
+        raise TieredctlError("plan-altered", f"{path} is not a plan as tieredctl writes it: {error.reason}.") from None
+
+
+def _last_lines(file: BinaryIO) -> list[bytes]:
+    """The totals and the seal, perhaps behind others."""
+    file.seek(max(0, file.seek(0, 2) - _LAST_LINES_BYTES))
+    lines = file.read().splitlines(keepends=True)
+    if len(lines) < 2:
+        raise DecodeError("it is cut short", 0)
+    return lines
+
+
+def _sealed(file: BinaryIO, end: int, key: bytes | None) -> Seal:
+    """The seal of all bytes before `end`."""
+    sealer = Sealer(key)
+    file.seek(0)
+    while file.tell() < end:
+        sealer.update(file.read(min(_PIECE_BYTES, end - file.tell())))
+    return sealer.seal()

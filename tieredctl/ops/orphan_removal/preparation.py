@@ -1,0 +1,117 @@
+"""Makes planned objects ready for deletion: a copy in quarantine, or a look at what is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep, RemovalMode
+from tieredctl.ops.guards.comparison import demand_same, is_there
+from tieredctl.ops.guards.quarantine_keys import quarantine_key
+from tieredctl.storage.protocol import StoredObject, WritableObjectStore
+
+_SECOND_MS = 1_000
+_MAY_BE_GONE = ("object-missing", "removal-failed", "unreadable")
+"""How comparing an object fails that is removed or written meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A planned object as it was found. Where it is not to be deleted, `step` says what became of it."""
+
+    planned: PlannedObject
+    found: StoredObject | None = None
+    copy: StoredObject | None = None
+    step: ReceiptStep | None = None
+    error: TieredctlError | None = None
+    compared_by: str | None = None
+    """How the copy was found to hold the same bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What of a plan decides how its objects are made ready."""
+
+    store: WritableObjectStore
+    cluster_id: str
+    plan_id: str
+    mode: RemovalMode
+
+    def look(self, planned: PlannedObject) -> Prepared:
+        """What is there of one object, or what went wrong.
+
+        Raises TieredctlError `world-changed` where other bytes are under its key than were planned.
+        """
+        try:
+            return Prepared(planned, self._found(planned))
+        except TieredctlError as error:
+            if error.kind.code == "world-changed":
+                raise
+            return Prepared(planned, step=ReceiptStep.FAILED, error=error)
+
+    def prepare(self, looked_at: Prepared, before: Receipt | None) -> Prepared:
+        """One object that was looked at, and of which an earlier run left the receipt `before`. Raises as `look`."""
+        planned, found = looked_at.planned, looked_at.found
+        if looked_at.step is not None:
+            return looked_at
+        try:
+            if found is None:
+                return self._absent(planned, before)
+            if self.mode is RemovalMode.DELETE:
+                return Prepared(planned, found)
+            copy = self.store.copy(found, quarantine_key(self.cluster_id, self.plan_id, planned))
+            if copy is None:
+                return self._absent(planned, before)
+            compared_by = self._compared(found, copy)
+            if compared_by is None:
+                return self._absent(planned, before)
+            return Prepared(planned, found, copy, compared_by=compared_by)
+        except TieredctlError as error:
+            if error.kind.code == "world-changed":
+                raise
+            return Prepared(planned, step=ReceiptStep.FAILED, error=error)
+
+    def _found(self, planned: PlannedObject) -> StoredObject | None:
+        found = self.store.head(planned.key)
+        if found is not None and not _is_as_planned(found, planned):
+            raise written_since(planned.key)
+        return found
+
+    def _compared(self, found: StoredObject, copy: StoredObject) -> str | None:
+        """How the copy was found to hold the same bytes; None where what was copied is gone by now, or another."""
+        try:
+            return demand_same(self.store, found, copy)
+        except TieredctlError as error:
+            if error.kind.code not in _MAY_BE_GONE or is_there(self.store, found):
+                raise
+            return None
+
+    def _absent(self, planned: PlannedObject, before: Receipt | None) -> Prepared:
+        """What became of an object that is not there as it was planned."""
+        found = self.store.head(planned.key)
+        if found is not None:
+            if not _is_as_planned(found, planned):
+                raise written_since(planned.key)
+            raise TieredctlError("removal-failed", f"{planned.key} is there, but could not be copied.")
+        if self.mode is RemovalMode.DELETE:
+            # Whoever tried it before, and could not say how it ended, may have deleted it.
+            return Prepared(planned, step=ReceiptStep.GONE if before is None else ReceiptStep.REMOVED)
+        copy = self.store.head(quarantine_key(self.cluster_id, self.plan_id, planned))
+        if copy is None or copy.size != planned.size:
+            return Prepared(planned, step=ReceiptStep.GONE)
+        # An earlier run deleted it, and was stopped before it could say so.
+        return Prepared(planned, copy=copy, step=ReceiptStep.REMOVED)
+
+
+def _is_as_planned(found: StoredObject, planned: PlannedObject) -> bool:
+    if found.size != planned.size:
+        return False
+    if planned.version is not None:
+        return found.version == planned.version
+    # An inventory may tell times in whole seconds.
+    return found.last_modified_ms // _SECOND_MS == planned.last_modified_ms // _SECOND_MS
+
+
+def written_since(key: str) -> TieredctlError:
+    """An object is not the one that was planned."""
+    return TieredctlError("world-changed", f"{key} was written anew since it was planned.")

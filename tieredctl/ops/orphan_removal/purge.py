@@ -1,0 +1,247 @@
+"""Empties the quarantine of what has been there for long: the one step that cannot be undone.
+
+Nothing goes but copies of the cluster whose metadata is read, of objects that this metadata, whole and of this store,
+calls nobody's still, or that a plan took by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.model.removal import PlanRecord
+from tieredctl.ops.guards.comparison import same_by
+from tieredctl.ops.guards.deletion import delete_surely
+from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
+from tieredctl.ops.guards.lease import Hold, lease_held
+from tieredctl.ops.guards.ledger import plan_record
+from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantined
+from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
+from tieredctl.ops.orphans.listing import SpooledBatches, SpooledListing
+from tieredctl.storage.protocol import (
+    MOST_DELETED_AT_ONCE,
+    DeletionOutcome,
+    StoredObject,
+    WritableObjectStore,
+    list_unreserved,
+)
+
+LEAST_AGE_MS = 3_600_000
+"""What has been in quarantine for less may be purged only if that is asked for by name."""
+_STRANGE = (ObjectStatus.FOREIGN, ObjectStatus.UNKNOWN)
+"""What metadata calls so may as well be of another cluster or layout."""
+
+
+@dataclass(slots=True)
+class PurgeResult:
+    """What became of the copies in quarantine that are old enough."""
+
+    planned: int = 0
+    done: int = 0
+    failed: int = 0
+    skipped: int = 0
+    """Those that have an owner by now, or may have or get one."""
+    bytes: int = 0
+    owned: list[str] = field(default_factory=list)
+    """The keys of those that have an owner: they should be restored."""
+    unproven: int = 0
+    """Old enough, and of a cluster that neither their keys nor the store's record of their plan tells: kept."""
+    versions: DeletedVersions | None = None
+    """What was deleted of what the store keeps, where that was asked for."""
+    stopped: TieredctlError | None = None
+
+
+@dataclass(slots=True)
+class Purge:
+    """One run over the quarantine of a store."""
+
+    store: WritableObjectStore
+    metadata: FreshMetadata
+    cluster_id: str
+    older_than_ms: int
+    clock_ms: Callable[[], int]
+    """The host's."""
+    without_lease: bool = False
+    max_percent: float = 100.0
+    """Of all objects of the store, those in quarantine too: more is refused."""
+    delete_versions: bool = False
+    """Whether nothing is to stay of the copies in a store that keeps versions."""
+    _records: dict[str, PlanRecord | None] = field(default_factory=dict)
+    """What the store remembers of plans, by id."""
+    _in_quarantine: int = 0
+
+    def rehearse(self) -> PurgeResult:
+        """Looks what would be deleted, and changes nothing."""
+        result = PurgeResult()
+        with self._old_copies(self.clock_ms(), result) as copies:
+            for batch in self._batches(copies, result):
+                self._demand_unowned(batch, result)
+        return result
+
+    def run(self) -> PurgeResult:
+        """Deletes the copies that are old enough and still nobody's."""
+        result = PurgeResult()
+        with lease_held(self.store, "orphans purge", self.clock_ms, unguarded=self.without_lease) as lease:
+            try:
+                with self._old_copies(lease.clock(), result) as copies:
+                    for batch in self._batches(copies, result):
+                        self._purge(batch, lease, result)
+            except TieredctlError as error:
+                result.stopped = error
+        return result
+
+    def _old_copies(self, now_ms: int, result: PurgeResult) -> SpooledListing:
+        """This cluster's copies that are old enough. Put aside: a listing that things are deleted from is not to be
+        trusted."""
+        return SpooledListing(self._chosen(now_ms - self.older_than_ms, result))
+
+    def _chosen(self, newest_ms: int, result: PurgeResult) -> Iterator[StoredObject]:
+        ours, strangers = False, set[str]()
+        self._in_quarantine = 0
+        for copy, original in copies_in_quarantine(self.store):
+            self._in_quarantine += 1
+            cluster_id = self._cluster_of(original)
+            if cluster_id == self.cluster_id:
+                ours = True
+                if copy.last_modified_ms <= newest_ms:
+                    self._demand_same_layout(original.plan_id)
+                    yield copy
+            elif cluster_id is not None:
+                strangers.add(cluster_id)
+            elif copy.last_modified_ms <= newest_ms:
+                result.unproven += 1
+        if strangers and not ours:
+            found = ", ".join(sorted(strangers))
+            message = f"What is in the quarantine of {self.store.url} is of cluster {found}, not of {self.cluster_id}."
+            raise TieredctlError("another-cluster", message, hint="Give the metadata of that cluster.")
+
+    def _cluster_of(self, original: Quarantined) -> str | None:
+        if original.cluster_id is not None:
+            return original.cluster_id
+        record = self._record_of(original.plan_id)
+        return (record and record.cluster_id) or None
+
+    def _demand_same_layout(self, plan_id: str) -> None:
+        """Raises TieredctlError where the store remembers a plan as one of another cluster or layout: what it removed
+        would look like nobody's to this one."""
+        record = self._record_of(plan_id)
+        if record is None:
+            return
+        if record.cluster_id not in (self.cluster_id, ""):
+            message = f"Plan {plan_id} removed objects of cluster {record.cluster_id}, not of {self.cluster_id}."
+            raise TieredctlError("another-cluster", message, hint="Give the metadata of that cluster.")
+        if record.layout not in (self.metadata.layout.name, ""):
+            message = f"Plan {plan_id} removed objects of layout {record.layout}, not of {self.metadata.layout.name}."
+            raise TieredctlError("usage", message, hint=f"Give --layout {record.layout}.")
+
+    def _record_of(self, plan_id: str) -> PlanRecord | None:
+        """None too where what the store remembers cannot be read: it proves nothing."""
+        if plan_id not in self._records:
+            try:
+                self._records[plan_id] = plan_record(self.store, plan_id)
+            except TieredctlError as error:
+                if error.kind.code != "ledger-damaged":
+                    raise
+                self._records[plan_id] = None
+        return self._records[plan_id]
+
+    def _batches(self, copies: SpooledBatches, result: PurgeResult) -> Iterator[list[tuple[StoredObject, Quarantined]]]:
+        """Copies with what they are copies of, once nothing speaks against a purge."""
+        old = sum(len(batch) for batch in copies.batches())
+        if not old:
+            return
+        self._demand_share(old)
+        self._demand_overlap(copies)
+        pairs = _pairs(copies)
+        while batch := list(islice(pairs, MOST_DELETED_AT_ONCE)):
+            result.planned += len(batch)
+            yield batch
+
+    def _demand_share(self, old: int) -> None:
+        """Counts no more of the store than needed."""
+        if self.max_percent >= 100:
+            return
+        enough = int(old * 100 / self.max_percent) + 1 if self.max_percent else None
+        all_objects = self._in_quarantine + sum(1 for _ in islice(list_unreserved(self.store), enough))
+        if old * 100 > all_objects * self.max_percent:
+            share = f"{old} of the {all_objects} objects of {self.store.url}, its quarantine included,"
+            message = f"{share} would be deleted for good: more than {self.max_percent:g} %."
+            raise TieredctlError("plan-too-large", message)
+
+    def _demand_overlap(self, copies: SpooledBatches) -> None:
+        """Metadata that knows nothing of what is, or was, in a store is not that store's."""
+        self.metadata.refresh()
+        for objects in (_originals(copies), list_unreserved(self.store)):
+            while batch := list(islice(objects, MOST_DELETED_AT_ONCE)):
+                if any(status not in _STRANGE for status, _ in self.metadata.verdicts(batch)):
+                    return
+        message = f"The metadata knows no topic that {self.store.url} or its quarantine has objects of."
+        raise TieredctlError("no-overlap", message)
+
+    def _demand_unowned(
+        self, batch: Sequence[tuple[StoredObject, Quarantined]], result: PurgeResult
+    ) -> list[StoredObject]:
+        """The copies whose originals are nobody's by what the metadata says now."""
+        self.metadata.refresh()
+        verdicts = self.metadata.verdicts(StoredObject(one.key, copy.size, 0, "") for copy, one in batch)
+        doomed = []
+        for (copy, original), (status, _) in zip(batch, verdicts, strict=True):
+            if self._is_nobodys(original, status) or self._is_one_too_many(copy, original):
+                doomed.append(copy)
+            else:
+                result.skipped += 1
+                if status is ObjectStatus.OWNED and self.metadata.topic_is_live(original.key):
+                    result.owned.append(original.key)
+        return doomed
+
+    def _is_one_too_many(self, copy: StoredObject, original: Quarantined) -> bool:
+        """Whether the same bytes are where the copy came from, whosever they are."""
+        found = self.store.head(original.key)
+        return found is not None and same_by(self.store, found, copy) is not None
+
+    def _is_nobodys(self, original: Quarantined, status: ObjectStatus) -> bool:
+        """Whether its metadata says so, or its plan took it by name."""
+        if status is ObjectStatus.ORPHAN:
+            return True
+        record, explained = self._record_of(original.plan_id), self.metadata.layout.explain(original.key)
+        if record is None or (explained is not None and not self.metadata.partitions_are_sure):
+            return False
+        # Releases that did not record the names planned nothing strange without one either.
+        if status is ObjectStatus.UNKNOWN:
+            return record.unknown_keys is None or original.key in record.unknown_keys
+        if status is ObjectStatus.FOREIGN and explained is not None:
+            return record.foreign_topic_ids is None or explained.topic_id in record.foreign_topic_ids
+        return False
+
+    def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeResult) -> None:
+        doomed = self._demand_unowned(batch, result)
+        lease.renew()
+        gone = []
+        for deletion in delete_surely(self.store, doomed):
+            if deletion.outcome is DeletionOutcome.GONE:
+                gone.append(deletion.stored.key)
+                result.done += 1
+                result.bytes += deletion.stored.size
+            else:
+                result.failed += 1
+        if self.delete_versions:
+            result.versions = result.versions or DeletedVersions()
+            result.versions.add(delete_versions(self.store, gone))
+
+
+def _pairs(copies: SpooledBatches) -> Iterator[tuple[StoredObject, Quarantined]]:
+    for batch in copies.batches():
+        for row in batch.to_pylist():
+            key = row["key"].decode("utf-8", "surrogateescape")
+            copy = StoredObject(key, row["size"], row["lastModifiedMs"], row["version"].decode())
+            original = quarantined(key)
+            if original is not None:
+                yield copy, original
+
+
+def _originals(copies: SpooledBatches) -> Iterator[StoredObject]:
+    return (StoredObject(original.key, copy.size, 0, "") for copy, original in _pairs(copies))

@@ -1,0 +1,85 @@
+"""Puts one object back from quarantine."""
+
+from __future__ import annotations
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptStep
+from tieredctl.ops.guards.comparison import demand_same, same_by
+from tieredctl.ops.guards.own_objects import QUARANTINE
+from tieredctl.ops.guards.quarantine_keys import quarantined
+from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject, WritableObjectStore
+
+
+def put_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> Receipt:
+    """Copies an object back to where it was, with all that describes it, unless it is there.
+
+    Its copy stays in quarantine. What cannot be put back is a receipt FAILED that says why.
+    """
+    try:
+        _demand_own_copy(removed)
+        found, compared_by = store.head(removed.key), None
+        if found is None:
+            found, compared_by = _copied_back(store, removed, now_ms)
+        elif removed.copy is not None:
+            compared_by = _same_as_removed(store, found, removed.copy)
+    except TieredctlError as error:
+        return failed(removed.key, now_ms, error, removed.copy, removed.modified_ms)
+    return Receipt(
+        *(ReceiptStep.RESTORED, removed.key, now_ms, found.size, removed.copy),
+        compared_by=compared_by,
+        modified_ms=removed.modified_ms,
+    )
+
+
+def _demand_own_copy(removed: Receipt) -> None:
+    """Receipts may be anybody's: nothing is copied but from quarantine, nor to another place than it came from."""
+    if removed.key.startswith(RESERVED_FOLDER):
+        raise TieredctlError("removal-failed", f"{removed.key} is tieredctl's own: no plan removed it.")
+    if removed.copy is None:
+        return
+    original = quarantined(removed.copy.key) if removed.copy.key.startswith(QUARANTINE) else None
+    if original is None or original.key != removed.key:
+        raise TieredctlError("removal-failed", f"{removed.copy.key} is not a copy in quarantine of {removed.key}.")
+
+
+def _copied_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> tuple[StoredObject, str]:
+    if removed.copy is None:
+        raise TieredctlError("removal-failed", f"{removed.key} was deleted without a copy: it cannot be put back.")
+    # A run that was killed may have copied the same bytes once more, which gave the copy another version.
+    copy = store.head(removed.copy.key)
+    modified_ms = _modified_ms(removed, removed.copy.key)
+    modified_ms = None if modified_ms is None else min(max(modified_ms, 0), now_ms)
+    is_kept = copy is not None and copy.size == removed.copy.size
+    back = store.copy(copy, removed.key, modified_ms) if copy is not None and is_kept else None
+    if copy is None or back is None:
+        raise TieredctlError("removal-failed", f"The copy {removed.copy.key} is gone or was altered.")
+    return back, demand_same(store, copy, back)
+
+
+def _modified_ms(removed: Receipt, copy_key: str) -> int | None:
+    """When the object was modified by its receipt, else by the key of its copy."""
+    original = quarantined(copy_key)
+    return original.last_modified_ms if removed.modified_ms is None and original else removed.modified_ms
+
+
+def _same_as_removed(store: WritableObjectStore, found: StoredObject, copy: QuarantinedCopy) -> str | None:
+    """How an object was found to have the bytes of its copy; None where that is gone, and only its size tells.
+
+    Raises TieredctlError `removal-failed` where it has others.
+    """
+    kept = store.head(copy.key)
+    if kept is None and found.size == copy.size:
+        return None
+    compared_by = kept and same_by(store, found, kept)
+    if compared_by is None:
+        raise TieredctlError("removal-failed", f"Another object is under the key {found.key}.")
+    return compared_by
+
+
+def failed(
+    key: str, now_ms: int, error: TieredctlError, copy: QuarantinedCopy | None = None, modified_ms: int | None = None
+) -> Receipt:
+    """The receipt of what did not succeed."""
+    return Receipt(
+        ReceiptStep.FAILED, key, now_ms, copy=copy, error=f"{error.kind.code}: {error.message}", modified_ms=modified_ms
+    )

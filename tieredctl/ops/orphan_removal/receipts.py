@@ -1,0 +1,271 @@
+"""Receipts: what was done, written where it outlives this process before anything is built on it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.removal_files import (
+    decode_receipt,
+    decode_receipts_header,
+    encode_receipt,
+    encode_receipts_header,
+)
+from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
+from tieredctl.ops.guards.own_objects import receipts_folder
+from tieredctl.ops.guards.replaced_file import file_added_to
+from tieredctl.storage.protocol import WritableObjectStore
+
+DamageTaker = Callable[[str], object]
+"""Is told where a line of receipts is that cannot be read, and why."""
+
+
+_HEADER_BEGINS = encode_receipts_header(ReceiptsHeader("", "", "", "", "", RemovalMode.DELETE)).partition(b",")[0]
+_NUMBER = re.compile(r"[0-9]{10}")
+_MOST_TRIES = 10
+"""How often receipts are added before it is believed that the store will never take them."""
+
+
+class Receipts(Protocol):
+    """The receipts of one plan, in the order in which things were done."""
+
+    @property
+    def header(self) -> ReceiptsHeader: ...
+
+    @property
+    def where(self) -> str:
+        """What `orphans restore` takes to find them."""
+        ...
+
+    def append(self, receipts: Sequence[Receipt]) -> None:
+        """Adds some; they are on disk, or in the store, when this returns. Raises TieredctlError where they are not."""
+        ...
+
+    def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
+        """All that were written, by this run and by earlier ones.
+
+        `damaged` is told of each line that cannot be read; where it is None, the first one raises TieredctlError
+        `receipts-damaged`.
+        """
+        ...
+
+
+def last_receipts(entries: Iterable[Receipt]) -> dict[str, Receipt]:
+    """What became of each object, by key, and of each upload, by its id."""
+    last: dict[str, Receipt] = {}
+    remember(last, entries)
+    return last
+
+
+def remember(last: dict[str, Receipt], receipts: Iterable[Receipt]) -> None:
+    """Adds receipts to the last ones.
+
+    A failure hides no copy: who wrote it may have lost the lease to a run that made one, and deleted the object.
+    """
+    for receipt in receipts:
+        name = receipt.upload_id or receipt.key
+        would_hide = receipt.step is ReceiptStep.FAILED and receipt.copy is None and name in last
+        before = last.get(name, receipt)
+        last[name] = receipt._replace(copy=before.copy, modified_ms=before.modified_ms) if would_hide else receipt
+
+
+class ReceiptFile:
+    """Receipts in a file. A line that was cut off when its writer died was not confirmed to anybody: it is dropped."""
+
+    def __init__(self, path: Path, header: ReceiptsHeader) -> None:
+        self._path = path
+        self.header = header
+
+    @property
+    def where(self) -> str:
+        return str(self._path)
+
+    @staticmethod
+    def begun(path: Path, header: ReceiptsHeader) -> ReceiptFile:
+        """The receipts at `path`, which are made where there are none. Raises TieredctlError where the file cannot be
+        written or has another plan's."""
+        _demand_file(path)
+        first = encode_receipts_header(header)
+        if _is_cut_from(path, first):
+            receipts = ReceiptFile(path, header)
+            receipts._write(first)
+            _sync_folder(path)
+            return receipts
+        receipts = ReceiptFile.opened(path)
+        _demand_same(receipts.header, header, str(path))
+        return receipts
+
+    @staticmethod
+    def opened(path: Path) -> ReceiptFile:
+        """The receipts that are there. Raises TieredctlError where there are none."""
+        _demand_file(path)
+        try:
+            with path.open("rb") as file:
+                if not (first := file.readline()):
+                    raise FileNotFoundError  # whoever made it was killed before there was a line
+                return ReceiptFile(path, decode_receipts_header(first))
+        except FileNotFoundError:
+            raise TieredctlError("path-missing", f"There are no receipts {path}.") from None
+        except OSError as error:
+            raise TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.", hint="") from None
+        except DecodeError as error:
+            raise _damaged(str(path), error) from None
+
+    def append(self, receipts: Sequence[Receipt]) -> None:
+        if receipts:
+            self._write(b"".join(map(encode_receipt, receipts)))
+
+    def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
+        with self._path.open("rb") as file:
+            file.readline()
+            for number, line in enumerate(file, 2):
+                if line.endswith(b"\n"):
+                    yield from _decoded(line, f"{self.where}, line {number},", damaged)
+
+    def _write(self, lines: bytes) -> None:
+        try:
+            with file_added_to(self._path) as file:
+                _drop_unfinished_line(self._path, file.fileno())
+                file.write(lines)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise TieredctlError("unwritable", f"{self._path} cannot be written: {error.strerror}.") from None
+
+
+class StoredReceipts:
+    """Receipts in the store, an object for each time that some were added. Needs Capability.CONDITIONAL_WRITE."""
+
+    def __init__(self, store: WritableObjectStore, header: ReceiptsHeader) -> None:
+        self._store = store
+        self._folder = receipts_folder(header.plan_id)
+        self._next = 0
+        self.header = header
+
+    @property
+    def where(self) -> str:
+        return self.header.plan_id
+
+    @staticmethod
+    def begun(store: WritableObjectStore, header: ReceiptsHeader) -> StoredReceipts:
+        """The plan's receipts, which are made where there are none. Raises TieredctlError where they cannot be."""
+        receipts = StoredReceipts(store, header)
+        receipts._add(encode_receipts_header(header))
+        _demand_same(StoredReceipts.opened(store, header.plan_id).header, header, receipts.where)
+        return receipts
+
+    @staticmethod
+    def opened(store: WritableObjectStore, plan_id: str) -> StoredReceipts:
+        """The receipts that a plan left. Raises TieredctlError where there are none."""
+        first = next(store.list(receipts_folder(plan_id)), None)
+        if first is None:
+            message = f"{store.url} has no receipts of a plan {plan_id}."
+            raise TieredctlError("path-missing", message, hint="Give the file of receipts, or a plan's id.")
+        try:
+            return StoredReceipts(store, decode_receipts_header(store.read(first.key)))
+        except DecodeError as error:
+            raise _damaged(first.key, error) from None
+
+    def append(self, receipts: Sequence[Receipt]) -> None:
+        if receipts:
+            self._add(b"".join(map(encode_receipt, receipts)))
+
+    def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
+        for stored in list(self._store.list(self._folder)):
+            for number, line in enumerate(self._store.read(stored.key).splitlines(), 1):
+                # Each run begins with a header of its own.
+                if not line.startswith(_HEADER_BEGINS):
+                    yield from _decoded(line, f"{stored.key}, line {number},", damaged)
+
+    def _add(self, lines: bytes) -> None:
+        for _ in range(_MOST_TRIES):
+            key = f"{self._folder}{self._next:010d}.jsonl"
+            self._next += 1
+            if self._store.put_if_absent(key, lines) is not None:
+                return
+            self._next = max(self._next, self._after_the_last())
+        message = f"{self._store.url} did not take {key}, nor those before, although nothing else wrote them."
+        raise TieredctlError("store-incapable", message)
+
+    def _after_the_last(self) -> int:
+        names = [stored.key.removeprefix(self._folder).partition(".")[0] for stored in self._store.list(self._folder)]
+        return max((int(name) + 1 for name in names if _NUMBER.fullmatch(name)), default=0)
+
+
+class ReceiptsInMemory:
+    """Receipts that nobody keeps: for a store that cannot, of a plan whose receipts are lost."""
+
+    where = ""
+
+    def __init__(self, header: ReceiptsHeader) -> None:
+        self.header = header
+        self._entries: list[Receipt] = []
+
+    def append(self, receipts: Sequence[Receipt]) -> None:
+        self._entries += receipts
+
+    def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:  # noqa: ARG002 - the protocol's
+        yield from self._entries
+
+
+def _decoded(line: bytes, where: str, damaged: DamageTaker | None) -> Iterator[Receipt]:
+    try:
+        yield decode_receipt(line)
+    except DecodeError as error:
+        if damaged is None:
+            raise _damaged(where, error) from None
+        damaged(f"{where} cannot be read: {error.reason}")
+
+
+def _demand_same(found: ReceiptsHeader, header: ReceiptsHeader, where: str) -> None:
+    if found != header:
+        message = f"{where} has the receipts of another plan, {found.plan_id}."
+        raise TieredctlError("receipts-damaged", message, hint="Name another file with --receipts.")
+
+
+def _damaged(where: str, error: DecodeError) -> TieredctlError:
+    return TieredctlError("receipts-damaged", f"{where} cannot be read as receipts: {error.reason}.")
+
+
+def _demand_file(path: Path) -> None:
+    """A device or a pipe keeps nothing, and may be read for ever."""
+    if path.exists() and not path.is_file():
+        hint = "Name a file with --receipts."
+        raise TieredctlError("unwritable", f"{path} is there already, and is no file.", hint=hint)
+
+
+def _is_cut_from(path: Path, first: bytes) -> bool:
+    """Whether there is less than the first line: nothing, or what its writer left who died."""
+    try:
+        with path.open("rb") as file:
+            found = file.read(len(first))
+            return len(found) < len(first) and first.startswith(found)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.", hint="") from None
+
+
+def _drop_unfinished_line(path: Path, descriptor: int) -> None:
+    data = path.read_bytes() if not _ends_with_a_line(path) else b""
+    if data:
+        os.ftruncate(descriptor, data.rfind(b"\n") + 1)
+
+
+def _ends_with_a_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        end = file.seek(0, 2)
+        file.seek(max(0, end - 1))
+        return file.read() in (b"\n", b"")
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path.absolute().parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

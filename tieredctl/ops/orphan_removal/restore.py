@@ -1,0 +1,160 @@
+"""Puts back, from its receipts and its quarantine, or from the quarantine alone, what a plan removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.removal import PlanUse, QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.lease import Hold, lease_held
+from tieredctl.ops.guards.ledger import Ledger, plan_record, record_of
+from tieredctl.ops.guards.quarantine_keys import quarantined
+from tieredctl.ops.orphan_removal.putting_back import put_back
+from tieredctl.ops.orphan_removal.quarantine import copies_by_plan, copies_of
+from tieredctl.ops.orphan_removal.receipts import Receipts, ReceiptsInMemory, StoredReceipts, last_receipts
+from tieredctl.ops.orphan_removal.removed_keys import keys_removed_by, note_put_back
+from tieredctl.storage.protocol import Capability, WritableObjectStore
+
+_BATCH_OBJECTS = 500
+_WITHOUT_A_COPY = (ReceiptStep.DELETING, ReceiptStep.GONE, ReceiptStep.FAILED)
+
+
+@dataclass(slots=True)
+class RestoreResult:
+    """How far a removal was undone, by this run and those before it."""
+
+    planned: int = 0
+    """All that was removed."""
+    done: int = 0
+    failed: int = 0
+    skipped: int = 0
+    """Those that were not there to be removed."""
+    bytes: int = 0
+    damaged: list[str] = field(default_factory=list)
+    """Which receipts cannot be read: what else was removed is known by its copies alone."""
+    stopped: TieredctlError | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that was removed is back."""
+        return self.stopped is None and not self.failed and not self.damaged
+
+
+@dataclass(slots=True)
+class Restore:
+    """One run that undoes a removal. The copies stay in quarantine until they are purged: a run of the plan that was
+    stopped for long may wake up between two of its steps, and delete once more.
+
+    What is in quarantine is put back whether receipts tell of it or not; where receipts and quarantine disagree about
+    where a copy is, the quarantine is right.
+    """
+
+    store: WritableObjectStore
+    receipts: Receipts
+    clock_ms: Callable[[], int]
+    without_lease: bool = False
+
+    def run(self) -> RestoreResult:
+        """Puts back what is not back yet. Raises TieredctlError where nothing may be changed."""
+        result = RestoreResult()
+        header = self.receipts.header
+        with lease_held(self.store, "orphans restore", self.clock_ms, unguarded=self.without_lease) as lease:
+            Ledger(self.store, record_of(header), header.plan_id).record(PlanUse.RESTORED)
+            try:
+                for batch in self._batches(result):
+                    self._restore(batch, lease, result)
+            except TieredctlError as error:
+                result.stopped = error
+        return result
+
+    def _batches(self, result: RestoreResult) -> Iterator[list[Receipt]]:
+        entries = self.receipts.entries(result.damaged.append)
+        last = last_receipts(receipt for receipt in entries if receipt.upload_id is None)
+        copies = copies_of(self.store, self.receipts.header)
+        # What receipts that are lost told of.
+        for key in keys_removed_by(self.store, self.receipts.header.plan_id):
+            last.setdefault(key, Receipt(ReceiptStep.DELETING, key, 0))
+        result.skipped = sum(receipt.step is ReceiptStep.GONE and key not in copies for key, receipt in last.items())
+        for key, found in copies.items():
+            known = last.get(key)
+            was_not_copied = known is None or (known.step is ReceiptStep.FAILED and known.copy is None)
+            # Such a copy may be a bad one. Where its original is gone all the same, it is all there is.
+            if was_not_copied and self.store.head(key) is not None:
+                continue
+            last[key] = _with_copy(known, key, found)
+        removed = iter([one for one in last.values() if self._may_be_gone(one)])
+        while batch := list(islice(removed, _BATCH_OBJECTS)):
+            yield batch
+
+    def _restore(self, batch: Sequence[Receipt], lease: Hold, result: RestoreResult) -> None:
+        lease.renew()
+        back = self._put_back(batch)
+        self.receipts.append([after for after, before in zip(back, batch, strict=True) if after is not before])
+        restored = [one for one in back if one.step is ReceiptStep.RESTORED]
+        note_put_back(self.store, self.receipts.header.plan_id, [one.key for one in restored])
+        result.planned += len(batch)
+        result.done += len(restored)
+        result.bytes += sum(one.size for one in restored)
+        result.failed += sum(one.step is ReceiptStep.FAILED for one in back)
+
+    def _put_back(self, removed: Sequence[Receipt]) -> list[Receipt]:
+        def one_back(receipt: Receipt) -> Receipt:
+            # A run of the plan that woke up since may have deleted it once more.
+            if receipt.step is ReceiptStep.RESTORED and self.store.head(receipt.key) is not None:
+                return receipt
+            return put_back(self.store, receipt, self.clock_ms())
+
+        return in_parallel(self.store, one_back, removed)
+
+    def _may_be_gone(self, receipt: Receipt) -> bool:
+        """By the removal. What could not even be copied is where it was."""
+        if receipt.step is ReceiptStep.FAILED and receipt.copy is None:
+            return self.receipts.header.mode is RemovalMode.DELETE
+        return receipt.step is not ReceiptStep.GONE
+
+
+def receipts_from_quarantine(store: WritableObjectStore, plan_id: str) -> Receipts:
+    """Receipts to begin with for a plan whose own are lost; they tell of nothing yet.
+
+    Raises TieredctlError `path-missing` where the store has nothing of such a plan.
+    """
+    copy = next(copies_by_plan(store, None, plan_id), None)
+    if copy is None and next(keys_removed_by(store, plan_id), None) is None:
+        message = f"{store.url} has no receipts of a plan {plan_id}, and nothing of it in quarantine."
+        raise TieredctlError("path-missing", message, hint="`tieredctl orphans quarantine ls` lists what is there.")
+    try:
+        record = plan_record(store, plan_id)
+    except TieredctlError as error:
+        if error.kind.code != "ledger-damaged":
+            raise
+        record = None
+    cluster_id = (copy and copy[1].cluster_id) or (record and record.cluster_id) or ""
+    header = ReceiptsHeader(
+        plan_id,
+        (record and record.plan_digest) or "",
+        cluster_id,
+        store.url,
+        record.layout if record else "",
+        RemovalMode.QUARANTINE if copy is not None else RemovalMode.DELETE,
+    )
+    if Capability.CONDITIONAL_WRITE in store.capabilities:
+        return StoredReceipts.begun(store, header)
+    return ReceiptsInMemory(header)
+
+
+def _with_copy(known: Receipt | None, key: str, found: Sequence[QuarantinedCopy]) -> Receipt:
+    """What is to be put back from one of the copies that there are: the one that receipts name, or the only one."""
+    receipt = known or Receipt(ReceiptStep.COPIED, key, 0)
+    named = [copy for copy in found if receipt.copy is not None and copy.key == receipt.copy.key]
+    if named and receipt.copy is not None:
+        return receipt
+    if len(found) == 1:
+        step = ReceiptStep.COPIED if receipt.step in _WITHOUT_A_COPY else receipt.step
+        original, modified_ms = quarantined(found[0].key), receipt.modified_ms
+        if modified_ms is None and original is not None:
+            modified_ms = original.last_modified_ms
+        return receipt._replace(step=step, copy=found[0], modified_ms=modified_ms)
+    return receipt._replace(step=ReceiptStep.COPIED, copy=None)

@@ -1,0 +1,130 @@
+"""The use of a plan from beginning to end: is it fit to be used, may it be used now, and what remembers that it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout
+from tieredctl.model.removal import PlannedObject, PlanRecord, PlanUse, ReceiptsHeader
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.lease import Hold, lease_held
+from tieredctl.ops.guards.ledger import Ledger
+from tieredctl.ops.orphan_removal.apply import Removal, RemovalResult
+from tieredctl.ops.orphan_removal.fitness import Fitness
+from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.plan_file import PlanFile
+from tieredctl.ops.orphan_removal.preparation import Preparation
+from tieredctl.ops.orphan_removal.receipts import Receipts
+from tieredctl.storage.protocol import WritableObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUser:
+    """All that it takes to carry out a plan."""
+
+    plan: PlanFile
+    store: WritableObjectStore
+    metadata: FreshMetadata
+    open_receipts: Callable[[ReceiptsHeader, bool], Receipts]
+    """(of which plan, whether a run of it left some that must be there) -> the plan's receipts."""
+    clock_ms: Callable[[], int]
+    limits: Limits
+    installed_layouts: Sequence[Layout] = ()
+    """As in Planning."""
+    pace: Callable[[int], None] = lambda _objects: None
+    tell: Callable[[RemovalResult], None] = lambda _result: None
+    without_lease: bool = False
+    batch_objects: int | None = None
+    delete_versions: bool = False
+
+    def run(self) -> RemovalResult:
+        """Removes what the plan says, or what of it earlier runs left. Raises TieredctlError where nothing may be.
+
+        Of a plan that expired while it was carried out nothing more is removed. What got an owner is put back, where
+        the store remembers that it was begun.
+        """
+        ledger = self._ledger()
+        expired = self._expired()
+        if expired is not None and ledger.use() is None:
+            raise expired
+        with lease_held(self.store, "orphans apply", self.clock_ms, unguarded=self.without_lease) as lease:
+            before = self._demand_unused(ledger)
+            self.metadata.refresh()
+            if before is None:
+                self._fitness.demand()
+            receipts = self.open_receipts(receipts_header(self.plan), before is not None)
+            ledger.record(PlanUse.APPLYING)
+            result = self._removal(receipts, lease).run(expired)
+            if result.is_complete:
+                ledger.record(PlanUse.APPLIED)
+            return result
+
+    def rehearse(self) -> RemovalResult:
+        """Looks whether all that is planned is still nobody's, and changes nothing."""
+        if expired := self._expired():
+            raise expired
+        self._demand_unused(self._ledger())
+        result = RemovalResult(self.plan.totals.objects + self.plan.totals.uploads)
+        try:
+            self.metadata.refresh()
+            self._fitness.demand()
+            objects = self.plan.objects()
+            while batch := list(islice(objects, 10_000)):
+                self._rehearse_batch(batch, result)
+        except TieredctlError as error:
+            result.stopped = error
+        return result
+
+    def _rehearse_batch(self, batch: Sequence[PlannedObject], result: RemovalResult) -> None:
+        header = self.plan.header
+        preparation = Preparation(self.store, header.cluster_id, header.plan_id, header.mode)
+        looked_at = in_parallel(self.store, preparation.look, batch)
+        for error in filter(None, (one.error for one in looked_at)):
+            raise error
+        found = [(one.planned, one.found) for one in looked_at if one.found is not None]
+        result.skipped += len(batch) - len(found)
+        self.metadata.demand_removable(found, self.limits)
+
+    def _removal(self, receipts: Receipts, lease: Hold) -> Removal:
+        removal = Removal(
+            *(self.plan, self.store, receipts, lease, self.metadata, self.clock_ms, self.limits, self.pace, self.tell)
+        )
+        removal.delete_versions = self.delete_versions
+        if self.batch_objects is not None:
+            removal.batch_objects = self.batch_objects
+        return removal
+
+    def _expired(self) -> TieredctlError | None:
+        header = self.plan.header
+        if self.clock_ms() < header.valid_until_ms:
+            return None
+        hours = (header.valid_until_ms - header.created_ms) / 3_600_000
+        return TieredctlError("plan-expired", f"{self.plan.path} was valid for {hours:g} hours, which are over.")
+
+    def _ledger(self) -> Ledger:
+        header = self.plan.header
+        record = PlanRecord(
+            *(PlanUse.APPLYING, header.cluster_id, header.layout, self.plan.digest),
+            *(self.limits.foreign_topic_ids, self.limits.unknown_keys),
+        )
+        return Ledger(self.store, record, header.plan_id)
+
+    def _demand_unused(self, ledger: Ledger) -> PlanUse | None:
+        use = ledger.use()
+        if use in (PlanUse.APPLIED, PlanUse.RESTORED):
+            raise TieredctlError("plan-used", f"{self.plan.path} was {use.value} before; a plan is used once.")
+        return use
+
+    @property
+    def _fitness(self) -> Fitness:
+        return Fitness(self.plan, self.store, self.metadata, self.limits, self.installed_layouts)
+
+
+def receipts_header(plan: PlanFile) -> ReceiptsHeader:
+    """What a plan's receipts begin with."""
+    header = plan.header
+    return ReceiptsHeader(header.plan_id, plan.digest, header.cluster_id, header.store, header.layout, header.mode)

@@ -1,0 +1,1 @@
+"""What a remote store has, read as Kafka reads it."""

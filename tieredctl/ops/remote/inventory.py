@@ -1,0 +1,137 @@
+"""`remote ls` and `remote du`: what is in a store, object by object or in totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserved
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PARTS = tuple(Part)
+_EVERYTHING = Selection()
+
+
+class ListedObject(NamedTuple):
+    """An object, and whose it is by its key; None where the layout cannot say."""
+
+    stored: StoredObject
+    explained: ExplainedKey | None
+
+
+@dataclass(slots=True)
+class Totals:
+    """How much was counted; bytes as stored."""
+
+    objects: int = 0
+    bytes: int = 0
+
+    def count(self, stored: StoredObject) -> None:
+        self.objects += 1
+        self.bytes += stored.size
+
+
+@dataclass(slots=True)
+class Inventory:
+    """The objects of a store that a selection means. An object that no key explains is only in an inventory of all."""
+
+    store: ObjectStore
+    layout: Layout
+    selection: Selection = _EVERYTHING
+    total: Totals = field(default_factory=Totals)
+    """Of all objects read so far, as is `unexplained`."""
+    unexplained: int = 0
+    storage_classes: dict[str, Totals] = field(default_factory=dict)
+    """The same by storage class, of a store that tells it."""
+
+    def objects(self) -> Iterator[ListedObject]:
+        """Every object but tieredctl's own, by ascending key. Streams."""
+        everything = self.selection == _EVERYTHING
+        for stored in list_unreserved(self.store, self._prefix()):
+            explained = self.layout.explain(stored.key)
+            if everything or (explained and self._selects(explained)):
+                self.total.count(stored)
+                if stored.storage_class is not None:
+                    self.storage_classes.setdefault(stored.storage_class, Totals()).count(stored)
+                self.unexplained += explained is None
+                yield ListedObject(stored, explained)
+
+    def rows(self) -> Iterator[Document]:
+        """`remote ls`: an object a row."""
+        return (object_document(one) | {"storageClass": one.stored.storage_class} for one in self.objects())
+
+    def usage(self) -> list[Document]:
+        """`remote du`: totals for each partition and part of it, and one row for what the layout cannot explain.
+
+        By topic, topic id, partition, and parts in the order of `Part`. Memory grows with the number of rows.
+        """
+        totals: dict[tuple[str, str, int, Part] | None, Totals] = {}
+        for stored, explained in self.objects():
+            owner = explained and (explained.topic, explained.topic_id, explained.partition, explained.part)
+            totals.setdefault(owner, Totals()).count(stored)
+        unexplained = totals.pop(None, None)
+        owners = sorted((owner for owner in totals if owner), key=lambda owner: (*owner[:3], _PARTS.index(owner[3])))
+        rows = [_usage_document(*owner, totals[owner]) for owner in owners]
+        return rows + ([_usage_document(None, None, None, None, unexplained)] if unexplained else [])
+
+    def summary(self) -> Document:
+        """Of what was read so far."""
+        classes = sorted(self.storage_classes.items())
+        return {
+            "objects": self.total.objects,
+            "bytes": self.total.bytes,
+            "unexplained": self.unexplained,
+            "storageClasses": {name: {"objects": one.objects, "bytes": one.bytes} for name, one in classes},
+        }
+
+    def _prefix(self) -> str:
+        topic, topic_id, partition = self.selection.topic, self.selection.topic_id, self.selection.partition
+        if topic is None or topic_id is None or partition is None:
+            return ""
+        return self.layout.partition_prefix(TopicIdPartition(topic_id, topic, partition))
+
+    def _selects(self, explained: ExplainedKey) -> bool:
+        return self.selection.has_segment(explained.topic_id_partition, explained.segment_id)
+
+
+def object_document(listed: ListedObject) -> Document:
+    """An object as `remote ls` shows it; null where the layout cannot say."""
+    stored, explained = listed
+    return {
+        "key": stored.key,
+        "size": stored.size,
+        "lastModified": iso_8601(stored.last_modified_ms),
+        "segmentId": explained.segment_id if explained else None,
+        "topicId": explained.topic_id if explained else None,
+        "partition": explained.partition if explained else None,
+        "part": explained.part.value if explained else None,
+    }
+
+
+def iso_8601(timestamp_ms: int) -> str | None:
+    """Milliseconds since the epoch as `2026-11-21T10:51:00.123Z`; None for a time outside the years 1 to 9999, which
+    a file system may hold."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return None
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def _usage_document(
+    topic: str | None, topic_id: str | None, partition: int | None, part: Part | None, totals: Totals
+) -> Document:
+    return {
+        "topic": topic,
+        "topicId": topic_id,
+        "partition": partition,
+        "part": part and part.value,
+        "objects": totals.objects,
+        "bytes": totals.bytes,
+    }

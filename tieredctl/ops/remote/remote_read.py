@@ -1,0 +1,103 @@
+"""`remote read`: a part of a segment out of the remote store, as the broker wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout, Part, SegmentIdentity
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.replaced_file import replaced_file
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.remote.inventory import Inventory
+from tieredctl.storage.protocol import ObjectStore
+
+_PIECE_BYTES = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPart:
+    """One part of one segment, whose layout and store are known."""
+
+    store: ObjectStore
+    layout: Layout
+    segment: SegmentIdentity
+    part: Part
+
+    def copy_to(self, target: BinaryIO) -> int:
+        """Writes the part's bytes; says how many. Raises TieredctlError, then after some may have been written."""
+        written, expected = 0, self._expected_size()
+        for piece in self._pieces():
+            written += len(piece)
+            if expected is not None and written > expected:
+                raise self._another_size("more than", expected)
+            target.write(piece)
+        if expected is not None and written < expected:
+            raise self._another_size(f"{written}, not", expected)
+        return written
+
+    def save_as(self, file: Path, *, force: bool) -> int:
+        """Makes a file of the part's bytes, whole or not at all; says how many. One that is there is replaced with
+        `force` alone. Raises TieredctlError."""
+        with replaced_file(file, force=force) as target:
+            return self.copy_to(target)
+
+    def document(self, written: int, file: Path) -> Document:
+        """What was read, for people and scripts."""
+        partition = self.segment.topic_id_partition
+        return {
+            "topic": partition.topic,
+            "topicId": partition.topic_id,
+            "partition": partition.partition,
+            "segmentId": self.segment.segment_id,
+            "startOffset": self.segment.start_offset,
+            "part": self.part.value,
+            "bytes": written,
+            "file": str(file),
+        }
+
+    def _expected_size(self) -> int | None:
+        """In bytes, where metadata says it."""
+        if self.part is not Part.LOG or not isinstance(self.segment, RemoteLogSegmentMetadata):
+            return None
+        return self.segment.segment_size_in_bytes
+
+    def _another_size(self, found: str, expected: int) -> TieredctlError:
+        message = f"The log of {self.segment.segment_id} has {found} the {expected} bytes that the metadata says."
+        return TieredctlError("undecodable", message, hint="Look at the segment with `tieredctl verify`.")
+
+    def _pieces(self) -> Iterator[bytes]:
+        reader = self.layout.open_segment(self.store, self.segment)
+        return reader.stream(self.part, _PIECE_BYTES)
+
+
+def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIdentity:
+    """The segment with the selection's id. Raises TieredctlError `unknown-segment`."""
+    found = (
+        known.metadata
+        for partition, known in replayed(stream, selection).segments()
+        if selection.has_segment(partition, known.metadata.segment_id)
+    )
+    segment = next(found, None)
+    if segment is None:
+        why = f"The metadata has no {selection}, or no longer."
+        stream.coverage.demand_all(why)
+        raise TieredctlError("unknown-segment", why)
+    return segment
+
+
+def segment_in_store(store: ObjectStore, layout: Layout, selection: Selection) -> SegmentIdentity:
+    """The segment with the selection's id, by the keys of the store's objects, all of which may have to be listed.
+    Raises TieredctlError `unknown-segment`."""
+    listed = Inventory(store, layout, selection).objects()
+    explained = next((one.explained for one in listed if one.explained), None)
+    if explained is None:
+        hint = "List what there is with `tieredctl remote ls`."
+        raise TieredctlError("unknown-segment", f"{store.url} has no object of {selection}.", hint=hint)
+    return explained

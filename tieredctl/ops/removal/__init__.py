@@ -1,1 +1,0 @@
-"""Removing objects of a remote store that nobody owns, and putting them back."""

@@ -1,0 +1,222 @@
+"""`topic list` and `topic status`: what of which topic is tiered, how much is where, and how far tiering lags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tieredctl.kafka.cluster import Cluster, ConfigValue, ListedOffset, TopicDescription, settings_of
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.known_sum import known_sum
+from tieredctl.ops.cluster.copy_lag import CopyLag, copy_lag, offset_by_time
+from tieredctl.ops.cluster.offsets import topic_offsets
+from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
+from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ops.doctor.gathering import Looking
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.state import replayed, stuck_finding
+from tieredctl.ops.tiering.ability import TieringAbility, tiering_ability
+from tieredctl.rlmm.cache import KnownSegment
+
+SETTINGS = (
+    "remote.storage.enable",
+    "remote.log.copy.disable",
+    "remote.log.delete.on.disable",
+    "retention.ms",
+    "retention.bytes",
+    "local.retention.ms",
+    "local.retention.bytes",
+    "remote.copy.lag.ms",
+    "remote.copy.lag.bytes",
+    "segment.ms",
+    "segment.bytes",
+    "cleanup.policy",
+)
+"""What decides what is tiered, and for how long it is kept where."""
+_ENABLED, _COPY_DISABLED = "remote.storage.enable", "remote.log.copy.disable"
+_STORED = (RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+_UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+
+
+@dataclass(slots=True)
+class RemotePart:
+    """What of a partition is in remote storage, by its metadata. Times in ms since the epoch.
+
+    Segments that are being deleted count as stored; copies that never finished do not, though brokers of releases
+    before 3.8 counted them towards retention (KAFKA-17359).
+    """
+
+    segments: int = 0
+    bytes: int = 0
+    newest_timestamp_ms: int | None = None
+    """The greatest timestamp of a record in it."""
+    unfinished: list[KnownSegment] = field(default_factory=list)
+    """Copies and deletions that began and did not end."""
+
+    def add(self, known: KnownSegment) -> None:
+        """One more segment of the partition."""
+        metadata = known.metadata
+        if metadata.state in _STORED:
+            self.segments += 1
+            self.bytes += metadata.segment_size_in_bytes
+            self.newest_timestamp_ms = max(self.newest_timestamp_ms or 0, metadata.max_timestamp_ms)
+        if metadata.state in _UNFINISHED:
+            self.unfinished.append(known)
+
+
+RemoteParts = Mapping[TopicIdPartition, RemotePart]
+
+
+def remote_parts(stream: EventStream) -> RemoteParts:
+    """What of each partition is in remote storage."""
+    parts: dict[TopicIdPartition, RemotePart] = {}
+    for partition, known in replayed(stream).segments():
+        parts.setdefault(partition, RemotePart()).add(known)
+    return parts
+
+
+def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> tuple[list[Document], list[Finding]]:
+    """A row for each topic that is tiered, or may be, or has something in remote storage; for all of them with `every`.
+    Besides, what the user may not see, which is None in the rows."""
+    names = cluster.topic_names()
+    looking = Looking()
+    seen = readable_topic_configs(cluster, names)
+    local = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes(names))
+    known = (name for name in names if name in seen.settings or name in seen.denied)
+    rows = (_listed(name, seen.settings.get(name), local, parts) for name in known)
+    shown = [row for row in rows if every or row["tiering"] != "off" or row["remoteSegments"]]
+    return shown, [*looking.findings, *unreadable_settings(seen.denied)]
+
+
+def _listed(
+    name: str,
+    settings: Mapping[str, ConfigValue] | None,
+    local: Mapping[tuple[str, int], Mapping[int, int]] | None,
+    parts: RemoteParts,
+) -> Document:
+    own = {partition: part for partition, part in parts.items() if partition.topic == name}
+    return {
+        "topic": name,
+        "topicIds": sorted({partition.topic_id for partition in own}),
+        "partitions": None if local is None else sum(topic == name for topic, _ in local),
+        "tiering": "unknown" if settings is None else _tiering(settings),
+        "remoteSegments": sum(part.segments for part in own.values()),
+        "remoteBytes": sum(part.bytes for part in own.values()),
+        "localBytes": None
+        if local is None
+        else sum(sum(sizes.values()) for (topic, _), sizes in local.items() if topic == name),
+        "unfinished": sum(len(part.unfinished) for part in own.values()),
+    }
+
+
+def _tiering(settings: Mapping[str, ConfigValue]) -> str:
+    if settings.get(_ENABLED, ConfigValue("false", "")).value != "true":
+        return "off"
+    return "read-only" if settings.get(_COPY_DISABLED, ConfigValue("false", "")).value == "true" else "on"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatus:
+    """One topic: settings with where each comes from, a row for each partition, and what is stuck."""
+
+    topic: TopicDescription
+    settings: Mapping[str, ConfigValue]
+    rows: Sequence[Document]
+    findings: Sequence[Finding]
+    ability: TieringAbility
+    lag: CopyLag | None = None
+
+    def summary(self) -> Document:
+        """Of all partitions."""
+        counted = ("remoteSegments", "remoteBytes", "localBytes", "notTiered", "notTieredBytes", "unfinished")
+        return {
+            "tiering": _tiering(self.settings),
+            "brokersUnable": _listed_ids(self.ability.unable_brokers),
+            "controllersUnable": _listed_ids(self.ability.unable_controllers),
+            **{name: known_sum(row[name] for row in self.rows) for name in (*counted, "waitingBytes")},
+            "copyLag": None if self.lag is None else self.lag._asdict(),
+            "settings": {
+                name: {"value": self.settings[name].value, "source": self.settings[name].source}
+                for name in SETTINGS
+                if name in self.settings
+            },
+        }
+
+
+def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, older_than_ms: int) -> TopicStatus:
+    """Raises TieredctlError as the cluster does."""
+    offsets = topic_offsets(cluster, name)
+    topic = offsets.topic
+    looking = Looking()
+    local = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes([name])) or {}
+    settings = settings_of(cluster, name)
+    lag = copy_lag(TopicSettings(name, {key: one.value for key, one in settings.items()}))
+    young = cluster.list_offsets(topic, max(0, now_ms - lag.ms)) if lag is not None and lag.ms > 0 else {}
+    rows = []
+    for row in offsets.rows():
+        part = parts.get(TopicIdPartition(topic.topic_id, name, row["partition"]), RemotePart())
+        sizes = local.get((name, row["partition"]), {})
+        local_bytes = sizes.get(row["leader"])
+        waiting = 0 if lag is None else _waiting_bytes(row, local_bytes, lag, young.get(row["partition"]))
+        rows.append({**_status(row, part, local_bytes, now_ms), "waitingBytes": waiting})
+    own = (part for partition, part in parts.items() if partition.topic_id == topic.topic_id)
+    stuck = list(_stuck(own, now_ms, older_than_ms))
+    return TopicStatus(topic, settings, rows, [*looking.findings, *stuck], tiering_ability(cluster), lag)
+
+
+def _listed_ids(nodes: Sequence[int] | None) -> list[int] | None:
+    return None if nodes is None else list(nodes)
+
+
+def _status(row: Document, part: RemotePart, local_bytes: int | None, now_ms: int) -> Document:
+    started = [known.metadata.event_timestamp_ms for known in part.unfinished]
+    names = ("topic", "partition", "leader", "earliest", "earliestLocal", "latestTiered", "latest", "notTiered")
+    return {
+        **{name: row[name] for name in names},
+        "remoteSegments": part.segments,
+        "remoteBytes": part.bytes,
+        "localBytes": local_bytes,
+        "notTieredBytes": _not_tiered_bytes(row, local_bytes),
+        "lagMs": _lag_ms(row, part, now_ms),
+        "unfinished": len(part.unfinished),
+        "oldestUnfinishedMs": now_ms - min(started) if started else None,
+    }
+
+
+def _not_tiered_bytes(row: Document, local_bytes: int | None) -> int | None:
+    """The share of the leader's bytes that the offsets not tiered have: an estimate, as records differ in size."""
+    if row["notTiered"] is None or local_bytes is None or row["earliestLocal"] is None:
+        return None
+    offsets = row["latest"] - row["earliestLocal"]
+    return local_bytes * row["notTiered"] // offsets if offsets else 0
+
+
+def _waiting_bytes(row: Document, local_bytes: int | None, lag: CopyLag, young: ListedOffset | None) -> int | None:
+    """How much of what is not tiered waits for the copy lag; None where it is not known."""
+    start, latest, tiered = row["earliestLocal"], row["latest"], row["latestTiered"]
+    is_told = "latestTiered" not in row["errors"] and start is not None and latest is not None
+    if not is_told or local_bytes is None or (lag.ms > 0 and (young is None or young.error is not None)):
+        return None
+    if latest == start:
+        return 0
+    first = start if tiered is None else max(start, tiered + 1)
+    begins = first if young is None else max(first, offset_by_time(young, latest))
+    pending, behind = (local_bytes * (latest - min(latest, offset)) // (latest - start) for offset in (first, begins))
+    return lag.waiting(pending, behind)
+
+
+def _lag_ms(row: Document, part: RemotePart, now_ms: int) -> int | None:
+    """How long ago the newest tiered record was written; 0 where all of it is tiered."""
+    if row["notTiered"] is None or part.newest_timestamp_ms is None:
+        return None
+    return max(0, now_ms - part.newest_timestamp_ms) if row["notTiered"] else 0
+
+
+def _stuck(parts: Iterable[RemotePart], now_ms: int, older_than_ms: int) -> Iterator[Finding]:
+    for part in parts:
+        for known in part.unfinished:
+            if now_ms - known.metadata.event_timestamp_ms > older_than_ms:
+                yield stuck_finding(known, now_ms)

@@ -1,0 +1,272 @@
+"""KIP-405's RemotePartitionRemover, which no release of Kafka has: takes a removed topic's partitions out of remote
+storage, and says so in the metadata (KIP-405, "Topic deletion lifecycle").
+
+It deletes what a plan has that was shown and confirmed, and nothing else: what became otherwise since stops it. What
+was done is in the metadata itself, each event confirmed before the next step: another run goes on from there, and
+writes no event twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout
+from tieredctl.model.events import (
+    MetadataEvent,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteMetadata,
+    RemotePartitionDeleteState,
+)
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.deletion import delete_surely
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.lease import Hold
+from tieredctl.ops.metadata.event_publisher import NO_BROKER, EventPublisher
+from tieredctl.ops.topic_removal.changes import appeared_since, changes_to_shown, demand_no_changes, named
+from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
+from tieredctl.ops.topic_removal.topic_removal_plan import PartitionPlan, RemovalScope, plan_partition
+from tieredctl.storage.protocol import (
+    MOST_DELETED_AT_ONCE,
+    Capability,
+    DeletionOutcome,
+    StoredObject,
+    WritableObjectStore,
+)
+
+BATCH_SEGMENTS = 100
+"""How many segments are between the same two steps at a time."""
+_Item = TypeVar("_Item")
+
+
+@dataclass(slots=True)
+class PartitionOutcome:
+    """How far the removal of one partition came."""
+
+    plan: PartitionPlan
+    delete_state: RemotePartitionDeleteState | None
+    """How far the removal is by now, by the metadata."""
+    segments: int = 0
+    """Whose deletion was finished."""
+    objects: int = 0
+    """That were deleted, or found gone when they were to be."""
+    bytes: int = 0
+    failed: int = 0
+    """Objects that could not be deleted."""
+    events: int = 0
+    """That were written."""
+    appeared: list[str] = field(default_factory=list)
+    """What came to a topic that is live since the plan was shown, and was left alone."""
+    is_complete: bool = False
+    """Whether nothing is left to do."""
+
+    def document(self) -> Document:
+        """The plan, with what became of it and the state of now."""
+        return {
+            **self.plan.document(),
+            "state": None if self.delete_state is None else self.delete_state.name,
+            "done": self.objects,
+            "failed": self.failed,
+            "segmentsDone": self.segments,
+            "events": self.events,
+            "appeared": list(self.appeared),
+            "complete": self.is_complete,
+        }
+
+
+@dataclass(slots=True)
+class RemovalOutcome:
+    """How far the removal of a topic came. Partitions that were not reached are not in it."""
+
+    partitions: list[PartitionOutcome] = field(default_factory=list)
+    stopped: TieredctlError | None = None
+    """Why not all was tried."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.stopped is None and all(one.is_complete for one in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePartitionRemover:
+    """One run over the partitions of a topic."""
+
+    plans: Sequence[PartitionPlan]
+    """As they were shown: of every partition that the metadata has."""
+    metadata: TopicMetadata
+    store: WritableObjectStore
+    layout: Layout
+    publisher: EventPublisher
+    lease: Hold
+    clock_ms: Callable[[], int]
+    scope: RemovalScope
+    batch_segments: int = BATCH_SEGMENTS
+    tell: Callable[[PartitionOutcome], None] = lambda _outcome: None
+    """Called with what was done so far."""
+
+    def run(self) -> RemovalOutcome:
+        """Removes what was shown of every partition. Whatever stops it is in the outcome."""
+        outcome = RemovalOutcome()
+        try:
+            self._demand_as_shown(self.plans)
+            for number, plan in enumerate(self.plans):
+                if number:  # those before it may have taken hours
+                    self._demand_as_shown([plan])
+                one = PartitionOutcome(plan, plan.state.delete_state)
+                outcome.partitions.append(one)
+                self._remove(one)
+        except TieredctlError as error:
+            outcome.stopped = error
+        return outcome
+
+    def _demand_as_shown(self, plans: Sequence[PartitionPlan]) -> None:
+        """Raises TieredctlError `world-changed` that names what became otherwise. A topic that is live goes on being
+        written: what comes to it is left alone."""
+        self.metadata.refresh()
+        changes: list[str] = []
+        if not self.scope.topic_is_live:
+            shown = {plan.state.partition for plan in self.plans}
+            changes += [f"{one} appeared" for one in self.metadata.partitions() if one not in shown]
+        for plan in plans:
+            now = self._now(plan)
+            changes += changes_to_shown(plan, now)
+            if not self.scope.topic_is_live:
+                changes += appeared_since(plan, now)
+        demand_no_changes(changes)
+
+    def _now(self, plan: PartitionPlan) -> PartitionPlan:
+        return plan_partition(self.metadata.state(plan.state.partition), self.store, self.layout, self.scope)
+
+    def _remove(self, outcome: PartitionOutcome) -> None:
+        plan = outcome.plan
+        if not plan.state.is_removed:
+            self._begin(plan.state, outcome)
+        for segments in _batches(plan.segments, self.batch_segments):
+            self._delete_segments(segments, outcome)
+        for objects in _batches(plan.leftovers, MOST_DELETED_AT_ONCE):
+            self._delete(objects, outcome)
+        if outcome.failed == 0:
+            self._end(outcome)
+
+    def _begin(self, state: PartitionState, outcome: PartitionOutcome) -> None:
+        """Publishes what of DELETE_PARTITION_MARKED and DELETE_PARTITION_STARTED is not there yet."""
+        if state.delete_state is None:
+            self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_MARKED, outcome)
+        if state.delete_state is not RemotePartitionDeleteState.DELETE_PARTITION_STARTED:
+            self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_STARTED, outcome)
+
+    def _delete_segments(self, segments: Sequence[RemoteLogSegmentMetadata], outcome: PartitionOutcome) -> None:
+        begun = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
+        self._publish_segments([one for one in segments if one.state is not begun], begun, outcome)
+        kept: set[str] = set()
+        objects = [stored for one in segments for stored in outcome.plan.objects[one.segment_id]]
+        for batch in _batches(objects, MOST_DELETED_AT_ONCE):
+            kept |= self._delete(batch, outcome)
+        gone = [one for one in segments if kept.isdisjoint(map(_key, outcome.plan.objects[one.segment_id]))]
+        self._publish_segments(gone, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED, outcome)
+        outcome.segments += len(gone)
+        self.tell(outcome)
+
+    def _delete(self, objects: Sequence[StoredObject], outcome: PartitionOutcome) -> set[str]:
+        """Deletes objects: the keys of those that may still be there. Raises TieredctlError where none could be."""
+        self.lease.renew()
+        self._demand_versions(objects)
+        kept: dict[str, TieredctlError | None] = {}
+        for deletion in delete_surely(self.store, objects):
+            if deletion.outcome is DeletionOutcome.GONE:
+                outcome.objects += 1
+                outcome.bytes += deletion.stored.size
+            else:
+                kept[deletion.stored.key] = deletion.error
+        outcome.failed += len(kept)
+        if kept and len(kept) == len(objects):
+            key, error = next(iter(kept.items()))
+            raise error or TieredctlError("removal-failed", f"{key} was written again since it was listed.")
+        return set(kept)
+
+    def _demand_versions(self, objects: Sequence[StoredObject]) -> None:
+        """Where a store removes whatever is under a key, looks right before whether that is what was shown. Raises
+        TieredctlError `world-changed`."""
+        if Capability.CONDITIONAL_DELETE in self.store.capabilities:
+            return
+        found = in_parallel(self.store, self.store.head, list(map(_key, objects)))
+        changed = [now.key for now, shown in zip(found, objects, strict=True) if now is not None and now != shown]
+        demand_no_changes([f"object {key} was written again" for key in changed])
+
+    def _end(self, outcome: PartitionOutcome) -> None:
+        """Looks once more; publishes DELETE_PARTITION_FINISHED where that is true now, and is not there yet."""
+        before = outcome.plan.state
+        partition = before.partition
+        self.metadata.refresh()
+        left = self._now(outcome.plan)
+        if self.scope.topic_is_live:
+            outcome.appeared = list(appeared_since(outcome.plan, left))
+            outcome.is_complete = not outcome.plan.copies and left.is_empty
+            return
+        state = left.state
+        if state.last_broker_event not in (None, before.last_broker_event):
+            message = f"Broker {state.last_broker_event.broker_id} wrote events of {partition} while it was removed."
+            raise TieredctlError("world-changed", message, hint="Run it again once the brokers are done with it.")
+        if not left.is_empty:
+            raise TieredctlError("removal-failed", f"{partition} is not removed: {named(_left(left))}.")
+        if not state.is_removed:
+            self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED, outcome)
+        outcome.is_complete = True
+        self.tell(outcome)
+
+    def _publish_partition(self, state: RemotePartitionDeleteState, outcome: PartitionOutcome) -> None:
+        if self.scope.segment_events_only:
+            return
+        known = outcome.plan.state
+        event = RemotePartitionDeleteMetadata(
+            topic_id_partition=known.partition,
+            author=NO_BROKER,
+            event_timestamp_ms=self.clock_ms(),
+            state=state,
+            form=known.form,
+        )
+        self._publish([event], outcome)
+        outcome.delete_state = state
+
+    def _publish_segments(
+        self, segments: Sequence[RemoteLogSegmentMetadata], state: RemoteLogSegmentState, outcome: PartitionOutcome
+    ) -> None:
+        now_ms = self.clock_ms()
+        events = [
+            RemoteLogSegmentMetadataUpdate(
+                topic_id_partition=segment.topic_id_partition,
+                segment_id=segment.segment_id,
+                author=NO_BROKER,
+                event_timestamp_ms=now_ms,
+                state=state,
+                # An update without it would take from the segment what tells where its objects are.
+                custom_metadata=segment.custom_metadata,
+                form=segment.form,
+            )
+            for segment in segments
+        ]
+        if events:
+            self._publish(events, outcome)
+
+    def _publish(self, events: Sequence[MetadataEvent], outcome: PartitionOutcome) -> None:
+        self.lease.renew()
+        self.publisher.publish(outcome.plan.state.metadata_partition, events)
+        outcome.events += len(events)
+
+
+def _left(plan: PartitionPlan) -> list[str]:
+    segments = [f"segment {segment.segment_id} is still there" for segment in plan.segments]
+    return [*(f"object {stored.key} is still there" for stored in plan.doomed()), *segments]
+
+
+def _batches(items: Sequence[_Item], most: int) -> Iterator[Sequence[_Item]]:
+    for start in range(0, len(items), most):
+        yield items[start : start + most]
+
+
+def _key(stored: StoredObject) -> str:
+    return stored.key

@@ -1,0 +1,138 @@
+"""What the metadata says of one topic's partitions: read once, then only what was added since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.events import (
+    EventRecord,
+    RecordForm,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataSnapshot,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteState,
+)
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.event_publisher import NO_BROKER
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.rlmm.partitioner import metadata_partition
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+
+
+class BrokerEvent(NamedTuple):
+    """An event that a broker wrote; its time in ms since the epoch."""
+
+    broker_id: int
+    metadata_offset: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """A partition as its events tell it."""
+
+    partition: TopicIdPartition
+    metadata_partition: int
+    delete_state: RemotePartitionDeleteState | None
+    """How far its removal is; None where nobody began one."""
+    segments: Sequence[RemoteLogSegmentMetadata]
+    """All, those deleted too, by start offset."""
+    last_broker_event: BrokerEvent | None = None
+
+    @property
+    def is_removed(self) -> bool:
+        return self.delete_state is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
+
+    @property
+    def form(self) -> RecordForm:
+        """How whoever wrote its events wrote them: what they cannot read ends their reader."""
+        return self.segments[-1].form if self.segments else RecordForm.KAFKA
+
+    def unfinished(self) -> list[RemoteLogSegmentMetadata]:
+        """The segments that still have a deletion before them, or its end."""
+        if self.is_removed:
+            return []
+        return [one for one in self.segments if one.state is not RemoteLogSegmentState.DELETE_SEGMENT_FINISHED]
+
+
+@dataclass(slots=True)
+class TopicMetadata:
+    """The events of one topic id, of all its partitions or of one, as of the last `refresh`."""
+
+    topic_id: str
+    partition: int | None
+    metadata: FollowedMetadata
+    """Of a live cluster."""
+    known_topic_ids: set[str] = field(default_factory=set)
+    """Of all events that were read."""
+    metadata_partitions: int = 0
+    """How many there are."""
+    _store: RemotePartitionMetadataStore = field(
+        default_factory=lambda: RemotePartitionMetadataStore(keep_deleted=True)
+    )
+    _places: dict[TopicIdPartition, int] = field(default_factory=dict)
+    _broker_events: dict[TopicIdPartition, BrokerEvent] = field(default_factory=dict)
+
+    def refresh(self) -> None:
+        """Reads what is new, up to now.
+
+        Raises TieredctlError as FollowedMetadata does; `metadata-incomplete` also where events lie where Kafka's
+        partitioner would not put them.
+        """
+        self.metadata.read(self._take)
+
+    def partitions(self) -> list[TopicIdPartition]:
+        """Those that have events. Raises TieredctlError `unknown-topic` where none has."""
+        known = {*self._store.caches, *self._store.partition_deletes}
+        if not known:
+            raise TieredctlError("unknown-topic", f"The metadata has no event of {self._selection}.")
+        return sorted(known)
+
+    def state(self, partition: TopicIdPartition) -> PartitionState:
+        """What the events of one of `partitions` tell."""
+        return PartitionState(
+            partition,
+            self._place(partition),
+            self._store.partition_deletes.get(partition),
+            tuple(known.metadata for known in self._store.segments_of(partition)),
+            self._broker_events.get(partition),
+        )
+
+    @property
+    def _selection(self) -> Selection:
+        return Selection(topic_id=self.topic_id, partition=self.partition)
+
+    def _take(self, stream: EventStream) -> Sequence[Finding]:
+        self.metadata_partitions = len(stream.source.metadata_partitions())
+        self._store.replay(record for record in stream.records() if self._is_ours(record))
+        return [*stream.findings, *self._store.findings]
+
+    def _is_ours(self, record: EventRecord) -> bool:
+        event = record.event
+        if isinstance(event, RemoteLogSegmentMetadataSnapshot):
+            return True
+        partition = event.topic_id_partition
+        self.known_topic_ids.add(partition.topic_id)
+        if not self._selection.has(partition):
+            return False
+        if record.metadata_partition != self._place(partition):
+            here = f"{METADATA_TOPIC}-{record.metadata_partition}"
+            message = f"{here} has events of {partition}, which belong in partition {self._place(partition)}."
+            raise TieredctlError("metadata-incomplete", message)
+        if event.author != NO_BROKER:
+            self._broker_events[partition] = BrokerEvent(event.author, record.metadata_offset, record.timestamp_ms)
+        return True
+
+    def _place(self, partition: TopicIdPartition) -> int:
+        if partition not in self._places:
+            self._places[partition] = metadata_partition(
+                partition.topic_id, partition.partition, self.metadata_partitions
+            )
+        return self._places[partition]
