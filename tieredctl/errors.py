@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
 
@@ -38,154 +38,252 @@ def worst(*codes: ExitCode) -> ExitCode:
     return max(codes, key=_RISING_GRAVITY.index, default=ExitCode.CLEAN)
 
 
+class ErrorCode(StrEnum):
+    """What went wrong, for scripts."""
+
+    USAGE = "usage"
+    NO_SOURCE = "no-source"
+    NO_STORE = "no-store"
+    AMBIGUOUS_TOPIC = "ambiguous-topic"
+    UNKNOWN_TOPIC = "unknown-topic"
+    UNKNOWN_SEGMENT = "unknown-segment"
+    PATH_MISSING = "path-missing"
+    PATH_FORBIDDEN = "path-forbidden"
+    NOT_A_LOG_DIR = "not-a-log-dir"
+    UNREADABLE = "unreadable"
+    UNDECODABLE = "undecodable"
+    TRANSFORMED = "transformed"
+    UNWRITABLE = "unwritable"
+    BROKER_UNREACHABLE = "broker-unreachable"
+    BROKER_REFUSED = "broker-refused"
+    CONFIG_REFUSED = "config-refused"
+    NO_METADATA_TOPIC = "no-metadata-topic"
+    METADATA_TOPIC_UNSAFE = "metadata-topic-unsafe"
+    METADATA_PARTITIONS = "metadata-partitions"
+    MISSING_EXTRA = "missing-extra"
+    UNKNOWN_LAYOUT = "unknown-layout"
+    BAD_CONFIG = "bad-config"
+    PRIVATE_KEY = "private-key"
+    STORE_UNREACHABLE = "store-unreachable"
+    STORE_THROTTLED = "store-throttled"
+    STORE_FORBIDDEN = "store-forbidden"
+    STORE_INCAPABLE = "store-incapable"
+    NO_CREDENTIALS = "no-credentials"
+    BUCKET_MISSING = "bucket-missing"
+    OBJECT_MISSING = "object-missing"
+    OBJECT_ARCHIVED = "object-archived"
+    INVENTORY_UNUSABLE = "inventory-unusable"
+    OTHER_METADATA_MANAGER = "other-metadata-manager"
+    METADATA_INCOMPLETE = "metadata-incomplete"
+    ANOTHER_CLUSTER = "another-cluster"
+    NO_OVERLAP = "no-overlap"
+    AMBIGUOUS_PREFIX = "ambiguous-prefix"
+    QUARANTINE_SCANNED = "quarantine-scanned"
+    TOPICS_DOUBTFUL = "topics-doubtful"
+    AGE_TOO_LOW = "age-too-low"
+    TOPIC_LIVE = "topic-live"
+    TOPIC_IN_USE = "topic-in-use"
+    TOPIC_UNCLEAR = "topic-unclear"
+    PLAN_TOO_LARGE = "plan-too-large"
+    PLAN_ALTERED = "plan-altered"
+    PLAN_UNSIGNED = "plan-unsigned"
+    PLAN_KEY = "plan-key"
+    PLAN_USED = "plan-used"
+    PLAN_EXPIRED = "plan-expired"
+    NOT_CONFIRMED = "not-confirmed"
+    RECEIPTS_MISSING = "receipts-missing"
+    RECEIPTS_DAMAGED = "receipts-damaged"
+    WORLD_CHANGED = "world-changed"
+    REMOVAL_FAILED = "removal-failed"
+    LOCKED = "locked"
+    CLOCK_SKEW = "clock-skew"
+    LEDGER_DAMAGED = "ledger-damaged"
+    LEASE_LOST = "lease-lost"
+    CHECKPOINT_UNUSABLE = "checkpoint-unusable"
+    SPARK_FAILED = "spark-failed"
+    DEMO_FAILED = "demo-failed"
+    FAULT = "fault"
+    INTERRUPTED = "interrupted"
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
     """A row of the error table: stable code, exit code, and what the user can do next."""
 
-    code: str
+    code: ErrorCode
     exit_code: ExitCode
     hint: str
 
 
 _TABLE = (
-    ErrorKind("usage", ExitCode.USAGE, "Run the command with --help to see its options."),
-    ErrorKind("no-source", ExitCode.USAGE, "Give one of --log-dir, --bootstrap-server or --export."),
+    ErrorKind(ErrorCode.USAGE, ExitCode.USAGE, "Run the command with --help to see its options."),
+    ErrorKind(ErrorCode.NO_SOURCE, ExitCode.USAGE, "Give one of --log-dir, --bootstrap-server or --export."),
     ErrorKind(
-        "no-store", ExitCode.USAGE, "Give --store, for example --store file:/var/lib/tiered/kafka-tiered-storage."
+        ErrorCode.NO_STORE,
+        ExitCode.USAGE,
+        "Give --store, for example --store file:/var/lib/tiered/kafka-tiered-storage.",
     ),
-    ErrorKind("ambiguous-topic", ExitCode.USAGE, "Choose one with --topic-id."),
-    ErrorKind("unknown-topic", ExitCode.USAGE, "List what the metadata knows with `tieredctl metadata segments`."),
-    ErrorKind("unknown-segment", ExitCode.USAGE, "List segments with `tieredctl metadata segments --all`."),
-    ErrorKind("path-missing", ExitCode.USAGE, "Check the path for a typing error, or the mount for being there."),
-    ErrorKind("path-forbidden", ExitCode.FAILURE, "Run as a user that may read it, such as the broker's own."),
+    ErrorKind(ErrorCode.AMBIGUOUS_TOPIC, ExitCode.USAGE, "Choose one with --topic-id."),
     ErrorKind(
-        "not-a-log-dir",
+        ErrorCode.UNKNOWN_TOPIC, ExitCode.USAGE, "List what the metadata knows with `tieredctl metadata segments`."
+    ),
+    ErrorKind(ErrorCode.UNKNOWN_SEGMENT, ExitCode.USAGE, "List segments with `tieredctl metadata segments --all`."),
+    ErrorKind(
+        ErrorCode.PATH_MISSING, ExitCode.USAGE, "Check the path for a typing error, or the mount for being there."
+    ),
+    ErrorKind(ErrorCode.PATH_FORBIDDEN, ExitCode.FAILURE, "Run as a user that may read it, such as the broker's own."),
+    ErrorKind(
+        ErrorCode.NOT_A_LOG_DIR,
         ExitCode.USAGE,
         "Give a broker's log directory: the folder that holds __remote_log_metadata-0 and its siblings.",
     ),
-    ErrorKind("unreadable", ExitCode.FAILURE, "Look at the file with `tieredctl store inspect`."),
+    ErrorKind(ErrorCode.UNREADABLE, ExitCode.FAILURE, "Look at the file with `tieredctl store inspect`."),
     ErrorKind(
-        "undecodable",
+        ErrorCode.UNDECODABLE,
         ExitCode.CORRUPTION,
         "Look at the file with `tieredctl store inspect`, or restore it from a replica.",
     ),
     ErrorKind(
-        "transformed",
+        ErrorCode.TRANSFORMED,
         ExitCode.INCOMPLETE,
         "Inspect what `tieredctl remote read SEGMENT-ID --part log --to FILE` gives: that is what the broker wrote.",
     ),
-    ErrorKind("unwritable", ExitCode.FAILURE, "Check that the folder exists, may be written to, and has room."),
+    ErrorKind(ErrorCode.UNWRITABLE, ExitCode.FAILURE, "Check that the folder exists, may be written to, and has room."),
     ErrorKind(
-        "broker-unreachable", ExitCode.FAILURE, "Check host, port and firewall; TLS and SASL go in --command-config."
+        ErrorCode.BROKER_UNREACHABLE,
+        ExitCode.FAILURE,
+        "Check host, port and firewall; TLS and SASL go in --command-config.",
     ),
-    ErrorKind("broker-refused", ExitCode.FAILURE, "Check the user, password and mechanism in --command-config."),
-    ErrorKind("config-refused", ExitCode.FAILURE, "Nothing was changed: mend what Kafka names, and run it again."),
     ErrorKind(
-        "no-metadata-topic",
+        ErrorCode.BROKER_REFUSED, ExitCode.FAILURE, "Check the user, password and mechanism in --command-config."
+    ),
+    ErrorKind(
+        ErrorCode.CONFIG_REFUSED, ExitCode.FAILURE, "Nothing was changed: mend what Kafka names, and run it again."
+    ),
+    ErrorKind(
+        ErrorCode.NO_METADATA_TOPIC,
         ExitCode.USAGE,
         "Is tiered storage enabled (remote.log.storage.system.enable=true) on this cluster?",
     ),
     ErrorKind(
-        "metadata-topic-unsafe",
+        ErrorCode.METADATA_TOPIC_UNSAFE,
         ExitCode.USAGE,
         "Correct the settings of __remote_log_metadata first: --add-config cleanup.policy=delete,retention.ms=-1",
     ),
     ErrorKind(
-        "metadata-partitions",
+        ErrorCode.METADATA_PARTITIONS,
         ExitCode.USAGE,
         "Make the two equal: a broker whose count is another ends while it starts.",
     ),
-    ErrorKind("missing-extra", ExitCode.FAILURE, "Install the package that is named."),
-    ErrorKind("unknown-layout", ExitCode.USAGE, "Install the layout's plugin, or name one of those installed."),
-    ErrorKind("bad-config", ExitCode.USAGE, "Mend the file, or name another with TIEREDCTL_CONFIG."),
-    ErrorKind("private-key", ExitCode.USAGE, "Give the right private key with --layout-option private-key=FILE."),
-    ErrorKind("store-unreachable", ExitCode.FAILURE, "Check the store's URL, endpoint and the network."),
-    ErrorKind("store-throttled", ExitCode.FAILURE, "Try again later, or ask the store for less at a time."),
-    ErrorKind("store-forbidden", ExitCode.FAILURE, "Check whose credentials are in use, and what they are allowed."),
-    ErrorKind("store-incapable", ExitCode.FAILURE, "Use a store that can, or a newer release of its server."),
-    ErrorKind("no-credentials", ExitCode.FAILURE, "Log in as you would for the cloud's own command line."),
-    ErrorKind("bucket-missing", ExitCode.USAGE, "Check the bucket's name, and the endpoint and region it is in."),
-    ErrorKind("object-missing", ExitCode.FAILURE, "List what is there with `tieredctl remote ls`."),
+    ErrorKind(ErrorCode.MISSING_EXTRA, ExitCode.FAILURE, "Install the package that is named."),
+    ErrorKind(ErrorCode.UNKNOWN_LAYOUT, ExitCode.USAGE, "Install the layout's plugin, or name one of those installed."),
+    ErrorKind(ErrorCode.BAD_CONFIG, ExitCode.USAGE, "Mend the file, or name another with TIEREDCTL_CONFIG."),
     ErrorKind(
-        "object-archived",
+        ErrorCode.PRIVATE_KEY, ExitCode.USAGE, "Give the right private key with --layout-option private-key=FILE."
+    ),
+    ErrorKind(ErrorCode.STORE_UNREACHABLE, ExitCode.FAILURE, "Check the store's URL, endpoint and the network."),
+    ErrorKind(ErrorCode.STORE_THROTTLED, ExitCode.FAILURE, "Try again later, or ask the store for less at a time."),
+    ErrorKind(
+        ErrorCode.STORE_FORBIDDEN, ExitCode.FAILURE, "Check whose credentials are in use, and what they are allowed."
+    ),
+    ErrorKind(ErrorCode.STORE_INCAPABLE, ExitCode.FAILURE, "Use a store that can, or a newer release of its server."),
+    ErrorKind(ErrorCode.NO_CREDENTIALS, ExitCode.FAILURE, "Log in as you would for the cloud's own command line."),
+    ErrorKind(
+        ErrorCode.BUCKET_MISSING, ExitCode.USAGE, "Check the bucket's name, and the endpoint and region it is in."
+    ),
+    ErrorKind(ErrorCode.OBJECT_MISSING, ExitCode.FAILURE, "List what is there with `tieredctl remote ls`."),
+    ErrorKind(
+        ErrorCode.OBJECT_ARCHIVED,
         ExitCode.FAILURE,
         "Restore it from the archive with the cloud's own command line first; brokers cannot read it either.",
     ),
     ErrorKind(
-        "inventory-unusable",
+        ErrorCode.INVENTORY_UNUSABLE,
         ExitCode.FAILURE,
         "Give an inventory that is complete, or none: the store is listed then.",
     ),
     ErrorKind(
-        "other-metadata-manager",
+        ErrorCode.OTHER_METADATA_MANAGER,
         ExitCode.USAGE,
         "Nothing can be called missing or an orphan here: ask that manager's own tools.",
     ),
     ErrorKind(
-        "metadata-incomplete",
+        ErrorCode.METADATA_INCOMPLETE,
         ExitCode.INCOMPLETE,
         "Nothing is planned or removed on half of the history: look with `tieredctl metadata stats`.",
     ),
-    ErrorKind("another-cluster", ExitCode.USAGE, "Check --bootstrap-server and --cluster-id against the plan's."),
-    ErrorKind("no-overlap", ExitCode.USAGE, "Check --store, --layout and where the metadata is read from."),
-    ErrorKind("ambiguous-prefix", ExitCode.USAGE, "Name the one root in --store."),
-    ErrorKind("quarantine-scanned", ExitCode.USAGE, "Name the root that the quarantine belongs to in --store."),
     ErrorKind(
-        "topics-doubtful",
+        ErrorCode.ANOTHER_CLUSTER, ExitCode.USAGE, "Check --bootstrap-server and --cluster-id against the plan's."
+    ),
+    ErrorKind(ErrorCode.NO_OVERLAP, ExitCode.USAGE, "Check --store, --layout and where the metadata is read from."),
+    ErrorKind(ErrorCode.AMBIGUOUS_PREFIX, ExitCode.USAGE, "Name the one root in --store."),
+    ErrorKind(ErrorCode.QUARANTINE_SCANNED, ExitCode.USAGE, "Name the root that the quarantine belongs to in --store."),
+    ErrorKind(
+        ErrorCode.TOPICS_DOUBTFUL,
         ExitCode.USAGE,
         "Give the ids of all topics that the cluster has, internal ones too, as `kafka-topics --describe` shows them.",
     ),
-    ErrorKind("age-too-low", ExitCode.USAGE, "Give a --min-age of 1h or more, or --allow-young where nothing writes."),
     ErrorKind(
-        "topic-live",
+        ErrorCode.AGE_TOO_LOW, ExitCode.USAGE, "Give a --min-age of 1h or more, or --allow-young where nothing writes."
+    ),
+    ErrorKind(
+        ErrorCode.TOPIC_LIVE,
         ExitCode.USAGE,
         "Delete the topic first; --even-if-live takes its remote data from it all the same.",
     ),
     ErrorKind(
-        "topic-in-use",
+        ErrorCode.TOPIC_IN_USE,
         ExitCode.INCOMPLETE,
         "Wait until brokers have been silent about it for ten minutes, or give --brokers-are-done where they are.",
     ),
     ErrorKind(
-        "topic-unclear",
+        ErrorCode.TOPIC_UNCLEAR,
         ExitCode.INCOMPLETE,
         "Ask while all brokers are up: a topic counts as gone when each of them says that it does not know its id.",
     ),
-    ErrorKind("plan-too-large", ExitCode.USAGE, "Look at what is planned, and raise --max-percent if it is right."),
-    ErrorKind("plan-altered", ExitCode.USAGE, "Make a new plan: only one that nobody touched is carried out."),
     ErrorKind(
-        "plan-unsigned",
+        ErrorCode.PLAN_TOO_LARGE, ExitCode.USAGE, "Look at what is planned, and raise --max-percent if it is right."
+    ),
+    ErrorKind(ErrorCode.PLAN_ALTERED, ExitCode.USAGE, "Make a new plan: only one that nobody touched is carried out."),
+    ErrorKind(
+        ErrorCode.PLAN_UNSIGNED,
         ExitCode.USAGE,
         "Make the plan yourself, or share its maker's key with TIEREDCTL_PLAN_KEY_FILE; or give --trust-plan, by which "
         "its own limits count for nothing.",
     ),
     ErrorKind(
-        "plan-key", ExitCode.USAGE, "Name a file that only you may read with TIEREDCTL_PLAN_KEY_FILE, or mend this one."
+        ErrorCode.PLAN_KEY,
+        ExitCode.USAGE,
+        "Name a file that only you may read with TIEREDCTL_PLAN_KEY_FILE, or mend this one.",
     ),
-    ErrorKind("plan-used", ExitCode.USAGE, "Make a new plan for what is nobody's by now."),
-    ErrorKind("plan-expired", ExitCode.USAGE, "Make a new plan: what is nobody's may have changed."),
-    ErrorKind("not-confirmed", ExitCode.USAGE, "Give --yes and --cluster-id, or run it on a terminal."),
-    ErrorKind("receipts-missing", ExitCode.USAGE, "Name them with --receipts: a run of this plan left them elsewhere."),
-    ErrorKind("receipts-damaged", ExitCode.FAILURE, "Name the right receipts of this plan."),
-    ErrorKind("world-changed", ExitCode.INCOMPLETE, "Look at what changed, and make a new plan."),
-    ErrorKind("removal-failed", ExitCode.INCOMPLETE, "Run it again once the reason is gone: it goes on."),
+    ErrorKind(ErrorCode.PLAN_USED, ExitCode.USAGE, "Make a new plan for what is nobody's by now."),
+    ErrorKind(ErrorCode.PLAN_EXPIRED, ExitCode.USAGE, "Make a new plan: what is nobody's may have changed."),
+    ErrorKind(ErrorCode.NOT_CONFIRMED, ExitCode.USAGE, "Give --yes and --cluster-id, or run it on a terminal."),
     ErrorKind(
-        "locked",
+        ErrorCode.RECEIPTS_MISSING, ExitCode.USAGE, "Name them with --receipts: a run of this plan left them elsewhere."
+    ),
+    ErrorKind(ErrorCode.RECEIPTS_DAMAGED, ExitCode.FAILURE, "Name the right receipts of this plan."),
+    ErrorKind(ErrorCode.WORLD_CHANGED, ExitCode.INCOMPLETE, "Look at what changed, and make a new plan."),
+    ErrorKind(ErrorCode.REMOVAL_FAILED, ExitCode.INCOMPLETE, "Run it again once the reason is gone: it goes on."),
+    ErrorKind(
+        ErrorCode.LOCKED,
         ExitCode.LOCKED,
         "Wait for the other run to end; `tieredctl orphans unlock` shows it, and frees the lease of one that is dead.",
     ),
-    ErrorKind("clock-skew", ExitCode.FAILURE, "Set the clock that is wrong; nothing was changed."),
+    ErrorKind(ErrorCode.CLOCK_SKEW, ExitCode.FAILURE, "Set the clock that is wrong; nothing was changed."),
     ErrorKind(
-        "ledger-damaged",
+        ErrorCode.LEDGER_DAMAGED,
         ExitCode.FAILURE,
         "Make a new plan; what this one removed is put back with `tieredctl orphans restore PLANID --store URL`.",
     ),
-    ErrorKind("lease-lost", ExitCode.LOCKED, "Run it again when the other run is over: it goes on."),
-    ErrorKind("checkpoint-unusable", ExitCode.USAGE, "Remove the file, or name another, to list the store anew."),
-    ErrorKind("spark-failed", ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),
-    ErrorKind("demo-failed", ExitCode.FAILURE, "Please report it, with what is shown above."),
-    ErrorKind("fault", ExitCode.FAILURE, "Please report this line."),
-    ErrorKind("interrupted", ExitCode.INTERRUPTED, "Run it again: it goes on where it stopped."),
+    ErrorKind(ErrorCode.LEASE_LOST, ExitCode.LOCKED, "Run it again when the other run is over: it goes on."),
+    ErrorKind(
+        ErrorCode.CHECKPOINT_UNUSABLE, ExitCode.USAGE, "Remove the file, or name another, to list the store anew."
+    ),
+    ErrorKind(ErrorCode.SPARK_FAILED, ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),
+    ErrorKind(ErrorCode.DEMO_FAILED, ExitCode.FAILURE, "Please report it, with what is shown above."),
+    ErrorKind(ErrorCode.FAULT, ExitCode.FAILURE, "Please report this line."),
+    ErrorKind(ErrorCode.INTERRUPTED, ExitCode.INTERRUPTED, "Run it again: it goes on where it stopped."),
 )
 
 ERROR_KINDS = {kind.code: kind for kind in _TABLE}
@@ -194,14 +292,18 @@ ERROR_KINDS = {kind.code: kind for kind in _TABLE}
 class TieredctlError(Exception):
     """A failure with a name: one sentence for people, a code for scripts, an exit code for the shell.
 
-    `code` must be in `ERROR_KINDS`; `hint` overrides the table's where the place knows better.
+    `hint` overrides the table's where the place knows better.
     """
 
-    def __init__(self, code: str, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, code: ErrorCode, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.kind = ERROR_KINDS[code]
         self.message = message
         self.hint = hint if hint is not None else self.kind.hint
+
+    @property
+    def code(self) -> ErrorCode:
+        return self.kind.code
 
     @property
     def exit_code(self) -> ExitCode:
@@ -212,7 +314,7 @@ class DecodeError(TieredctlError):
     """Bytes that are not what their format says. `position` counts bytes from the start of the input."""
 
     def __init__(self, message: str, position: int) -> None:
-        super().__init__("undecodable", f"{message} at byte {position}")
+        super().__init__(ErrorCode.UNDECODABLE, f"{message} at byte {position}")
         self.reason = message
         self.position = position
 

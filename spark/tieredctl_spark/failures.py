@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, PySparkImportError
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 
 _TRACEBACK = "Traceback (most recent call last):"
 _JAVA_CAUSE = re.compile(r"^(?:: |Caused by: |Exception in thread \"main\" )(?P<exceptions>.+)$", re.MULTILINE)
@@ -25,11 +25,13 @@ def spark_failures() -> Iterator[None]:
         yield
     except PySparkImportError as error:
         hint = "Install what it needs with `pip install tieredctl-spark`."
-        raise TieredctlError("missing-extra", f"Spark cannot run here: {reason(str(error))}", hint=hint) from None
+        raise TieredctlError(
+            ErrorCode.MISSING_EXTRA, f"Spark cannot run here: {reason(str(error))}", hint=hint
+        ) from None
     except (PySparkException, Py4JError) as error:
         if _interrupted(error):
             raise KeyboardInterrupt from None
-        raise TieredctlError("spark-failed", f"Spark failed: {reason(str(error))}") from None
+        raise TieredctlError(ErrorCode.SPARK_FAILED, f"Spark failed: {reason(str(error))}") from None
 
 
 def _interrupted(error: BaseException | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import MetadataSource
 
 
@@ -17,7 +17,7 @@ def metadata_source(
 ) -> MetadataSource:
     """The one source that is named. Raises TieredctlError where none is, or several, or it cannot be read."""
     if bool(log_dirs) + (bootstrap_server is not None) + (export is not None) > 1:
-        raise TieredctlError("usage", "A log directory, a bootstrap server and an export exclude each other.")
+        raise TieredctlError(ErrorCode.USAGE, "A log directory, a bootstrap server and an export exclude each other.")
     if log_dirs:
         from tieredctl.kafka.log_directory import LogDirectories
 
@@ -30,4 +30,4 @@ def metadata_source(
         from tieredctl.kafka.export_file import ExportFile
 
         return ExportFile(export)
-    raise TieredctlError("no-source", "There is nothing to read metadata from.")
+    raise TieredctlError(ErrorCode.NO_SOURCE, "There is nothing to read metadata from.")

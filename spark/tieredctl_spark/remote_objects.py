@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO, Layout
 from tieredctl.layouts.registry import layout_in
 from tieredctl.ops.remote.inventory import ListedObject, object_document
@@ -58,7 +58,7 @@ class RemoteObjects(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark gives the one it was told
         url = self.options.get("store")
         if url is None:
-            raise TieredctlError("no-store", "The option store names no store.")
+            raise TieredctlError(ErrorCode.NO_STORE, "The option store names no store.")
         store = open_store(url, _named(self.options, _STORE_OPTION))
         layout = layout_in(store, self.options.get("layout", AUTO), _named(self.options, _LAYOUT_OPTION))
         return _Reader(store, layout)

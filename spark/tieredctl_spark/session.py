@@ -21,7 +21,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl_spark.failures import reason, spark_failures
 
 OLDEST_JAVA = 17
@@ -102,7 +102,7 @@ def _launched_jvm(conf: SparkConf) -> Any:
         except PySparkRuntimeError:
             _demand_new_enough(java)
             why = reason(_jvm_log.read_text("utf-8", "replace"))
-            raise TieredctlError("spark-failed", f"Spark did not start: {why}") from None
+            raise TieredctlError(ErrorCode.SPARK_FAILED, f"Spark did not start: {why}") from None
 
 
 def _remove_jvm_log() -> None:
@@ -111,11 +111,11 @@ def _remove_jvm_log() -> None:
 
 
 def _with_log(error: TieredctlError) -> TieredctlError:
-    if error.kind.code != "spark-failed" or _jvm_log is None:
+    if error.code is not ErrorCode.SPARK_FAILED or _jvm_log is None:
         return error
     atexit.unregister(_remove_jvm_log)
     hint = f"Spark's own log is {_jvm_log}. Or run with --engine local."
-    return TieredctlError("spark-failed", error.message, hint=hint)
+    return TieredctlError(ErrorCode.SPARK_FAILED, error.message, hint=hint)
 
 
 def _demand_java() -> str:
@@ -137,4 +137,4 @@ def _demand_new_enough(java: str) -> None:
 
 def _java_missing(message: str) -> TieredctlError:
     hint = f"Install Java {OLDEST_JAVA} and set JAVA_HOME, or run with --engine local."
-    return TieredctlError("missing-extra", message, hint=hint)
+    return TieredctlError(ErrorCode.MISSING_EXTRA, message, hint=hint)

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 from tests.chaos.model_cluster import METADATA_PARTITIONS, ModelCluster, ReadUpTo
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.removal_files import encode_receipt
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataSource, OffsetRange, RecordChunk
@@ -37,8 +37,8 @@ from tieredctl.storage.protocol import (
     WritableObjectStore,
 )
 
-_THROTTLED = TieredctlError("store-throttled", "The store asks for patience.")
-_NO_ANSWER = TieredctlError("store-unreachable", "The store did not answer.")
+_THROTTLED = TieredctlError(ErrorCode.STORE_THROTTLED, "The store asks for patience.")
+_NO_ANSWER = TieredctlError(ErrorCode.STORE_UNREACHABLE, "The store did not answer.")
 
 
 def kill_this_process() -> None:
@@ -277,7 +277,7 @@ class ObservedReceipts:
                 file.write(lines[: self.world.chance.randrange(1, len(lines))])
         self.world.boundary()
         if self.file is not None and self.world.fails():
-            raise TieredctlError("unwritable", "The disk of the receipts is full.")
+            raise TieredctlError(ErrorCode.UNWRITABLE, "The disk of the receipts is full.")
         self.receipts.append(receipts)
         self.world.must_have_read = self.world.cluster.read_up_to()
         self.world.boundary()
@@ -289,7 +289,7 @@ class ObservedMetadata:
     def __init__(self, world: World) -> None:
         world.boundary()
         if world.fails():
-            raise TieredctlError("broker-unreachable", "No broker answered.")
+            raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, "No broker answered.")
         self._world = world
         self._source: MetadataSource = LogDirectories([world.cluster.log_dir])
         self._ends = list(world.cluster.read_up_to())

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl, environment, own_process
 from tieredctl.cli.commands import demo
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.demo.demo_cluster import FAULTS, Fault
 
 WITHOUT_JAVA = {"JAVA_HOME": "/nowhere"}
@@ -151,7 +152,7 @@ def test_a_file_is_refused(tmp_path: Path, tieredctl: Tieredctl) -> None:
 def test_a_fault_that_is_not_found_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tieredctl: Tieredctl
 ) -> None:
-    never_done = Fault("did nothing", lambda _: None, "object-missing", "no segment")
+    never_done = Fault("did nothing", lambda _: None, FindingCode.OBJECT_MISSING, "no segment")
     monkeypatch.setattr(demo, "FAULTS", (*FAULTS, never_done))
 
     outcome = tieredctl("demo", "--keep", tmp_path / "kept")
@@ -168,7 +169,7 @@ def test_a_finding_of_something_else_is_a_failure(
         for name in ("expected", "unexpected"):
             (cluster / "remote" / name).touch()
 
-    stray = Fault("left a file", leave_two_files, "object-unreferenced", "expected")
+    stray = Fault("left a file", leave_two_files, FindingCode.OBJECT_UNREFERENCED, "expected")
     monkeypatch.setattr(demo, "FAULTS", (*FAULTS, stray))
 
     outcome = tieredctl("demo", "--keep", tmp_path / "kept")

@@ -13,6 +13,7 @@ from tests.cli.command_line import Tieredctl
 from tests.cli.openmetrics import Sample, read_metrics
 from tieredctl.cli.metrics import metrics_text
 from tieredctl.errors import ExitCode
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 
 METADATA, STORE = ("--log-dir", "DATA"), ("--store", "STORE")
@@ -99,7 +100,7 @@ def test_a_scan_has_objects_and_bytes_by_status_and_cause(tieredctl: Tieredctl, 
     ids=["own names", "odd numbers", "odd names", "odd labels"],
 )
 def test_whatever_a_summary_has_the_text_is_sound(summary: dict[str, Any]) -> None:
-    finding = Finding("batch-corrupt", "x", "y", {})
+    finding = Finding(FindingCode.BATCH_CORRUPT, "x", "y", {})
 
     samples = read_metrics(metrics_text('a "command"\\\n', summary, [finding, finding], ExitCode.FINDINGS))
 

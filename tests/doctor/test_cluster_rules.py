@@ -11,6 +11,7 @@ import pytest
 from tests.metadata_logs import COPIED, DELETING, PARTITION, started
 from tieredctl.kafka.cluster import PartitionDescription, TopicDescription
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release
@@ -318,7 +319,7 @@ def test_what_is_on_disk_and_remote_is_counted() -> None:
 
 
 def test_what_could_not_be_looked_at_is_told_beside_all_else() -> None:
-    unseen = Finding("check-not-made", "broker settings", "The user may not look at the cluster.")
+    unseen = Finding(FindingCode.CHECK_NOT_MADE, "broker settings", "The user may not look at the cluster.")
 
     diagnosis = diagnose(replace(SOUND, brokers={}, not_looked_at=[unseen]))
 

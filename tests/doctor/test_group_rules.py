@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.doctor.test_cluster_rules import PLACE, SOUND
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.group_offsets import CommittedOffset
 from tieredctl.model.findings import Finding
 from tieredctl.ops.doctor.gathering import with_group_offsets
@@ -60,7 +60,7 @@ def test_topics_that_are_not_tiered_do_not_matter() -> None:
 
 def test_groups_that_may_not_be_seen_are_said_to_be_unseen() -> None:
     def refuse() -> Any:
-        raise TieredctlError("broker-refused", "The user may not look at group g.")
+        raise TieredctlError(ErrorCode.BROKER_REFUSED, "The user may not look at group g.")
 
     cluster = with_group_offsets(SOUND, SimpleNamespace(committed_offsets=refuse))
 

@@ -12,7 +12,7 @@ from tieredctl_local.layout import LocalLayout
 
 from tests.doctor.test_cluster_rules import PLACE, SOUND, segment
 from tests.metadata_logs import DELETING, copied, updated, write_events
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.indexes import AbortedTransaction, encode_transaction_index
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import AUTO, Part
@@ -225,7 +225,7 @@ def test_a_segment_that_goes_meanwhile_is_not_missed(metadata: Callable[..., Eve
 def test_a_store_that_does_not_answer_is_said_to_be_unseen(metadata: Callable[..., Events]) -> None:
     class SilentStore(MemoryStore):
         def head(self, key: str) -> Any:
-            raise TieredctlError("store-unreachable", "The store does not answer.")
+            raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "The store does not answer.")
 
     found = with_objects(replace(SOUND, partitions=[THREE]), SilentStore(), LAYOUT, metadata(*copied(2, 10, 19)))
 

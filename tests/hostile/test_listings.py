@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.awsrequest import AWSResponse
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.bucket_address import bucket_address
 from tieredctl.storage.protocol import MultipartUpload, StoredObject
 from tieredctl.storage.retrying import RetryPolicy
@@ -146,7 +146,7 @@ def test_a_store_that_is_down_is_waited_for_once() -> None:
 
     def refuse(_: bool) -> None:
         asked.append(1)
-        raise S3Failure("store-throttled", "asks for patience")
+        raise S3Failure(ErrorCode.STORE_THROTTLED, "asks for patience")
 
     for _ in range(100):
         with pytest.raises(TieredctlError):
@@ -161,7 +161,7 @@ def test_a_store_that_answers_again_is_waited_for_again() -> None:
     policy = RetryPolicy(sleep=pauses.append)
 
     def refuse(_: bool) -> None:
-        raise S3Failure("store-throttled", "asks for patience")
+        raise S3Failure(ErrorCode.STORE_THROTTLED, "asks for patience")
 
     for _ in range(2):
         with pytest.raises(TieredctlError):

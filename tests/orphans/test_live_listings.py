@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.orphans.key_ranges import division, key_between
 from tieredctl.ops.orphans.listing import Listing
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
@@ -56,7 +56,7 @@ class Pages(MemoryStore):
             with self._giving:
                 self.given += 1
                 if self._fails_after is not None and self.given > self._fails_after:
-                    raise TieredctlError("store-unreachable", "It is gone.")
+                    raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It is gone.")
             yield StoredObject(key, len(key), NOW_MS, key[-3:], "GLACIER" if len(key) % 2 else None)
 
 

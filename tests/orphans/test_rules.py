@@ -24,6 +24,7 @@ from tests.metadata_logs import (
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import TopicSources
@@ -48,7 +49,7 @@ class Truncated(EventsInMemory):
     """Metadata that has lost its beginning."""
 
     def findings(self) -> list[Finding]:
-        return [Finding("metadata-truncated", "__remote_log_metadata-0", "it starts at offset 7", {})]
+        return [Finding(FindingCode.METADATA_TRUNCATED, "__remote_log_metadata-0", "it starts at offset 7", {})]
 
 
 def scan(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION, TOPIC_ID, segment_id
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
@@ -45,7 +45,7 @@ class DoomedStore(MemoryStore):
 
     def _deletion(self, stored: StoredObject) -> Deletion:
         if stored.key in self.refused:
-            return Deletion(stored, DeletionOutcome.FAILED, TieredctlError("store-forbidden", "It may not go."))
+            return Deletion(stored, DeletionOutcome.FAILED, TieredctlError(ErrorCode.STORE_FORBIDDEN, "It may not go."))
         self.boundary()
         if stored.key in self.kept:
             return Deletion(stored, DeletionOutcome.GONE)

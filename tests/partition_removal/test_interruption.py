@@ -8,7 +8,7 @@ import pytest
 
 from tests.metadata_logs import DELETED, DELETING, copied, started, updated
 from tests.partition_removal.removed_topic import EVENTS_ONLY, GONE, Killed, RemovedTopic, told
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
 from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope
 
@@ -83,7 +83,7 @@ class Unconfirmed(RemovedTopic):
         super().publish(metadata_partition, events)
         if events[0].state.name == self.state:
             self.state = ""
-            raise TieredctlError("broker-unreachable", "No answer came.")
+            raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, "No answer came.")
 
 
 @pytest.mark.parametrize("state", [DELETING.name, DELETED.name, *(state.name for state in RemotePartitionDeleteState)])

@@ -12,6 +12,7 @@ from tests.metadata_logs import DELETING, PARTITION, TOPIC_ID, copied, updated
 from tests.partition_removal.removed_topic import GONE, RemovedTopic
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.source import OffsetRange, RecordChunk
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
@@ -88,7 +89,7 @@ def test_a_partition_without_events_is_refused() -> None:
 @dataclass(frozen=True)
 class Truncated(EventsInMemory):
     def findings(self) -> list[Finding]:
-        return [Finding("metadata-truncated", "__remote_log_metadata-0", "it starts at offset 7", {})]
+        return [Finding(FindingCode.METADATA_TRUNCATED, "__remote_log_metadata-0", "it starts at offset 7", {})]
 
 
 def test_metadata_that_lost_its_beginning_is_refused() -> None:

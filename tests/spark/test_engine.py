@@ -16,7 +16,7 @@ from tieredctl_spark import engine as spark_engines
 from tieredctl_spark.segment_rows import check_rows
 
 from tests.spark.damage import REMOTE, damaged
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import Layout, ObjectStore, SegmentIdentity, SegmentReader
 from tieredctl.layouts.registry import layout_named
@@ -165,10 +165,10 @@ class Silent(FileStore):
     """A folder that can be listed, and then does not answer."""
 
     def head(self, key: str) -> StoredObject | None:
-        raise TieredctlError("store-unreachable", f"{self.url} does not answer for {key}.")
+        raise TieredctlError(ErrorCode.STORE_UNREACHABLE, f"{self.url} does not answer for {key}.")
 
     def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
-        raise TieredctlError("store-unreachable", f"{self.url} does not answer for {key}.")
+        raise TieredctlError(ErrorCode.STORE_UNREACHABLE, f"{self.url} does not answer for {key}.")
 
 
 def test_a_store_that_is_silent_is_not_asked_for_every_segment(

@@ -16,6 +16,7 @@ from tieredctl_spark.segment_rows import (
 from tests.metadata_logs import started
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RecordForm, RemoteLogSegmentState, TaggedField
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 
@@ -54,8 +55,8 @@ def test_a_report_arrives_with_all_that_its_findings_say() -> None:
         3,
         4,
         (
-            Finding("batch-corrupt", "t-0 -_ log", "ä is wrong", evidence),
-            Finding("index-damaged", "s", "m", severity_override=Severity.WARNING),
+            Finding(FindingCode.BATCH_CORRUPT, "t-0 -_ log", "ä is wrong", evidence),
+            Finding(FindingCode.INDEX_DAMAGED, "s", "m", severity_override=Severity.WARNING),
         ),
     )
 

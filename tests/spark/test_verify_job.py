@@ -26,6 +26,7 @@ from tieredctl.kafka.local_logs import read_local_logs
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import Layout, ObjectStore, Part
 from tieredctl.layouts.registry import layout_named
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
@@ -132,8 +133,8 @@ def resumed(ledger: Ledger, engine: Scripted, asked: list[SegmentTask]) -> list[
 
 
 def test_a_segment_is_read_again_only_where_it_changed_or_could_not_be_read(ledger: Ledger) -> None:
-    failed = Finding("unreadable", "s", "the store went away", {"offsets": [20, 29]})
-    damaged_log = Finding("batch-corrupt", "s", "CRC", {"position": 3})
+    failed = Finding(FindingCode.UNREADABLE, "s", "the store went away", {"offsets": [20, 29]})
+    damaged_log = Finding(FindingCode.BATCH_CORRUPT, "s", "CRC", {"position": 3})
     first, second, third = Scripted(at_0=damaged_log, at_20=failed), Scripted(), Scripted()
 
     before = resumed(ledger, first, tasks())

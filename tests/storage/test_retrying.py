@@ -12,7 +12,7 @@ import pytest
 from tests.rigs.buckets import BUCKET, GcsBucket, S3Bucket
 from tests.rigs.faulty_proxy import Answer, Fault, FaultyProxy, Request, Trouble
 from tests.rigs.object_servers import ObjectServer
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.gcs import GcsStore
 from tieredctl.storage.gcs_connection import GcsConnection
@@ -134,7 +134,7 @@ def test_pauses_differ_between_processes() -> None:
     policy = RetryPolicy(sleep=pauses.append)
 
     for _ in range(20):
-        policy.wait(1, TieredctlError("store-throttled", "patience"))
+        policy.wait(1, TieredctlError(ErrorCode.STORE_THROTTLED, "patience"))
 
     assert len(set(pauses)) > 10
 
@@ -301,7 +301,7 @@ class BreakingStore(MemoryStore):
     def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
         for number, stored in enumerate(super().list(prefix, start_after)):
             if number == self._listed_at_once:
-                raise TieredctlError("store-unreachable", "gone for a moment")
+                raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "gone for a moment")
             yield stored
 
 
@@ -329,7 +329,7 @@ class RewrittenStore(MemoryStore):
     def stream(self, key: str, start: int = 0, chunk_size: int = 1) -> Iterator[bytes]:
         yield self.read(key, start, start + 1)
         self.put(key, b"something else")
-        raise TieredctlError("store-unreachable", "gone for a moment")
+        raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "gone for a moment")
 
 
 def test_a_stream_does_not_go_on_in_another_object() -> None:

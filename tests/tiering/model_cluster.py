@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, TOPIC_ID, copied, updated
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import (
     BrokerFeatures,
     ConfigValue,
@@ -130,7 +130,7 @@ class ModelCluster:
             replicas = _REPLICAS[: self.metadata_replicas]
             return TopicDescription(name, "id", [PartitionDescription(0, self.metadata_leader, 0, replicas, replicas)])
         if name != TOPIC:
-            raise TieredctlError("unknown-topic", f"model:9092 has no topic {name}.", hint="")
+            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"model:9092 has no topic {name}.", hint="")
         return TopicDescription(name, self.topic_id, [PartitionDescription(0, self.leader, 0, _REPLICAS, _REPLICAS)])
 
     def topic_names(self) -> Sequence[str]:
@@ -192,7 +192,7 @@ class ModelCluster:
     def _demand_right(self, question: str) -> None:
         if question in self.denied:
             hint = "The user needs the operation Describe on the cluster."
-            raise TieredctlError("broker-refused", "The user may not look at the cluster.", hint=hint)
+            raise TieredctlError(ErrorCode.BROKER_REFUSED, "The user may not look at the cluster.", hint=hint)
 
     def _boundary(self) -> None:
         self.boundaries += 1
@@ -227,7 +227,7 @@ class ModelCluster:
         ):
             reason = "the `local.retention.ms` and `retention.ms` must be set to the identical value"
         if reason:
-            raise TieredctlError("config-refused", f"Kafka refuses these settings of topic {TOPIC}: {reason}")
+            raise TieredctlError(ErrorCode.CONFIG_REFUSED, f"Kafka refuses these settings of topic {TOPIC}: {reason}")
 
     def _disabled(self) -> None:
         """What a leader does then (ConfigHandler, RemoteLogManager.stopPartitions)."""

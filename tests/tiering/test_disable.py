@@ -8,6 +8,7 @@ from tests.cli.command_line import Outcome
 from tests.metadata_logs import copied, segment_id
 from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import DEFAULTS, LEVEL_3_8, LEVEL_3_9, LEVEL_4_3, ModelCluster
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
 
@@ -148,7 +149,9 @@ def test_one_form_has_to_be_named(topic_command: TopicCommand, forms: tuple[str,
 
 def test_metadata_that_cannot_be_read_whole_is_no_reason_to_believe_that_nothing_goes(applied: TopicCommand) -> None:
     cluster = tiered()
-    cluster.source_findings = [Finding("metadata-truncated", "__remote_log_metadata-0", "it begins at offset 7")]
+    cluster.source_findings = [
+        Finding(FindingCode.METADATA_TRUNCATED, "__remote_log_metadata-0", "it begins at offset 7")
+    ]
 
     outcome = applied(cluster, "disable", "--delete")
 

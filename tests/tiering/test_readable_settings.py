@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.tiering.model_cluster import TOPIC, ModelCluster
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import ConfigValue
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
@@ -31,7 +31,7 @@ class Guarded(ModelCluster):
         for name in names:
             if name in self.closed:
                 hint = f"The user needs the operation DescribeConfigs on topic {name}."
-                raise TieredctlError("broker-refused", f"The user may not look at topic {name}.", hint=hint)
+                raise TieredctlError(ErrorCode.BROKER_REFUSED, f"The user may not look at topic {name}.", hint=hint)
         return {name: {"remote.storage.enable": ConfigValue("true", "DYNAMIC_TOPIC_CONFIG")} for name in names}
 
 
@@ -67,7 +67,7 @@ def test_whichever_are_closed_the_others_are_seen(closed: set[str]) -> None:
 def test_a_cluster_that_does_not_answer_is_no_refusal() -> None:
     class Silent(Guarded):
         def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
-            raise TieredctlError("broker-unreachable", "No answer came.")
+            raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, "No answer came.")
 
     with pytest.raises(TieredctlError) as raised:
         readable_topic_configs(Silent(), ["a"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.tiering.model_cluster import METADATA_SETTINGS, ModelCluster
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.cluster import ConfigValue
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.ops.metadata_recovery.metadata_topic import demand_lasting, metadata_topic_faults
@@ -67,7 +67,7 @@ def test_settings_that_may_not_be_seen_are_told() -> None:
     class Closed(Remade):
         def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
             if METADATA_TOPIC in names:
-                raise TieredctlError("broker-refused", "The user may not look at it.", hint="")
+                raise TieredctlError(ErrorCode.BROKER_REFUSED, "The user may not look at it.", hint="")
             return super().topic_configs(names)
 
     faults = metadata_topic_faults(Closed(own=TIERED))

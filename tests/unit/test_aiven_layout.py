@@ -11,7 +11,7 @@ from tieredctl_aiven import AivenLayout
 from tieredctl_aiven.custom_metadata import CustomMetadata, read_custom_metadata
 from tieredctl_aiven.key_prefix import key_prefix_of
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.layouts.registry import detect, layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata
@@ -55,7 +55,7 @@ class BreakingOff(StoreAt):
 
     def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
         yield from super().list(prefix, start_after)
-        raise TieredctlError("path-forbidden", "No further.")
+        raise TieredctlError(ErrorCode.PATH_FORBIDDEN, "No further.")
 
 
 def store_of(*keys: str) -> MemoryStore:

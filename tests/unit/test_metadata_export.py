@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.metadata_logs import TOPIC_ID, copied, metadata_batches, write_events, write_log
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.export_file import ExportFile
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataRecord, MetadataSource, OffsetRange, RecordChunk, chunk_of
@@ -200,7 +200,7 @@ def test_unless_that_is_wanted(odd_log_dir: Path, file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "failure", [KeyboardInterrupt(), TieredctlError("broker-unreachable", "Gone."), OSError(5, "x", "/y")]
+    "failure", [KeyboardInterrupt(), TieredctlError(ErrorCode.BROKER_UNREACHABLE, "Gone."), OSError(5, "x", "/y")]
 )
 def test_an_interrupted_export_leaves_nothing_behind(file: Path, failure: BaseException) -> None:
     file.write_bytes(b"old")

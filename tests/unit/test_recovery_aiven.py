@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tieredctl_aiven import AivenLayout
 from tieredctl_aiven.custom_metadata import CustomMetadata, encode_custom_metadata, read_custom_metadata
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import ExplainedKey, Part, SegmentIdentity
 from tieredctl.layouts.registry import layout_in, layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata
@@ -100,7 +100,7 @@ def test_an_object_that_was_cut_is_damage(bucket: Path, suffix: str) -> None:
 
 def test_a_store_that_does_not_answer_is_no_damage(bucket: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> bytes:
-        raise TieredctlError("store-unreachable", "It is gone.")
+        raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It is gone.")
 
     monkeypatch.setattr(FileStore, "read", refuse)
 

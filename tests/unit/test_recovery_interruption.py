@@ -10,9 +10,10 @@ import pytest
 from tests.faults.cluster import EventsInMemory
 from tests.faults.lost_metadata import Killed, LostMetadata, led
 from tests.metadata_logs import COPIED, DELETED, DELETING, PARTITION, copied, segment_id, started, updated
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
@@ -72,7 +73,7 @@ def test_what_an_earlier_run_began_otherwise_is_begun_anew() -> None:
 def test_a_broker_that_goes_away_in_the_middle_is_said_and_the_next_run_goes_on() -> None:
     cluster = made()
     cluster.kill_at = 4
-    cluster.killed_by = TieredctlError("broker-unreachable", "It is gone.")
+    cluster.killed_by = TieredctlError(ErrorCode.BROKER_UNREACHABLE, "It is gone.")
 
     stopped = cluster.recover(batch_segments=1)
 
@@ -116,7 +117,7 @@ def test_a_partition_that_was_not_reached_is_left_as_a_whole() -> None:
         cluster.copy(number, number * 10, number * 10 + 9)
         cluster.copy(number + 4, number * 10, number * 10 + 9, partition=OTHER)
     cluster.kill_at = 3
-    cluster.killed_by = TieredctlError("broker-unreachable", "It is gone.")
+    cluster.killed_by = TieredctlError(ErrorCode.BROKER_UNREACHABLE, "It is gone.")
 
     outcome = cluster.recover(batch_segments=1)
 
@@ -164,4 +165,4 @@ class Damaged(EventsInMemory):
     """Metadata with a batch that is damaged."""
 
     def findings(self) -> list[Finding]:
-        return [Finding("batch-corrupt", "__remote_log_metadata-0", "its checksum is another")]
+        return [Finding(FindingCode.BATCH_CORRUPT, "__remote_log_metadata-0", "its checksum is another")]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
@@ -49,7 +49,7 @@ class Silent(Retention):
 
     def head(self, key: str) -> StoredObject | None:
         if self.was_listed:
-            raise TieredctlError("path-forbidden", "Who knows?")
+            raise TieredctlError(ErrorCode.PATH_FORBIDDEN, "Who knows?")
         return super().head(key)
 
 

@@ -12,7 +12,8 @@ from tests.faults.cluster import LAYOUT, Cluster, EventsInMemory, captured, exit
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
 from tests.rigs.object_servers import ObjectServer
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.confirmation import still_there
@@ -129,7 +130,7 @@ def test_what_was_not_listed_is_neither_missing_nor_asked_for_for_ever(bucket: B
 
 
 def test_failures_between_answers_do_not_add_up() -> None:
-    silence, silent = Silence(), TieredctlError("store-unreachable", "It does not answer.")
+    silence, silent = Silence(), TieredctlError(ErrorCode.STORE_UNREACHABLE, "It does not answer.")
 
     for _ in range(10):
         for _ in range(MOST_SEGMENTS_IN_A_ROW - 1):
@@ -143,14 +144,16 @@ def test_a_refusal_may_be_of_one_prefix_alone() -> None:
     silence = Silence()
 
     for _ in range(10 * MOST_SEGMENTS_IN_A_ROW):
-        silence.note(TieredctlError("store-forbidden", "It may not be used this way."))
+        silence.note(TieredctlError(ErrorCode.STORE_FORBIDDEN, "It may not be used this way."))
 
     assert not silence.is_final
 
 
 def test_nothing_is_called_unreferenced_that_could_not_be_looked_at_again(bucket: Bucket) -> None:
     keys = sorted(bucket.cluster.objects)[:20]
-    found = [Finding("object-unreferenced", key, "its segment", {"key": key, "segmentId": "s"}) for key in keys]
+    found = [
+        Finding(FindingCode.OBJECT_UNREFERENCED, key, "its segment", {"key": key, "segmentId": "s"}) for key in keys
+    ]
     bucket.fail(503)
 
     (left,) = still_there(found, bucket.store)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from math import inf, nan
 from pathlib import Path
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.model.ids import UUID_CHARACTERS, uuid_bytes
 from tieredctl.ops.metadata.event_stream import AsOf
 
@@ -38,14 +38,16 @@ def kafka_id(text: str) -> str:
         uuid_bytes(text)
     except ValueError:
         hint = f"An id has {UUID_CHARACTERS} characters, such as Ex-aw3fEQIi3do0H9Y7cKQ."
-        raise TieredctlError("usage", f"{text!r} is not an id of Kafka's.", hint=hint) from None
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not an id of Kafka's.", hint=hint) from None
     return text
 
 
 def given_path(text: str) -> Path:
     """A path; an empty one, which a shell makes of a variable that is not set, would mean the current folder."""
     if not text:
-        raise TieredctlError("usage", "An empty text is not a path.", hint="Is a variable of your shell's not set?")
+        raise TieredctlError(
+            ErrorCode.USAGE, "An empty text is not a path.", hint="Is a variable of your shell's not set?"
+        )
     return Path(text)
 
 
@@ -55,7 +57,7 @@ def bootstrap_servers(text: str) -> str:
         match = _SERVER.fullmatch(server.strip())
         if match is None or not 1 <= int(match[2]) < 1 << 16:
             hint = "For example broker-1:9092,broker-2:9092."
-            raise TieredctlError("usage", f"{server!r} is not HOST:PORT.", hint=hint)
+            raise TieredctlError(ErrorCode.USAGE, f"{server!r} is not HOST:PORT.", hint=hint)
     return text
 
 
@@ -63,7 +65,7 @@ def duration_ms(text: str) -> int:
     """`90s`, `15m`, `1h`, `7d` in milliseconds."""
     match = _DURATION.fullmatch(text)
     if not match:
-        raise TieredctlError("usage", f"{text!r} is not a duration.", hint="Write it as 90s, 15m, 1h or 7d.")
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a duration.", hint="Write it as 90s, 15m, 1h or 7d.")
     return int(match[1]) * _UNITS_MS[match[2]]
 
 
@@ -71,7 +73,9 @@ def byte_count(text: str) -> int:
     """`1048576`, `64MiB`, `12TB` in bytes."""
     match = _BYTES.fullmatch(text)
     if not match:
-        raise TieredctlError("usage", f"{text!r} is no number of bytes.", hint="Write it as 1048576, 64MiB or 12TB.")
+        raise TieredctlError(
+            ErrorCode.USAGE, f"{text!r} is no number of bytes.", hint="Write it as 1048576, 64MiB or 12TB."
+        )
     return int(match[1]) * _BYTE_UNITS[match[2].upper()]
 
 
@@ -79,7 +83,7 @@ def percentage(text: str) -> float:
     """A number from 0 to 100."""
     number = _number(text)
     if not 0 <= number <= 100:
-        raise TieredctlError("usage", f"{text!r} is not a share.", hint="Write it as a number from 0 to 100.")
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a share.", hint="Write it as a number from 0 to 100.")
     return number
 
 
@@ -87,7 +91,7 @@ def objects_a_second(text: str) -> float:
     """How many objects a second."""
     number = _number(text)
     if not 0 < number < inf:
-        raise TieredctlError("usage", f"{text!r} is not a rate.", hint="Write it as a number above 0.")
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a rate.", hint="Write it as a number above 0.")
     return number
 
 
@@ -107,7 +111,7 @@ def time_ms(text: str) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         hint = "Write it as 2026-11-21T10:30:00Z, or as milliseconds since the epoch."
-        raise TieredctlError("usage", f"{text!r} is not a time.", hint=hint) from None
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a time.", hint=hint) from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
@@ -130,7 +134,7 @@ def as_of(text: str | None) -> AsOf | None:
         return AsOf(timestamp_ms=time_ms(text))
     except TieredctlError as error:
         if not text or not os.path.isfile(text):
-            raise TieredctlError("usage", f"{text!r} is neither a time nor a file.", hint=error.hint) from None
+            raise TieredctlError(ErrorCode.USAGE, f"{text!r} is neither a time nor a file.", hint=error.hint) from None
     return AsOf(offsets=_metadata_offsets(Path(text)))
 
 
@@ -145,7 +149,9 @@ def _metadata_offsets(file: Path) -> dict[int, int]:
         return dict(read_committed_offsets(data).offsets)
     except DecodeError as error:
         hint = "One `<metadata partition> <offset>` a line, as in _rlmm_committed_offsets."
-        raise TieredctlError("usage", f"{file} is no file of metadata offsets: {error.message}.", hint=hint) from None
+        raise TieredctlError(
+            ErrorCode.USAGE, f"{file} is no file of metadata offsets: {error.message}.", hint=hint
+        ) from None
 
 
 def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
@@ -154,7 +160,7 @@ def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise TieredctlError("usage", f"{option} {text!r} is not NAME=VALUE.")
+            raise TieredctlError(ErrorCode.USAGE, f"{option} {text!r} is not NAME=VALUE.")
         found[name] = value
     return found
 
@@ -164,7 +170,7 @@ def topic_id_partition(text: str) -> tuple[str, int | None]:
     topic_id, colon, partition = text.partition(":")
     if colon and (_PARTITION.fullmatch(partition) is None or int(partition) > GREATEST_INT32):
         hint = "For example Ex-aw3fEQIi3do0H9Y7cKQ:3, or the id alone for all of its partitions."
-        raise TieredctlError("usage", f"{text!r} is not TOPIC-ID:PARTITION.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not TOPIC-ID:PARTITION.", hint=hint)
     return kafka_id(topic_id), int(partition) if colon else None
 
 
@@ -172,7 +178,7 @@ def topic_partition(text: str) -> tuple[str, int]:
     """TOPIC:PARTITION; also TOPIC-PARTITION as Kafka prints it, where there is no colon."""
     match = _TOPIC_PARTITION.fullmatch(text)
     if match is None or (":" in text and match["separator"] != ":") or int(match["partition"]) > GREATEST_INT32:
-        raise TieredctlError("usage", f"{text!r} is not TOPIC:PARTITION.", hint="For example orders:3.")
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not TOPIC:PARTITION.", hint="For example orders:3.")
     return match["topic"], int(match["partition"])
 
 
@@ -180,5 +186,7 @@ def topic_partition_offset(text: str) -> tuple[str, int, int | None]:
     """TOPIC:PARTITION@OFFSET; the offset is None where there is no @."""
     place, at, offset = text.rpartition("@") if "@" in text else (text, "", "")
     if at and (_OFFSET.fullmatch(offset) is None or int(offset) > GREATEST_INT64):
-        raise TieredctlError("usage", f"{text!r} is not TOPIC:PARTITION@OFFSET.", hint="For example orders:3@1200.")
+        raise TieredctlError(
+            ErrorCode.USAGE, f"{text!r} is not TOPIC:PARTITION@OFFSET.", hint="For example orders:3@1200."
+        )
     return *topic_partition(place), int(offset) if at else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tieredctl.cli.output import printable
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 
 
 def demand_confirmation(what: str, cluster_id: str, *, yes: bool, typed_cluster_id: str | None) -> None:
@@ -17,14 +17,14 @@ def demand_confirmation(what: str, cluster_id: str, *, yes: bool, typed_cluster_
     if yes and typed_cluster_id is not None:
         return
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise TieredctlError("not-confirmed", f"{what} has to be confirmed.")
+        raise TieredctlError(ErrorCode.NOT_CONFIRMED, f"{what} has to be confirmed.")
     question = printable(f"{what}: type the cluster's id, {cluster_id}, to go on")
     print(f"{question}: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != cluster_id:
-        raise TieredctlError("not-confirmed", "It was not confirmed; nothing was changed.", hint="")
+        raise TieredctlError(ErrorCode.NOT_CONFIRMED, "It was not confirmed; nothing was changed.", hint="")
 
 
 def demand_same_cluster(cluster_id: str, typed_cluster_id: str | None) -> None:
     """Raises TieredctlError `another-cluster` where --cluster-id names another one."""
     if typed_cluster_id is not None and typed_cluster_id != cluster_id:
-        raise TieredctlError("another-cluster", f"This is about cluster {cluster_id}, not {typed_cluster_id}.")
+        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"This is about cluster {cluster_id}, not {typed_cluster_id}.")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM, running_command
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 
 if TYPE_CHECKING:
     import typer
@@ -100,7 +100,7 @@ def run(words: list[str]) -> int:
     except OSError as error:
         return _fail_to_write(error)
     except MemoryError:
-        return _fail(TieredctlError("unreadable", "There is not enough memory for this.", hint=""))
+        return _fail(TieredctlError(ErrorCode.UNREADABLE, "There is not enough memory for this.", hint=""))
     except ImportError as error:
         return _fail(_missing(error))
     except Exception as fault:  # noqa: BLE001 - the last resort: it is said, and is a failure
@@ -228,7 +228,7 @@ def _refuse(wrong_use: typer.TyperException) -> int:
         print(message, file=sys.stderr)
         return ExitCode.USAGE
     command = getattr(getattr(wrong_use, "ctx", None), "command_path", PROGRAM)
-    return _fail(TieredctlError("usage", message, hint=f"Run `{command} --help` to see what it takes."))
+    return _fail(TieredctlError(ErrorCode.USAGE, message, hint=f"Run `{command} --help` to see what it takes."))
 
 
 def _fail(error: TieredctlError) -> int:
@@ -254,7 +254,7 @@ def _fail_to_write(error: OSError) -> int:
 def _interrupted(words: Sequence[str]) -> int:
     # Whoever read the output may be the reason for the interruption: nothing more is written to it.
     _discard_stdout()
-    return _fail(TieredctlError("interrupted", "Interrupted.", hint=_after_interruption(words)))
+    return _fail(TieredctlError(ErrorCode.INTERRUPTED, "Interrupted.", hint=_after_interruption(words)))
 
 
 def _after_interruption(words: Sequence[str]) -> str | None:
@@ -268,20 +268,22 @@ def _named(error: OSError) -> TieredctlError:
     where = error.filename or "the input or output"
     what = f"{where}: {error.strerror or error}"
     if isinstance(error, FileNotFoundError):
-        return TieredctlError("path-missing", f"There is no {where}")
+        return TieredctlError(ErrorCode.PATH_MISSING, f"There is no {where}")
     if isinstance(error, PermissionError):
-        return TieredctlError("path-forbidden", f"{where} may not be read")
+        return TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{where} may not be read")
     if error.errno == ENAMETOOLONG:
-        return TieredctlError("path-missing", what)
+        return TieredctlError(ErrorCode.PATH_MISSING, what)
     if error.errno in (ENOSPC, EDQUOT):
-        return TieredctlError("unwritable", what)
-    return TieredctlError("unreadable", what, hint="")
+        return TieredctlError(ErrorCode.UNWRITABLE, what)
+    return TieredctlError(ErrorCode.UNREADABLE, what, hint="")
 
 
 def _missing(error: ImportError) -> TieredctlError:
     """A package that an installation of tieredctl has, and this one lacks."""
     hint = f"Install {PROGRAM} anew: pip install --force-reinstall {PROGRAM}"
-    return TieredctlError("missing-extra", f"This needs a package that cannot be loaded: {error.msg}", hint=hint)
+    return TieredctlError(
+        ErrorCode.MISSING_EXTRA, f"This needs a package that cannot be loaded: {error.msg}", hint=hint
+    )
 
 
 def _fault(fault: Exception) -> TieredctlError:
@@ -290,7 +292,7 @@ def _fault(fault: Exception) -> TieredctlError:
 
     places = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(fault.__traceback__)]
     own = [place for place in places if f"/{PROGRAM}/" in place] or places
-    return TieredctlError("fault", f"{PROGRAM} {__version__} has a fault at {own[-1]}: {fault!r}")
+    return TieredctlError(ErrorCode.FAULT, f"{PROGRAM} {__version__} has a fault at {own[-1]}: {fault!r}")
 
 
 def _discard_stdout() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tieredctl.cli.arguments import pairs
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.listing import KeyFile, Listing, SpooledBatches
 
@@ -41,7 +41,7 @@ def store_listing(store: ObjectStore, store_options: Sequence[str] | None, optio
     """The listing that was asked for. Raises TieredctlError where what it is read from is not there."""
     given = [options.key_list, options.inventory, options.resume]
     if sum(one is not None for one in given) > 1:
-        raise TieredctlError("usage", "--key-list, --inventory and --resume exclude each other.")
+        raise TieredctlError(ErrorCode.USAGE, "--key-list, --inventory and --resume exclude each other.")
     if options.key_list is not None:
         return NamedListing(KeyFile(options.key_list), {"keyList": str(options.key_list)})
     if options.inventory is not None:
@@ -69,7 +69,7 @@ def _open_inventory(manifest: str, store_url: str, store_options: Sequence[str] 
 
     scheme, _, rest = store_url.partition(":")
     if scheme not in ("s3", "gs"):
-        raise TieredctlError("usage", f"An inventory is of a bucket, and the store is {store_url}.")
+        raise TieredctlError(ErrorCode.USAGE, f"An inventory is of a bucket, and the store is {store_url}.")
     address = bucket_address(scheme, rest)
     place = BucketPlace(scheme, address.bucket, address.root)
     kind, colon, path = manifest.partition(":")
@@ -79,7 +79,7 @@ def _open_inventory(manifest: str, store_url: str, store_options: Sequence[str] 
         return find_inventory(open_store(f"{kind}://{bucket}", options), key, place)
     file = Path(os.path.abspath(path if colon and kind == "file" else manifest))
     if not file.is_file():
-        raise TieredctlError("path-missing", f"There is no file {file}.")
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no file {file}.")
     # What an inventory consists of lies in the manifest's own folder, or in another beside that.
     around = file.parent.parent
     return find_inventory(open_store(f"file:{around}", {}), file.relative_to(around).as_posix(), place)

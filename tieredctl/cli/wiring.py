@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tieredctl.cli.arguments import as_of, pairs
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.ops.metadata.event_stream import EventStream
 
@@ -31,9 +31,9 @@ def open_source(
     """The one source that was named. Raises TieredctlError where none was, or several."""
     named = [bool(log_dir), bootstrap_server is not None, export is not None]
     if sum(named) > 1:
-        raise TieredctlError("usage", "--log-dir, --bootstrap-server and --export exclude each other.")
+        raise TieredctlError(ErrorCode.USAGE, "--log-dir, --bootstrap-server and --export exclude each other.")
     if command_config is not None and bootstrap_server is None:
-        raise TieredctlError("usage", "--command-config is for --bootstrap-server.")
+        raise TieredctlError(ErrorCode.USAGE, "--command-config is for --bootstrap-server.")
     if log_dir:
         from tieredctl.kafka.log_directory import LogDirectories
 
@@ -46,7 +46,7 @@ def open_source(
         from tieredctl.kafka.export_file import ExportFile
 
         return ExportFile(export)
-    raise TieredctlError("no-source", "There is nothing to read metadata from.")
+    raise TieredctlError(ErrorCode.NO_SOURCE, "There is nothing to read metadata from.")
 
 
 def demand_topic_based_metadata(
@@ -79,7 +79,9 @@ def open_stream(
     source = open_source(log_dir, bootstrap_server, command_config, export)
     if metadata_partition is not None and metadata_partition not in source.metadata_partitions():
         known = ", ".join(map(str, source.metadata_partitions()))
-        raise TieredctlError("usage", f"There is no metadata partition {metadata_partition} here; there are {known}.")
+        raise TieredctlError(
+            ErrorCode.USAGE, f"There is no metadata partition {metadata_partition} here; there are {known}."
+        )
     return EventStream(source, metadata_partition=metadata_partition, as_of=point)
 
 
@@ -91,7 +93,7 @@ def open_remote(
     from tieredctl.storage.registry import open_store
 
     if store is None:
-        raise TieredctlError("no-store", "There is no store to look at.")
+        raise TieredctlError(ErrorCode.NO_STORE, "There is no store to look at.")
     opened = open_store(store, pairs("--store-option", store_option))
     return opened, layout_in(opened, layout, pairs("--layout-option", layout_option))
 
@@ -104,7 +106,7 @@ def open_writable_remote(
     from tieredctl.storage.registry import open_writable_store
 
     if store is None:
-        raise TieredctlError("no-store", "There is no store to change.")
+        raise TieredctlError(ErrorCode.NO_STORE, "There is no store to change.")
     opened = open_writable_store(store, pairs("--store-option", store_option))
     return opened, layout_in(opened, layout, pairs("--layout-option", layout_option))
 
@@ -112,7 +114,7 @@ def open_writable_remote(
 def open_cluster(bootstrap_server: str | None, command_config: Path | None) -> LiveCluster:
     """The live cluster that was named, to be closed. Raises TieredctlError where none was."""
     if bootstrap_server is None:
-        raise TieredctlError("no-source", "There is no cluster to ask.", hint="Give --bootstrap-server.")
+        raise TieredctlError(ErrorCode.NO_SOURCE, "There is no cluster to ask.", hint="Give --bootstrap-server.")
     from tieredctl.kafka.live_cluster import LiveCluster
 
     return LiveCluster(bootstrap_server, command_config)
@@ -126,7 +128,7 @@ def topic_id_today(bootstrap_server: str | None, command_config: Path | None, to
         try:
             return cluster.topic(topic).topic_id
         except TieredctlError as error:
-            if error.kind.code != "unknown-topic":
+            if error.code is not ErrorCode.UNKNOWN_TOPIC:
                 raise
             return None
 
@@ -134,7 +136,7 @@ def topic_id_today(bootstrap_server: str | None, command_config: Path | None, to
 def open_cluster_with_groups(bootstrap_server: str | None, command_config: Path | None) -> LiveClusterWithGroups:
     """The same, to be asked about its consumer groups besides."""
     if bootstrap_server is None:
-        raise TieredctlError("no-source", "There is no cluster to ask.", hint="Give --bootstrap-server.")
+        raise TieredctlError(ErrorCode.NO_SOURCE, "There is no cluster to ask.", hint="Give --bootstrap-server.")
     from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
 
     return LiveClusterWithGroups(bootstrap_server, command_config)
@@ -143,7 +145,7 @@ def open_cluster_with_groups(bootstrap_server: str | None, command_config: Path 
 def open_metadata_producer(bootstrap_server: str | None, command_config: Path | None) -> MetadataProducer:
     """What writes events to the cluster that was named, to be closed. Raises TieredctlError where none was."""
     if bootstrap_server is None:
-        raise TieredctlError("no-source", "There is no cluster to write to.", hint="Give --bootstrap-server.")
+        raise TieredctlError(ErrorCode.NO_SOURCE, "There is no cluster to write to.", hint="Give --bootstrap-server.")
     from tieredctl.kafka.metadata_producer import MetadataProducer
 
     return MetadataProducer(bootstrap_server, command_config)
@@ -174,14 +176,14 @@ def topic_sources(
     from tieredctl.ops.cluster.topic_snapshot import read_topic_snapshot
 
     if kraft_snapshot is not None and live_topic_ids is not None:
-        raise TieredctlError("usage", "--live-topic-ids and --kraft-snapshot exclude each other.")
+        raise TieredctlError(ErrorCode.USAGE, "--live-topic-ids and --kraft-snapshot exclude each other.")
     offline = [("--kraft-snapshot", kraft_snapshot is not None)]
     if as_of_point is None:
         offline.append(("--live-topic-ids", live_topic_ids is not None))
     for option, is_given in offline:
         if is_given and bootstrap_server is not None:
             hint = f"The cluster itself is asked which topics there are; leave {option} out."
-            raise TieredctlError("usage", f"{option} is for a cluster that is down.", hint=hint)
+            raise TieredctlError(ErrorCode.USAGE, f"{option} is for a cluster that is down.", hint=hint)
     if live_topic_ids is not None:
         yield TopicSources(topic_ids=read_topic_ids(live_topic_ids))
     elif kraft_snapshot is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.prices import StoragePrice
 
 VARIABLE = "TIEREDCTL_CONFIG"
@@ -116,4 +116,4 @@ def _parsed(data: bytes) -> Mapping[str, Any]:
 
 
 def _bad(reason: str) -> TieredctlError:
-    return TieredctlError("bad-config", f"{_path()} cannot be used: {reason}.")
+    return TieredctlError(ErrorCode.BAD_CONFIG, f"{_path()} cannot be used: {reason}.")

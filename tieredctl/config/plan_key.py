@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 
 from tieredctl.config.file import configuration_folder
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 
 VARIABLE = "TIEREDCTL_PLAN_KEY_FILE"
 _KEY_BYTES = 32
@@ -99,4 +99,4 @@ def _make(path: Path) -> None:
 
 
 def _unusable(path: Path, reason: str, *, hint: str | None = None) -> TieredctlError:
-    return TieredctlError("plan-key", f"The key for plans, {path}, cannot be used: {reason}.", hint=hint)
+    return TieredctlError(ErrorCode.PLAN_KEY, f"The key for plans, {path}, cannot be used: {reason}.", hint=hint)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 
 LARGEST_MANIFEST = 64 << 20
 """In bytes; one of S3's has two hundred for a file of about a million objects."""
@@ -55,7 +55,7 @@ class InventoryManifest:
 
 def unusable(message: str) -> TieredctlError:
     """An inventory that cannot stand for a listing."""
-    return TieredctlError("inventory-unusable", message)
+    return TieredctlError(ErrorCode.INVENTORY_UNUSABLE, message)
 
 
 def plain_name(name: str) -> str:
@@ -140,7 +140,7 @@ def _of_s3(fields: _Fields) -> InventoryManifest:
     file_format = fields.text("fileformat").upper()
     if file_format not in ("CSV", "PARQUET"):
         message = f"The inventory is written as {file_format}, which tieredctl cannot read."
-        raise TieredctlError("inventory-unusable", message, hint="Have it written as CSV or Parquet.")
+        raise TieredctlError(ErrorCode.INVENTORY_UNUSABLE, message, hint="Have it written as CSV or Parquet.")
     is_parquet = file_format == "PARQUET"
     columns = () if is_parquet else tuple(map(plain_name, fields.text("fileschema").split(",")))
     files = tuple(map(_file_of_s3, fields.objects("files")))

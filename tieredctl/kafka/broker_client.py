@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.broker_connection import LONGEST_WAIT_SECONDS, REQUEST_TIMEOUT_SECONDS, BrokerConnection
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ class BrokerClient(BrokerConnection):
             from confluent_kafka import Consumer
         except ImportError:
             hint = "Install it with: pip install 'tieredctl[kafka]'"
-            raise TieredctlError("missing-extra", "Reading a live cluster needs confluent-kafka.", hint=hint) from None
+            raise TieredctlError(
+                ErrorCode.MISSING_EXTRA, "Reading a live cluster needs confluent-kafka.", hint=hint
+            ) from None
         self.judge_properties(Consumer)
 
     @cached_property

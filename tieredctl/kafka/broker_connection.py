@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 from tieredctl.kafka.connection_check import demand_connection
 from tieredctl.kafka.source import METADATA_TOPIC
@@ -86,7 +86,7 @@ class BrokerConnection:
                 if unknown is None or unknown[1] not in self.properties:
                     hint = "Mend the file that --command-config names."
                     message = f"No client can be made with these properties: {self._public(reason)}"
-                    raise TieredctlError("usage", message, hint=hint) from None
+                    raise TieredctlError(ErrorCode.USAGE, message, hint=hint) from None
                 del self.properties[unknown[1]]
                 self.ignored_properties.append(unknown[1])
             else:
@@ -121,11 +121,13 @@ class BrokerConnection:
         else:
             hint = None
         return TieredctlError(
-            "broker-unreachable", f"{self.bootstrap_server} {waited}: {self._public(reason)}", hint=hint
+            ErrorCode.BROKER_UNREACHABLE, f"{self.bootstrap_server} {waited}: {self._public(reason)}", hint=hint
         )
 
     def _refused(self, reason: str, hint: str | None = None) -> TieredctlError:
-        return TieredctlError("broker-refused", f"{self.bootstrap_server} refused: {self._public(reason)}", hint=hint)
+        return TieredctlError(
+            ErrorCode.BROKER_REFUSED, f"{self.bootstrap_server} refused: {self._public(reason)}", hint=hint
+        )
 
     def _public(self, reason: str) -> str:
         """A reason as a sentence's end, with what was ignored, which may be why, and without secrets."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.java_properties import read_properties
 
 Properties = dict[str, str]
@@ -48,9 +48,9 @@ def read_client_properties(file: Path | None) -> Properties:
             raise _refused(f"{file} is far too large for a properties file")
         properties = read_properties(data)
     except FileNotFoundError:
-        raise TieredctlError("path-missing", f"There is no {file}.") from None
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no {file}.") from None
     except PermissionError:
-        raise TieredctlError("path-forbidden", f"{file} may not be read.") from None
+        raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{file} may not be read.") from None
     except OSError as error:
         raise _refused(f"{file} cannot be read: {error.strerror}") from None
     except DecodeError as error:
@@ -179,7 +179,7 @@ def _translate_endpoint_identification(properties: Properties) -> None:
 
 
 def _refused(message: str, hint: str = "Mend the file that --command-config names.") -> TieredctlError:
-    return TieredctlError("usage", f"{message}.", hint=hint)
+    return TieredctlError(ErrorCode.USAGE, f"{message}.", hint=hint)
 
 
 _TRANSLATIONS: tuple[Callable[[Properties], None], ...] = (

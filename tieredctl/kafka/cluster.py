@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 
 
 class OffsetSpec(IntEnum):
@@ -166,7 +166,7 @@ def settings_of(cluster: Cluster, topic: str) -> Mapping[str, ConfigValue]:
     """All settings of one topic. Raises TieredctlError as `Cluster.topic_configs` does, and `unknown-topic`."""
     settings = cluster.topic_configs([topic]).get(topic)
     if settings is None:
-        raise TieredctlError("unknown-topic", f"There is no topic {topic} any more.", hint="")
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"There is no topic {topic} any more.", hint="")
     return settings
 
 
@@ -176,5 +176,7 @@ def leader_bytes(cluster: Cluster, topic: str, partition: PartitionDescription) 
     sizes = cluster.replica_bytes([topic]).get((topic, partition.partition), {})
     if partition.leader is None or partition.leader not in sizes:
         message = f"The leader of {topic}-{partition.partition} did not tell how much is on its disk."
-        raise TieredctlError("broker-unreachable", message, hint="Run it again once the partition has a leader.")
+        raise TieredctlError(
+            ErrorCode.BROKER_UNREACHABLE, message, hint="Run it again once the partition has a leader."
+        )
     return sizes[partition.leader]

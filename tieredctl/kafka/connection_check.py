@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.client_properties import Properties, without_secrets
 from tieredctl.kafka.kafka_python_settings import (
     KNOWN_MECHANISMS,
@@ -68,7 +68,7 @@ def demand_connection(
                 reasons.append(f"{_name(host, port)} {error}")
         if time.monotonic() + _SECONDS_BETWEEN_TRIES > patient_until:
             hint = "Check host, port and firewall, and that the broker runs."
-            raise TieredctlError("broker-unreachable", f"{'; '.join(reasons)}.", hint=hint)
+            raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, f"{'; '.join(reasons)}.", hint=hint)
         time.sleep(_SECONDS_BETWEEN_TRIES)
 
 
@@ -227,7 +227,7 @@ class _Attempt:
         self._refuse(f"{self._server} wants a client certificate, and the client has none: {reason}", hint)
 
     def _refuse(self, message: str, hint: str) -> NoReturn:
-        raise TieredctlError("broker-refused", f"{without_secrets(message, self._properties)}.", hint=hint)
+        raise TieredctlError(ErrorCode.BROKER_REFUSED, f"{without_secrets(message, self._properties)}.", hint=hint)
 
     def _silence(self) -> str:
         return f"did not answer within the request timeout of {self._seconds:g} s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.group_offsets import CommittedOffset
 from tieredctl.kafka.live_cluster import LiveCluster
 
@@ -55,7 +55,9 @@ class LiveClusterWithGroups(LiveCluster):
             return  # It is gone meanwhile.
         if group.error_code == _GROUP_DENIED:
             hint = f"The user needs the operation Describe on group {group.group_id}."
-            raise TieredctlError("broker-refused", f"The user may not look at group {group.group_id}.", hint=hint)
+            raise TieredctlError(
+                ErrorCode.BROKER_REFUSED, f"The user may not look at group {group.group_id}.", hint=hint
+            )
         self._demand_no_error(group.error_code, f"The coordinator of group {group.group_id} did not tell its offsets")
         for topic in group.topics:
             for one in topic.partitions:
@@ -66,4 +68,4 @@ class LiveClusterWithGroups(LiveCluster):
         from kafka.errors import for_code as error_of
 
         if error_code:
-            raise TieredctlError("broker-unreachable", f"{what}: {error_of(error_code).message}.")
+            raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, f"{what}: {error_of(error_code).message}.")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.metadata_export import (
     HEADER_KEY,
@@ -103,16 +103,16 @@ def _opened(path: Path) -> _Rows:
             magic = file.read(len(_PARQUET_MAGIC))
             return _ParquetRows(path) if magic == _PARQUET_MAGIC else _LineRows(path)
     except FileNotFoundError:
-        raise TieredctlError("path-missing", f"There is no {path}.") from None
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no {path}.") from None
     except PermissionError:
-        raise TieredctlError("path-forbidden", f"{path} may not be read.") from None
+        raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{path} may not be read.") from None
     except OSError as error:
         raise _damaged(path, str(error.strerror)) from None
 
 
 def _damaged(path: Path, reason: str) -> TieredctlError:
     hint = "Make it anew with `tieredctl metadata export`."
-    return TieredctlError("unreadable", f"{path} cannot be read as an export: {reason}.", hint=hint)
+    return TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read as an export: {reason}.", hint=hint)
 
 
 class _LineRows:

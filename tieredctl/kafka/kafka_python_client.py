@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.client_properties import Properties
 from tieredctl.kafka.connection_check import demand_connection
 from tieredctl.kafka.kafka_python_settings import kafka_python_settings
@@ -106,7 +106,7 @@ class KafkaPythonClient:
         try:
             demand_connection(f"{host}:{node.port}", self._properties, _SECONDS_OF_A_CHECK, waits_for_restart=False)
         except TieredctlError as error:
-            if error.kind.code != "broker-unreachable":
+            if error.code is not ErrorCode.BROKER_UNREACHABLE:
                 raise
 
 

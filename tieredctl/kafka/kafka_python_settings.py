@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.client_properties import Properties
 
 KNOWN_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -39,7 +39,7 @@ def server_addresses(bootstrap_server: str) -> list[tuple[str, int]]:
     found = [server.rpartition(":") for server in _servers(bootstrap_server)]
     for host, _, port in found:
         if not host or not port.isdecimal():
-            raise TieredctlError("usage", f"{host}{port} is not HOST:PORT.")
+            raise TieredctlError(ErrorCode.USAGE, f"{host}{port} is not HOST:PORT.")
     return [(host.strip("[]"), int(port)) for host, _, port in found]
 
 
@@ -122,4 +122,4 @@ def _identify(context: ssl.SSLContext, properties: Properties) -> None:
 
 
 def _refused(reason: str) -> TieredctlError:
-    return TieredctlError("usage", f"kafka-python cannot follow --command-config: {reason}.")
+    return TieredctlError(ErrorCode.USAGE, f"kafka-python cannot follow --command-config: {reason}.")

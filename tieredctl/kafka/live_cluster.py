@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import (
     FIRST_VERSION_OF,
     BrokerFeatures,
@@ -57,7 +57,7 @@ class LiveCluster(PatientCluster):
         if found.error_code == _UNKNOWN_TOPIC:
             raise self._unknown_topic(name)
         if found.error_code == _INVALID_TOPIC:
-            raise TieredctlError("usage", f"{name!r} is no name that a topic can have.", hint="")
+            raise TieredctlError(ErrorCode.USAGE, f"{name!r} is no name that a topic can have.", hint="")
         self._demand_access(found.error_code, f"topic {name}")
         return TopicDescription(name, uuid_text(found.topic_id.bytes), tuple(map(_partition, _ordered(found))))
 
@@ -117,7 +117,7 @@ class LiveCluster(PatientCluster):
             try:
                 response = self._ask(broker, _api_versions_request(), _SECONDS_FOR_A_SIGN_OF_LIFE)
             except TieredctlError as error:
-                if error.kind.code != "broker-unreachable":
+                if error.code is not ErrorCode.BROKER_UNREACHABLE:
                     raise
                 applied[broker] = None
             else:
@@ -127,7 +127,7 @@ class LiveCluster(PatientCluster):
         try:
             end = max(part.high_watermark for part in self._quorum(_SECONDS_FOR_A_SIGN_OF_LIFE))
         except TieredctlError as error:
-            if error.kind.code not in ("broker-refused", "broker-unreachable"):
+            if error.code not in (ErrorCode.BROKER_REFUSED, ErrorCode.BROKER_UNREACHABLE):
                 raise
             end = None
         return MetadataProgress(end, applied)
@@ -146,7 +146,7 @@ class LiveCluster(PatientCluster):
             response = self._ask(None, DescribeQuorumRequest(topics=[asked]), seconds)
         except (IncompatibleBrokerVersion, UnsupportedVersionError):
             message = f"{self._bootstrap_server} does not know DescribeQuorum: it has no KRaft controllers."
-            raise TieredctlError("broker-refused", message, hint="") from None
+            raise TieredctlError(ErrorCode.BROKER_REFUSED, message, hint="") from None
         self._demand_access(response.error_code, "the cluster")
         return [part for one in response.topics for part in one.partitions]
 
@@ -202,8 +202,10 @@ class LiveCluster(PatientCluster):
             error = error_of(answered.error_code)
             reason = answered.error_message or error.message
             if error.retriable:
-                raise TieredctlError("broker-unreachable", f"The settings of topic {name} were not changed: {reason}")
-            raise TieredctlError("config-refused", f"Kafka refuses these settings of topic {name}: {reason}")
+                raise TieredctlError(
+                    ErrorCode.BROKER_UNREACHABLE, f"The settings of topic {name} were not changed: {reason}"
+                )
+            raise TieredctlError(ErrorCode.CONFIG_REFUSED, f"Kafka refuses these settings of topic {name}: {reason}")
 
     def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
         answers: dict[int, ListedOffset] = {}
@@ -214,7 +216,7 @@ class LiveCluster(PatientCluster):
                 try:
                     found = list(self._offsets_from(leader, topic.topic, partitions, timestamp))
                 except TieredctlError as error:
-                    if error.kind.code != "broker-unreachable" or is_last:
+                    if error.code is not ErrorCode.BROKER_UNREACHABLE or is_last:
                         raise
                     continue  # Another broker may lead soon.
                 answers |= {partition: answer for partition, answer, passing in found if is_last or not passing}
@@ -232,7 +234,7 @@ class LiveCluster(PatientCluster):
             try:
                 found = self._epoch_end_offset(leader, topic.topic, partition, leader_epoch)
             except TieredctlError as error:
-                if error.kind.code != "broker-unreachable" or time.monotonic() > deadline:
+                if error.code is not ErrorCode.BROKER_UNREACHABLE or time.monotonic() > deadline:
                     raise
             else:
                 self._demand_access(found.error_code, f"topic {topic.topic}")
@@ -241,7 +243,7 @@ class LiveCluster(PatientCluster):
                 if found.error_code not in _PASSING or time.monotonic() > deadline:
                     reason = error_of(found.error_code).message
                     said = f"The leader of {topic.topic}-{partition} said: {reason}."
-                    raise TieredctlError("broker-unreachable", said)
+                    raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, said)
             self._client.hear_of_changes()
             topic = self.topic(topic.topic)
 
@@ -296,7 +298,9 @@ def _demand_answer(error_code: int, what: str) -> None:
     from kafka.errors import for_code
 
     if error_code:
-        raise TieredctlError("broker-unreachable", f"The cluster did not tell {what}: {for_code(error_code).__name__}.")
+        raise TieredctlError(
+            ErrorCode.BROKER_UNREACHABLE, f"The cluster did not tell {what}: {for_code(error_code).__name__}."
+        )
 
 
 def _ordered(topic: Any) -> list[Any]:

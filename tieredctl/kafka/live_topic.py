@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.broker_client import BrokerClient
 from tieredctl.kafka.broker_connection import LONGEST_WAIT_SECONDS, REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataRecord, OffsetRange, RecordChunk, chunk_of, truncated
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def _cluster_id_and_partitions(client: BrokerClient) -> tuple[str | None, list[i
             break
         client.demand_access(topic.error)
         if topic.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-            raise TieredctlError("no-metadata-topic", f"{client.bootstrap_server} has no topic {METADATA_TOPIC}.")
+            raise TieredctlError(
+                ErrorCode.NO_METADATA_TOPIC, f"{client.bootstrap_server} has no topic {METADATA_TOPIC}."
+            )
         if not topic.error.retriable() or time.monotonic() > deadline:
             raise client.unreachable(topic.error.str())
         client.consumer.poll(LONGEST_WAIT_SECONDS)
@@ -202,7 +205,7 @@ class _PartitionReader:
 
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise TieredctlError(
-                "unreadable",
+                ErrorCode.UNREADABLE,
                 f"{METADATA_TOPIC}-{self._metadata_partition} lost offset {self._position} while it was read.",
                 hint="Its retention may be at work, which loses history; run it again.",
             )
@@ -221,7 +224,7 @@ class _PartitionReader:
         if fetched.out_of_order:
             odd = [fetched.out_of_order[0], fetched.out_of_order[-1]]
             yield Finding(
-                "offsets-out-of-order",
+                FindingCode.OFFSETS_OUT_OF_ORDER,
                 f"{METADATA_TOPIC}-{self._metadata_partition}",
                 f"offsets {odd[0]} to {odd[1]} do not rise: a batch's base offset was altered",
                 {"metadataPartition": self._metadata_partition, "offsets": odd},
@@ -229,7 +232,7 @@ class _PartitionReader:
 
     def _damaged(self, first: int, reason: str, last: int) -> Finding:
         return Finding(
-            "batch-corrupt",
+            FindingCode.BATCH_CORRUPT,
             f"{METADATA_TOPIC}-{self._metadata_partition}@{first}",
             f"{reason}; the log was read on behind it",
             {"metadataPartition": self._metadata_partition, "offsets": [first, last]},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint, read_offset_checkpoint
 from tieredctl.formats.file_names import (
     LEADER_EPOCH_CHECKPOINT,
@@ -93,7 +93,7 @@ def _entries(log_dir: Path) -> list[Path]:
 
 def forbidden(error: PermissionError) -> TieredctlError:
     """What is raised for what may not be read."""
-    return TieredctlError("path-forbidden", f"{error.filename} may not be read.")
+    return TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{error.filename} may not be read.")
 
 
 def _local_log(folder: Path, log_start_offset: int | None) -> LocalLog | None:

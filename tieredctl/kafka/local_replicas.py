@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import SegmentPart, parse_segment_file_name, segment_file_name
 from tieredctl.formats.indexes import read_time_index
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
@@ -27,10 +27,10 @@ def read_local_replicas(log_dirs: Iterable[Path]) -> list[LocalReplica]:
         if not log_dir.is_dir():
             there = log_dir.exists()
             message = f"{log_dir} is a file, not a broker's log directory." if there else f"There is no {log_dir}."
-            raise TieredctlError("not-a-log-dir" if there else "path-missing", message)
+            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR if there else ErrorCode.PATH_MISSING, message)
         found = list(_replicas(log_dir))
         if not found and not (log_dir / META_PROPERTIES_FILE).exists():
-            raise TieredctlError("not-a-log-dir", f"No partition is in {log_dir}.")
+            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"No partition is in {log_dir}.")
         replicas += found
     return replicas
 

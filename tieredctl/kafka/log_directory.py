@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import groupby
 from pathlib import Path
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, read_partition_metadata
 from tieredctl.kafka.cluster_metadata import metadata_topic_partition_count
@@ -26,6 +26,7 @@ from tieredctl.kafka.source import (
     cut_short,
     truncated,
 )
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 
 _PARTITION_FOLDER = re.compile(rf"^{METADATA_TOPIC}-(\d+)$")
@@ -54,7 +55,7 @@ class LogDirectories:
             self._add(folder)
         if not self._replicas:
             names = ", ".join(str(folder) for folder in self._folders)
-            raise TieredctlError("not-a-log-dir", f"No {METADATA_TOPIC} partition is in {names}.")
+            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"No {METADATA_TOPIC} partition is in {names}.")
         self._cluster_id = _one_cluster_id(self._folders)
 
     @property
@@ -148,7 +149,7 @@ def _one_cluster_id(log_dirs: Sequence[Path]) -> str | None:
     if len(set(found.values())) > 1:
         told = ", ".join(f"{log_dir} of {cluster_id}" for log_dir, cluster_id in found.items())
         hint = "Give the log directories of one cluster; `tieredctl store inspect` shows a meta.properties."
-        raise TieredctlError("usage", f"These log directories are of different clusters: {told}.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"These log directories are of different clusters: {told}.", hint=hint)
     return next(iter(found.values()), None)
 
 
@@ -161,12 +162,12 @@ def _names(folder: Path) -> list[str]:
 
 def _unreadable(path: Path, error: OSError) -> TieredctlError:
     if isinstance(error, FileNotFoundError):
-        return TieredctlError("path-missing", f"There is no {path}.")
+        return TieredctlError(ErrorCode.PATH_MISSING, f"There is no {path}.")
     if isinstance(error, NotADirectoryError):
-        return TieredctlError("not-a-log-dir", f"{path} is a file, not a broker's log directory.")
+        return TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{path} is a file, not a broker's log directory.")
     if isinstance(error, PermissionError):
-        return TieredctlError("path-forbidden", f"{path} may not be read.")
-    return TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.")
+        return TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{path} may not be read.")
+    return TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {error.strerror}.")
 
 
 def _merged(partition: int, replicas: Sequence[PartitionLog]) -> Iterator[RecordChunk]:
@@ -200,7 +201,7 @@ def _differ(one: MetadataRecord, other: MetadataRecord) -> bool:
 
 def _conflict(partition: int, offset: int, one: Path, other: Path) -> Finding:
     return Finding(
-        "metadata-conflict",
+        FindingCode.METADATA_CONFLICT,
         f"{METADATA_TOPIC}-{partition}@{offset}",
         f"{one} and {other} hold different bytes at offset {offset}; the first was believed",
         {"metadataPartition": partition, "metadataOffset": offset, "file": str(other), "otherFile": str(one)},

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.kafka.broker_connection import LONGEST_WAIT_SECONDS, REQUEST_TIMEOUT_SECONDS, BrokerConnection
 from tieredctl.kafka.source import METADATA_TOPIC
@@ -44,7 +44,7 @@ class MetadataProducer:
             from confluent_kafka import Producer
         except ImportError:
             hint = "Install it with: pip install 'tieredctl[kafka]'"
-            raise TieredctlError("missing-extra", "Writing events needs confluent-kafka.", hint=hint) from None
+            raise TieredctlError(ErrorCode.MISSING_EXTRA, "Writing events needs confluent-kafka.", hint=hint) from None
         self._connection = BrokerConnection(
             bootstrap_server,
             command_config,
@@ -124,7 +124,7 @@ class MetadataProducer:
         # Who may write to no topic at all gets no producer id, which brokers call a matter of the cluster.
         if error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
             message = f"{self._connection.bootstrap_server} refused: {error.str()}."
-            return TieredctlError("broker-refused", message, hint=_HINT)
+            return TieredctlError(ErrorCode.BROKER_REFUSED, message, hint=_HINT)
         try:
             self._connection.demand_access(error)
         except TieredctlError as refusal:

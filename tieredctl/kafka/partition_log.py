@@ -14,6 +14,7 @@ from tieredctl.errors import DecodeError
 from tieredctl.formats.log_scan import Damage, LogBlock, OneByOne, scan_log
 from tieredctl.formats.record_batches import LOG_OVERHEAD, BatchHeader, read_records
 from tieredctl.kafka.source import MetadataRecord, RecordChunk, chunk_of
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 
 COLUMNS_FROM = 1 << 20
@@ -148,7 +149,9 @@ class PartitionLog:
         }
         if header:
             evidence["offsets"] = [header.base_offset, header.last_offset]
-        return Finding("batch-corrupt", f"{path}@{position}", f"{reason}; the log was read on behind it", evidence)
+        return Finding(
+            FindingCode.BATCH_CORRUPT, f"{path}@{position}", f"{reason}; the log was read on behind it", evidence
+        )
 
     def _demand_order(self, chunk: RecordChunk, last_offset: int, path: Path) -> None:
         offsets = [last_offset, *map(int, chunk.offsets[:1]), *map(int, chunk.offsets[-1:])]
@@ -156,7 +159,7 @@ class PartitionLog:
             return
         evidence = {"metadataPartition": self.metadata_partition, "file": str(path), "offsets": offsets[1:]}
         message = f"offsets do not rise behind {last_offset}: a batch's base offset was altered"
-        chunk.findings.append(Finding("offsets-out-of-order", str(path), message, evidence))
+        chunk.findings.append(Finding(FindingCode.OFFSETS_OUT_OF_ORDER, str(path), message, evidence))
 
 
 def _as_columns(block: LogBlock[list[BatchHeader]]) -> LogBlock[Any]:
@@ -176,7 +179,7 @@ def _as_rows(block: LogBlock[Any], stretch: slice) -> LogBlock[list[BatchHeader]
 
 def passed_over(path: Path, why: str) -> Finding:
     """What is said of a file or folder that is not read on purpose."""
-    return Finding("folder-passed-over", str(path), f"passed over: {why}", {"file": str(path)})
+    return Finding(FindingCode.FOLDER_PASSED_OVER, str(path), f"passed over: {why}", {"file": str(path)})
 
 
 def _rises(offsets: Sequence[int]) -> bool:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 from tieredctl.kafka.kafka_python_client import KafkaPythonClient
@@ -76,7 +76,7 @@ class PatientCluster:
                 try:
                     answered = ask(broker)
                 except TieredctlError as error:
-                    if error.kind.code != "broker-unreachable":
+                    if error.code is not ErrorCode.BROKER_UNREACHABLE:
                         raise
                     self._client.hear_of_changes()
                     if broker not in self._broker_ids():
@@ -88,13 +88,13 @@ class PatientCluster:
                     break
 
     def _unknown_topic(self, name: str) -> TieredctlError:
-        return TieredctlError("unknown-topic", f"{self._bootstrap_server} has no topic {name}.", hint="")
+        return TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"{self._bootstrap_server} has no topic {name}.", hint="")
 
     def _demand_access(self, error_code: int, what: str, operation: str = "Describe") -> None:
         if error_code in (TOPIC_DENIED, CLUSTER_DENIED):
             hint = f"The user needs the operation {operation} on {what}."
             may_not = "change" if operation.startswith("Alter") else "look at"
-            raise TieredctlError("broker-refused", f"The user may not {may_not} {what}.", hint=hint)
+            raise TieredctlError(ErrorCode.BROKER_REFUSED, f"The user may not {may_not} {what}.", hint=hint)
 
     @contextmanager
     def _failing_as_tieredctl(self) -> Iterator[None]:
@@ -107,17 +107,19 @@ class PatientCluster:
             )
         except ImportError:
             message = "A live cluster is asked over kafka-python, which is not installed."
-            raise TieredctlError("missing-extra", message, hint="pip install 'tieredctl[kafka]'") from None
+            raise TieredctlError(ErrorCode.MISSING_EXTRA, message, hint="pip install 'tieredctl[kafka]'") from None
         try:
             yield
         except (IncompatibleBrokerVersion, UnsupportedVersionError):
             raise
         except SaslAuthenticationFailedError as error:
-            raise TieredctlError("broker-refused", f"{self._bootstrap_server} refused: {self._said(error)}") from None
+            raise TieredctlError(
+                ErrorCode.BROKER_REFUSED, f"{self._bootstrap_server} refused: {self._said(error)}"
+            ) from None
         except (KafkaError, OSError) as error:
             waited = f"did not answer within the request timeout of {self._request_timeout_seconds:g} s"
             message = f"{self._bootstrap_server} {waited}: {self._said(error)}"
-            raise TieredctlError("broker-unreachable", message) from None
+            raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message) from None
 
     def _said(self, error: Exception) -> str:
         return without_secrets(str(error), self._properties)

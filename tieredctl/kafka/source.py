@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 
 METADATA_TOPIC = "__remote_log_metadata"
 NO_VALUE = -1
-CUT_SHORT = "metadata-cut-short"
+CUT_SHORT = FindingCode.METADATA_CUT_SHORT
 """The code of the finding that a log lacks its end."""
 
 
@@ -98,7 +99,7 @@ def chunk_of(records: Iterable[MetadataRecord], findings: Iterable[Finding] = ()
 def truncated(metadata_partition: int, start: int) -> Finding:
     """What is said of a metadata partition whose log begins above offset 0."""
     return Finding(
-        "metadata-truncated",
+        FindingCode.METADATA_TRUNCATED,
         f"{METADATA_TOPIC}-{metadata_partition}",
         f"the log begins at offset {start}: events below it are lost, and what they said is unknown",
         {"metadataPartition": metadata_partition, "logStartOffset": start},

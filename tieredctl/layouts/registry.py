@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
 from types import MappingProxyType
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO, Layout, LayoutFactory
 from tieredctl.storage.protocol import ObjectStore, list_unreserved
 
@@ -36,7 +36,7 @@ def layout_named(name: str, options: Mapping[str, str] = _NO_OPTIONS) -> Layout:
     found = _entry_points().get(name)
     if found is None:
         raise TieredctlError(
-            "unknown-layout",
+            ErrorCode.UNKNOWN_LAYOUT,
             f"There is no layout {name!r}; {_installed()}.",
             hint=f"Name one of those installed, or install the plugin, as with `pip install tieredctl-{name}`.",
         )
@@ -62,7 +62,9 @@ def detect(store: ObjectStore, options: Mapping[str, str] = _NO_OPTIONS) -> str:
     fitting = [layout.name for layout in layouts if any(layout.explain(key) or layout.other_form(key) for key in keys)]
     if len(fitting) == 1:
         return fitting[0]
-    raise TieredctlError("unknown-layout", _why_undecided(store, keys, fitting), hint="Name the layout with --layout.")
+    raise TieredctlError(
+        ErrorCode.UNKNOWN_LAYOUT, _why_undecided(store, keys, fitting), hint="Name the layout with --layout."
+    )
 
 
 def _first_keys(store: ObjectStore) -> list[str]:
@@ -82,10 +84,10 @@ def _layouts_taking(options: Mapping[str, str]) -> list[Layout]:
         try:
             layouts.append(layout_named(name, options))
         except TieredctlError as error:
-            if error.kind.code != "usage":
+            if error.code is not ErrorCode.USAGE:
                 raise
     if options and not layouts:
-        raise TieredctlError("usage", f"No layout takes the options {', '.join(options)}; {_installed()}.")
+        raise TieredctlError(ErrorCode.USAGE, f"No layout takes the options {', '.join(options)}; {_installed()}.")
     return layouts
 
 
@@ -110,5 +112,5 @@ def _load(point: EntryPoint) -> LayoutFactory:
         factory: LayoutFactory = point.load()
     except (ImportError, AttributeError) as error:
         message = f"The plugin of layout {point.name!r} cannot be loaded: {error}."
-        raise TieredctlError("missing-extra", message) from None
+        raise TieredctlError(ErrorCode.MISSING_EXTRA, message) from None
     return factory

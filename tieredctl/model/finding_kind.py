@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from tieredctl.model.finding_codes import FindingCode
+
 
 class Severity(IntEnum):
     """How bad a finding is. `critical` means that data is lost, altered or contradicted."""
@@ -24,7 +26,7 @@ class FindingKind:
     """A row of the table of codes. `remedy` is a command that shows more or mends; {segment}, {topic} and
     {partition} in it are filled from the finding's evidence where that has them."""
 
-    code: str
+    code: FindingCode
     severity: Severity
     meaning: str
     remedy: str

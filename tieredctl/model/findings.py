@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import ExitCode, worst
 from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
 from tieredctl.model.tiering_finding_kinds import TIERING_FINDING_KINDS
 
@@ -20,195 +21,208 @@ _EPOCHS = "tieredctl metadata epochs {topic}:{partition} …"
 
 _TABLE = (
     FindingKind(
-        "object-missing", Severity.CRITICAL, "an object that the metadata promises is not in the store", _HISTORY
+        FindingCode.OBJECT_MISSING,
+        Severity.CRITICAL,
+        "an object that the metadata promises is not in the store",
+        _HISTORY,
     ),
-    FindingKind("size-mismatch", Severity.CRITICAL, "a segment's log is not as long as the metadata says", _HISTORY),
     FindingKind(
-        "batch-corrupt",
+        FindingCode.SIZE_MISMATCH, Severity.CRITICAL, "a segment's log is not as long as the metadata says", _HISTORY
+    ),
+    FindingKind(
+        FindingCode.BATCH_CORRUPT,
         Severity.CRITICAL,
         "a record batch's length, magic or CRC-32C is wrong",
         "kafka-dump-log --deep-iteration --files {file}",
     ),
     FindingKind(
-        "offsets-out-of-order",
+        FindingCode.OFFSETS_OUT_OF_ORDER,
         Severity.CRITICAL,
         "a batch's base offset does not rise",
         "kafka-dump-log --files {file}",
     ),
     FindingKind(
-        "records-outside-segment",
+        FindingCode.RECORDS_OUTSIDE_SEGMENT,
         Severity.CRITICAL,
         "a batch holds offsets outside the segment's claim, or the log ends before an index proves",
         _HISTORY,
     ),
     FindingKind(
-        "epoch-mismatch",
+        FindingCode.EPOCH_MISMATCH,
         Severity.ERROR,
         "a batch's leader epoch contradicts the segment's leader epochs",
         _EPOCHS,
         altered=True,
     ),
     FindingKind(
-        "timestamp-beyond-claim",
+        FindingCode.TIMESTAMP_BEYOND_CLAIM,
         Severity.WARNING,
         "a batch's timestamp lies beyond maxTimestampMs: retention by time may act too early",
         _HISTORY,
     ),
     FindingKind(
-        "manifest-damaged",
+        FindingCode.MANIFEST_DAMAGED,
         Severity.CRITICAL,
         "a segment's manifest cannot be used: without it nothing of the segment can be read",
         "tieredctl remote ls --segment-id {segmentId} …",
     ),
-    FindingKind("index-damaged", Severity.CRITICAL, "an index does not describe its log", _MEND),
-    FindingKind("producer-snapshot-damaged", Severity.ERROR, "a producer snapshot cannot be used", _MEND, altered=True),
+    FindingKind(FindingCode.INDEX_DAMAGED, Severity.CRITICAL, "an index does not describe its log", _MEND),
     FindingKind(
-        "leader-epoch-checkpoint-damaged",
+        FindingCode.PRODUCER_SNAPSHOT_DAMAGED, Severity.ERROR, "a producer snapshot cannot be used", _MEND, altered=True
+    ),
+    FindingKind(
+        FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED,
         Severity.ERROR,
         "a leader-epoch checkpoint cannot be used, or contradicts the metadata",
         _READ,
         altered=True,
     ),
     FindingKind(
-        "transaction-index-missing",
+        FindingCode.TRANSACTION_INDEX_MISSING,
         Severity.ERROR,
         "aborted transactions have no entry: read_committed consumers would see their records",
         _MEND,
         altered=True,
     ),
-    FindingKind("offset-gap", Severity.CRITICAL, "offsets that no remote segment holds", _EPOCHS),
-    FindingKind("offset-overlap", Severity.INFO, "offsets that more than one segment holds", _EPOCHS),
+    FindingKind(FindingCode.OFFSET_GAP, Severity.CRITICAL, "offsets that no remote segment holds", _EPOCHS),
+    FindingKind(FindingCode.OFFSET_OVERLAP, Severity.INFO, "offsets that more than one segment holds", _EPOCHS),
     FindingKind(
-        "offset-shortfall",
+        FindingCode.OFFSET_SHORTFALL,
         Severity.INFO,
         "a segment ends, or has a hole, before its claimed end: normal after compaction and aborted tails",
         _HISTORY,
     ),
     FindingKind(
-        "local-remote-gap",
+        FindingCode.LOCAL_REMOTE_GAP,
         Severity.CRITICAL,
         "offsets between the remote end and the local log start are in neither",
         _EPOCHS,
     ),
     FindingKind(
-        "object-unreferenced",
+        FindingCode.OBJECT_UNREFERENCED,
         Severity.WARNING,
         "an object that no segment of the metadata explains",
         "tieredctl orphans scan …",
     ),
     FindingKind(
-        "topic-gone",
+        FindingCode.TOPIC_GONE,
         Severity.WARNING,
         "segments of a topic that is gone, which the metadata still promises",
         "tieredctl partition remove {topicId} …",
     ),
     FindingKind(
-        "multipart-debris", Severity.WARNING, "an upload that was never completed", "tieredctl remote multipart …"
+        FindingCode.MULTIPART_DEBRIS,
+        Severity.WARNING,
+        "an upload that was never completed",
+        "tieredctl remote multipart …",
     ),
     FindingKind(
-        "event-undecodable",
+        FindingCode.EVENT_UNDECODABLE,
         Severity.ERROR,
         "an event that cannot be decoded: a broker's reader stops there",
         "tieredctl metadata format --metadata-partition {metadataPartition} …",
     ),
     FindingKind(
-        "event-illegal", Severity.WARNING, "an event that the state machine does not allow, and Kafka drops", _HISTORY
+        FindingCode.EVENT_ILLEGAL,
+        Severity.WARNING,
+        "an event that the state machine does not allow, and Kafka drops",
+        _HISTORY,
     ),
     FindingKind(
-        "segment-not-recovered",
+        FindingCode.SEGMENT_NOT_RECOVERED,
         Severity.WARNING,
         "a segment of the store that is not said to the metadata again",
         "tieredctl remote ls --segment-id {segmentId} …",
     ),
     FindingKind(
-        "topic-not-in-cluster",
+        FindingCode.TOPIC_NOT_IN_CLUSTER,
         Severity.WARNING,
         "the store has segments of a topic id that the cluster does not have",
         "tieredctl orphans scan --topic-id {topicId} …",
     ),
     FindingKind(
-        "log-start-above-store",
+        FindingCode.LOG_START_ABOVE_STORE,
         Severity.ERROR,
         "a leader's log starts above segments that the store has: brokers would delete them once told of them",
         "tieredctl recover metadata --topic {topic} --partition {partition} -o json …",
     ),
-    FindingKind("copy-stuck", Severity.WARNING, "a copy that began and never ended", _HISTORY),
-    FindingKind("delete-stuck", Severity.WARNING, "a deletion that began and never ended", _HISTORY),
+    FindingKind(FindingCode.COPY_STUCK, Severity.WARNING, "a copy that began and never ended", _HISTORY),
+    FindingKind(FindingCode.DELETE_STUCK, Severity.WARNING, "a deletion that began and never ended", _HISTORY),
     FindingKind(
-        "metadata-truncated",
+        FindingCode.METADATA_TRUNCATED,
         Severity.ERROR,
         "the metadata log starts above offset 0: history is lost",
         "kafka-configs --alter --add-config retention.ms=-1 --topic __remote_log_metadata",
         incomplete=True,
     ),
     FindingKind(
-        "metadata-cut-short",
+        FindingCode.METADATA_CUT_SHORT,
         Severity.ERROR,
         "the metadata log ends before what the broker's checkpoints know of: events are lost",
         "tieredctl metadata stats --bootstrap-server HOST:PORT",
         incomplete=True,
     ),
     FindingKind(
-        "metadata-compacted",
+        FindingCode.METADATA_COMPACTED,
         Severity.ERROR,
         "records are gone from the middle of the metadata log: what they said is unknown",
         "tieredctl metadata stats --metadata-partition {metadataPartition} …",
         incomplete=True,
     ),
     FindingKind(
-        "metadata-partition-missing",
+        FindingCode.METADATA_PARTITION_MISSING,
         Severity.ERROR,
         "a partition of the metadata topic is not here: what it says is unknown",
         "tieredctl metadata stats --bootstrap-server HOST:PORT",
         incomplete=True,
     ),
     FindingKind(
-        "metadata-conflict",
+        FindingCode.METADATA_CONFLICT,
         Severity.CRITICAL,
         "replicas hold different bytes at one metadata offset",
         "kafka-dump-log --files {file}",
     ),
     FindingKind(
-        "store-disagrees",
+        FindingCode.STORE_DISAGREES,
         Severity.ERROR,
         "a local file of the remote-log store contradicts the metadata",
         "tieredctl store inspect {file}",
     ),
     FindingKind(
-        "folder-passed-over",
+        FindingCode.FOLDER_PASSED_OVER,
         Severity.INFO,
         "a folder or file that Kafka is deleting, moving or has given up",
         "ls {file}",
     ),
     FindingKind(
-        "object-archived",
+        FindingCode.OBJECT_ARCHIVED,
         Severity.ERROR,
         "an object is in an archive: neither brokers nor tieredctl can read it until it is restored",
         "tieredctl remote ls --segment-id {segmentId} …",
         incomplete=True,
     ),
     FindingKind(
-        "segments-in-other-form",
+        FindingCode.SEGMENTS_IN_OTHER_FORM,
         Severity.WARNING,
         "segments whose records are in a table, such as Iceberg's: what is in it is not judged",
         "tieredctl remote ls …",
         incomplete=True,
     ),
     FindingKind(
-        "segment-undecryptable",
+        FindingCode.SEGMENT_UNDECRYPTABLE,
         Severity.ERROR,
         "a segment's data key is wrapped for another key pair: what it holds is not known",
         "tieredctl verify --segment-id {segmentId} --layout-option private-key=FILE …",
         incomplete=True,
     ),
     FindingKind(
-        "altered-in-transit",
+        FindingCode.ALTERED_IN_TRANSIT,
         Severity.WARNING,
         "reads of the same objects gave different bytes: something between here and the store alters them",
         "tieredctl verify --segment-id {segmentId} …",
     ),
     FindingKind(
-        "unreadable",
+        FindingCode.UNREADABLE,
         Severity.ERROR,
         "something could not be read: the answer is incomplete",
         "ls -l {file}",
@@ -229,7 +243,7 @@ class Finding:
     """One thing found. `subject` is what it is about, in a form a person can search for; `evidence` is what proves it,
     in Kafka's names (JSON values only)."""
 
-    code: str
+    code: FindingCode
     subject: str
     message: str
     evidence: Mapping[str, object] = field(default_factory=dict)
@@ -257,7 +271,7 @@ class Finding:
     def document(self) -> dict[str, object]:
         """The finding as every output format shows it."""
         return {
-            "code": self.code,
+            "code": self.code.value,
             "severity": self.severity.label,
             "subject": self.subject,
             "message": self.message,

@@ -15,6 +15,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.rlmm.cache import KnownSegment, Refusal, RemoteLogMetadataCache
@@ -124,13 +125,13 @@ class RemotePartitionMetadataStore:
         if not isinstance(event, RemotePartitionDeleteMetadata):
             evidence["segmentId"] = event.segment_id
         said = f"{before.name if before is not None else 'nothing'} to {after}"
-        self.findings.append(Finding("event-illegal", subject, f"{said}: {refusal.value}", evidence))
+        self.findings.append(Finding(FindingCode.EVENT_ILLEGAL, subject, f"{said}: {refusal.value}", evidence))
 
     def _note_snapshot_record(self, record: EventRecord) -> None:
         where = {"metadataPartition": record.metadata_partition, "metadataOffset": record.metadata_offset}
         self.findings.append(
             Finding(
-                "event-undecodable",
+                FindingCode.EVENT_UNDECODABLE,
                 f"__remote_log_metadata-{record.metadata_partition}@{record.metadata_offset}",
                 "a snapshot record does not belong in the topic: Kafka's reader of this topic stops here",
                 where,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.protocol import StoredObject
 
 LONGEST_NAME_BYTES = 1_024
@@ -55,7 +55,9 @@ class BucketAddress:
         for page in pages:
             empty = empty + 1 if is_empty(page) else 0
             if empty > _MOST_EMPTY_PAGES:
-                raise TieredctlError("unreadable", f"{self.url} answers with {empty} empty pages of a listing on end.")
+                raise TieredctlError(
+                    ErrorCode.UNREADABLE, f"{self.url} answers with {empty} empty pages of a listing on end."
+                )
             yield page
 
     def listed(self, objects: Iterable[StoredObject], prefix: str, start_after: str) -> Iterator[StoredObject]:
@@ -71,9 +73,11 @@ class BucketAddress:
         for stored in objects:
             at = stored.key.encode("utf-8", "surrogatepass")
             if previous is not None and at <= previous:
-                raise TieredctlError("unreadable", f"{self.url} lists {stored.key!r} out of order, or twice.")
+                raise TieredctlError(ErrorCode.UNREADABLE, f"{self.url} lists {stored.key!r} out of order, or twice.")
             if not 0 <= stored.size <= _LARGEST_NUMBER or abs(stored.last_modified_ms) > _LARGEST_NUMBER:
-                raise TieredctlError("unreadable", f"{self.url} lists {stored.key!r} with an impossible size or time.")
+                raise TieredctlError(
+                    ErrorCode.UNREADABLE, f"{self.url} lists {stored.key!r} with an impossible size or time."
+                )
             previous = at
             if at > beyond and stored.key.startswith(prefix):
                 yield stored
@@ -89,7 +93,9 @@ def demand_no_credentials(url: str) -> None:
     names_a_bucket = rest.startswith("//") and _BUCKET.fullmatch(bucket)
     if not names_a_bucket and ("@" in url or (scheme in ("s3", "gs") and ":" in rest)):
         hint = "Name the bucket alone; log in as you would for the cloud's own command line."
-        raise TieredctlError("no-store", "The store's URL has credentials in it, or something like them.", hint=hint)
+        raise TieredctlError(
+            ErrorCode.NO_STORE, "The store's URL has credentials in it, or something like them.", hint=hint
+        )
 
 
 def bucket_address(scheme: str, rest: str) -> BucketAddress:
@@ -98,7 +104,7 @@ def bucket_address(scheme: str, rest: str) -> BucketAddress:
     bucket, _, prefix = rest.removeprefix("//").partition("/")
     if not rest.startswith("//") or not _BUCKET.fullmatch(bucket) or not encodable(prefix):
         hint = f"Write it as {scheme}://BUCKET or {scheme}://BUCKET/PREFIX."
-        raise TieredctlError("no-store", f"{scheme + ':' + rest!r} names no bucket.", hint=hint)
+        raise TieredctlError(ErrorCode.NO_STORE, f"{scheme + ':' + rest!r} names no bucket.", hint=hint)
     return BucketAddress(scheme, bucket, prefix.removesuffix("/") + "/" if prefix.strip("/") else "")
 
 

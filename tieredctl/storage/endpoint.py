@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 
 
 def endpoint_option(text: str | None) -> str | None:
@@ -16,9 +16,11 @@ def endpoint_option(text: str | None) -> str | None:
         parts = urlsplit(text)
         wrong = parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0
     except ValueError:
-        raise TieredctlError("usage", "The store option endpoint is no URL.", hint=hint) from None
+        raise TieredctlError(ErrorCode.USAGE, "The store option endpoint is no URL.", hint=hint) from None
     if "@" in text:
-        raise TieredctlError("usage", "The store option endpoint may hold no user and password.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, "The store option endpoint may hold no user and password.", hint=hint)
     if wrong or parts.query or parts.fragment:
-        raise TieredctlError("usage", f"The store option endpoint is {text!r}, which is no server's URL.", hint=hint)
+        raise TieredctlError(
+            ErrorCode.USAGE, f"The store option endpoint is {text!r}, which is no server's URL.", hint=hint
+        )
     return text.rstrip("/")

@@ -15,7 +15,7 @@ from stat import S_ISLNK, S_ISREG
 from typing import BinaryIO, NamedTuple
 from uuid import uuid4
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.file_leftovers import UNFINISHED_FOLDER, remove_leftovers
 from tieredctl.storage.file_paths import NO_SUCH_FILE, reading_failure, stored_as, writing_failure
 from tieredctl.storage.protocol import UNFINISHED, StoredObject
@@ -256,4 +256,4 @@ def _sync_folder(descriptor: int) -> None:
 
 def _through_a_link(root: str, key: str) -> TieredctlError:
     message = f"{root}/{key} is a link, or behind one: nothing is changed or copied through links."
-    return TieredctlError("path-forbidden", message, hint="Name the folder that the link leads to in --store.")
+    return TieredctlError(ErrorCode.PATH_FORBIDDEN, message, hint="Name the folder that the link leads to in --store.")

@@ -6,7 +6,7 @@ import os
 from errno import ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR
 from stat import S_ISREG
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.protocol import StoredObject
 
 NO_SUCH_FILE = (ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP)
@@ -50,16 +50,18 @@ def stored_as(key: str, status: os.stat_result) -> StoredObject:
 def reading_failure(path: str, error: OSError) -> TieredctlError:
     """Why a path cannot be read."""
     if isinstance(error, FileNotFoundError):
-        return TieredctlError("path-missing", f"There is no {path}.")
+        return TieredctlError(ErrorCode.PATH_MISSING, f"There is no {path}.")
     if isinstance(error, NotADirectoryError):
-        return TieredctlError("path-missing", f"{path} is not a folder.")
+        return TieredctlError(ErrorCode.PATH_MISSING, f"{path} is not a folder.")
     if isinstance(error, PermissionError):
-        return TieredctlError("path-forbidden", f"{path} may not be read.")
-    return TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.")
+        return TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{path} may not be read.")
+    return TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {error.strerror}.")
 
 
 def writing_failure(path: str, error: OSError) -> TieredctlError:
     """Why a path cannot be changed."""
     if isinstance(error, PermissionError):
-        return TieredctlError("path-forbidden", f"{path} may not be changed.", hint="Run as a user that may change it.")
-    return TieredctlError("unwritable", f"{path} cannot be changed: {error.strerror}.")
+        return TieredctlError(
+            ErrorCode.PATH_FORBIDDEN, f"{path} may not be changed.", hint="Run as a user that may change it."
+        )
+    return TieredctlError(ErrorCode.UNWRITABLE, f"{path} cannot be changed: {error.strerror}.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar, Self
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.concurrently import concurrently
 from tieredctl.storage.gcs_connection import GcsConnection, GcsFailure, failing_as_tieredctl
@@ -84,7 +84,7 @@ class GcsStore:
                 for page in self.address.pages_that_end(pages, lambda page: not page.num_items):
                     yield from page
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise GcsFailure("unreadable", f"{self.url} does not answer with a listing.") from None
+            raise GcsFailure(ErrorCode.UNREADABLE, f"{self.url} does not answer with a listing.") from None
 
     def head(self, key: str) -> StoredObject | None:
         blob = self._description(key)
@@ -111,7 +111,7 @@ class GcsStore:
             with failing_as_tieredctl(self.url):
                 bucket = self._client.get_bucket(self.address.bucket, **_ONCE)
         except GcsFailure as failure:
-            if failure.kind.code not in ("store-forbidden", "unreadable"):
+            if failure.code not in (ErrorCode.STORE_FORBIDDEN, ErrorCode.UNREADABLE):
                 raise
             return Retention(Versioning.UNKNOWN)
         seconds = bucket.soft_delete_policy.retention_duration_seconds
@@ -131,7 +131,7 @@ class GcsStore:
             else:
                 is_new = stored.version not in given
             if not is_new:
-                raise GcsFailure("unreadable", f"{self.url} lists {stored.key!r} out of order, or twice.")
+                raise GcsFailure(ErrorCode.UNREADABLE, f"{self.url} lists {stored.key!r} out of order, or twice.")
             given.add(stored.version)
             if blob._properties.get("timeDeleted"):
                 modified_ms, storage_class = stored.last_modified_ms, stored.storage_class
@@ -193,7 +193,9 @@ class GcsStore:
                     before = copied
                     token, copied, _ = target.rewrite(original, token, **condition, **_ONCE)
                     if token and not before < copied < original.size:
-                        raise GcsFailure("unreadable", f"{self.url} does not come to an end of copying {source.key!r}.")
+                        raise GcsFailure(
+                            ErrorCode.UNREADABLE, f"{self.url} does not come to an end of copying {source.key!r}."
+                        )
         except GcsFailure as failure:
             if failure.is_changed or failure.is_missing:
                 return None
@@ -308,7 +310,7 @@ class GcsStore:
             key = self.address.key(blob.name)
             return StoredObject(key, int(blob.size), modified_ms, str(blob.generation), blob.storage_class)
         except (AttributeError, OverflowError, TypeError, ValueError):
-            raise GcsFailure("unreadable", f"{self.url} describes an object as no server should.") from None
+            raise GcsFailure(ErrorCode.UNREADABLE, f"{self.url} describes an object as no server should.") from None
 
     def _bucket_missing(self) -> TieredctlError:
-        return TieredctlError("bucket-missing", f"There is no bucket for {self.url}.")
+        return TieredctlError(ErrorCode.BUCKET_MISSING, f"There is no bucket for {self.url}.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.concurrently import MOST_REQUESTS_AT_ONCE
 from tieredctl.storage.endpoint import endpoint_option
 
@@ -24,7 +24,7 @@ _RANGE_NOT_SATISFIABLE = 416
 class GcsFailure(TieredctlError):
     """What went wrong with a request, and its HTTP status; 0 where no server answered."""
 
-    def __init__(self, code: str, message: str, *, status: int = 0, hint: str | None = None) -> None:
+    def __init__(self, code: ErrorCode, message: str, *, status: int = 0, hint: str | None = None) -> None:
         super().__init__(code, message, hint=hint)
         self.status = status
 
@@ -77,7 +77,7 @@ def gcs_connection(options: Mapping[str, str]) -> GcsConnection:
         found = None
     if found is None:
         raise TieredctlError(
-            "missing-extra",
+            ErrorCode.MISSING_EXTRA,
             "A gs: store needs google-cloud-storage.",
             hint="Install it with pip install 'tieredctl[gs]'.",
         )
@@ -121,19 +121,25 @@ def failing_as_tieredctl(url: str) -> Iterator[None]:
     except InvalidResponse as error:
         raise refusal(int(error.response.status_code), url) from None
     except (DefaultCredentialsError, RefreshError) as error:
-        raise GcsFailure("no-credentials", f"There are no credentials for {url} ({type(error).__name__}).") from None
+        raise GcsFailure(
+            ErrorCode.NO_CREDENTIALS, f"There are no credentials for {url} ({type(error).__name__})."
+        ) from None
     except (requests.RequestException, TransportError, DataCorruption) as error:
-        raise GcsFailure("store-unreachable", f"{url} does not answer ({type(error).__name__}).") from None
+        raise GcsFailure(ErrorCode.STORE_UNREACHABLE, f"{url} does not answer ({type(error).__name__}).") from None
     except GoogleAuthError as error:
-        raise GcsFailure("no-credentials", f"Credentials for {url} cannot be used ({type(error).__name__}).") from None
+        raise GcsFailure(
+            ErrorCode.NO_CREDENTIALS, f"Credentials for {url} cannot be used ({type(error).__name__})."
+        ) from None
 
 
 def refusal(status: int, url: str) -> GcsFailure:
     """What an HTTP status means. The server's message is not repeated: it quotes the request."""
     if status in {429, 503}:
-        return GcsFailure("store-throttled", f"{url} asks for patience (HTTP status {status}).", status=status)
+        return GcsFailure(ErrorCode.STORE_THROTTLED, f"{url} asks for patience (HTTP status {status}).", status=status)
     if status in {401, 403}:
-        return GcsFailure("store-forbidden", f"{url} may not be used this way (HTTP status {status}).", status=status)
+        return GcsFailure(
+            ErrorCode.STORE_FORBIDDEN, f"{url} may not be used this way (HTTP status {status}).", status=status
+        )
     if status in {0, 408} or status >= 500:
-        return GcsFailure("store-unreachable", f"{url} failed to answer (HTTP status {status}).", status=status)
-    return GcsFailure("unreadable", f"{url} refused the request (HTTP status {status}).", status=status)
+        return GcsFailure(ErrorCode.STORE_UNREACHABLE, f"{url} failed to answer (HTTP status {status}).", status=status)
+    return GcsFailure(ErrorCode.UNREADABLE, f"{url} refused the request (HTTP status {status}).", status=status)

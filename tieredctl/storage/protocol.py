@@ -10,12 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol, Self
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 
 STREAM_CHUNK_BYTES = 1 << 20
 """How much `stream` holds in memory at a time unless told."""
 CONCERN_EVERY_OBJECT = frozenset(
-    {"store-unreachable", "store-throttled", "no-credentials", "bucket-missing", "path-missing"}
+    {
+        ErrorCode.STORE_UNREACHABLE,
+        ErrorCode.STORE_THROTTLED,
+        ErrorCode.NO_CREDENTIALS,
+        ErrorCode.BUCKET_MISSING,
+        ErrorCode.PATH_MISSING,
+    }
 )
 """The codes of errors that every other object of the store would meet too. A refusal is none of them: what a user may
 do often differs by prefix."""

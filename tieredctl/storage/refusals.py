@@ -4,33 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.protocol import MOST_DELETED_AT_ONCE, Capability, StoredObject
 
 
 def object_missing(url: str, key: str) -> TieredctlError:
     """There is nothing to read under this key."""
-    return TieredctlError("object-missing", f"There is no object {key} in {url}.")
+    return TieredctlError(ErrorCode.OBJECT_MISSING, f"There is no object {key} in {url}.")
 
 
 def object_archived(url: str, key: str) -> TieredctlError:
     """The object is there, but its storage class does not let it be read or copied."""
-    return TieredctlError("object-archived", f"{key} in {url} is archived: it has to be restored before it is read.")
+    return TieredctlError(
+        ErrorCode.OBJECT_ARCHIVED, f"{key} in {url} is archived: it has to be restored before it is read."
+    )
 
 
 def written_anew(url: str, key: str) -> TieredctlError:
     """The rest of what is being read is gone."""
-    return TieredctlError("unreadable", f"{key} in {url} was written anew while it was read.", hint="Read it again.")
+    return TieredctlError(
+        ErrorCode.UNREADABLE, f"{key} in {url} was written anew while it was read.", hint="Read it again."
+    )
 
 
 def key_impossible(url: str, key: str) -> TieredctlError:
     """No object of this store can have this key."""
-    return TieredctlError("unwritable", f"{url} cannot hold an object {key!r}.")
+    return TieredctlError(ErrorCode.UNWRITABLE, f"{url} cannot hold an object {key!r}.")
 
 
 def incapable(url: str, capability: Capability) -> TieredctlError:
     """The store lacks a capability that its caller should have asked for."""
-    return TieredctlError("store-incapable", f"{url} is not capable of {capability}.")
+    return TieredctlError(ErrorCode.STORE_INCAPABLE, f"{url} is not capable of {capability}.")
 
 
 def demand(capability: Capability, capabilities: frozenset[Capability], url: str) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.bucket_address import demand_no_credentials
 from tieredctl.storage.protocol import Capability, ObjectStore, WritableObjectStore
 from tieredctl.storage.read_only import ReadOnlyStore
@@ -38,7 +38,9 @@ def _opened(url: str, options: Mapping[str, str], to_change: bool) -> WritableOb
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in _OPENERS:
         known = ", ".join(form for form, _ in _OPENERS.values())
-        raise TieredctlError("no-store", f"{url!r} names no store that tieredctl can open; it can open {known}.")
+        raise TieredctlError(
+            ErrorCode.NO_STORE, f"{url!r} names no store that tieredctl can open; it can open {known}."
+        )
     _, opener = _OPENERS[scheme]
     return opener(rest, options, to_change)
 
@@ -48,10 +50,10 @@ def _open_folder(folder: str, options: Mapping[str, str], _to_change: bool) -> W
 
     _demand_known_options("file", options, ())
     if not folder:
-        raise TieredctlError("no-store", "'file:' names no folder.")
+        raise TieredctlError(ErrorCode.NO_STORE, "'file:' names no folder.")
     if folder.startswith("//") and not folder.startswith("///"):
         message = f"'file:{folder}' names a host: a folder of another host must be mounted here."
-        raise TieredctlError("no-store", message, hint="Write it as file:DIR.")
+        raise TieredctlError(ErrorCode.NO_STORE, message, hint="Write it as file:DIR.")
     return FileStore(os.path.abspath(folder))
 
 
@@ -60,7 +62,7 @@ def _open_memory(rest: str, options: Mapping[str, str], _to_change: bool) -> Wri
 
     _demand_known_options("memory", options, ())
     if rest:
-        raise TieredctlError("no-store", f"A store in memory has no name, but 'memory:{rest}' gives it one.")
+        raise TieredctlError(ErrorCode.NO_STORE, f"A store in memory has no name, but 'memory:{rest}' gives it one.")
     return MemoryStore()
 
 
@@ -98,7 +100,7 @@ def _demand_known_options(scheme: str, options: Mapping[str, str], known: Iterab
     for name in options:
         if name not in known:
             hint = f"It has {', '.join(known)}." if known else "It has none."
-            raise TieredctlError("usage", f"A {scheme}: store has no option {name!r}.", hint=hint)
+            raise TieredctlError(ErrorCode.USAGE, f"A {scheme}: store has no option {name!r}.", hint=hint)
 
 
 _OPENERS: dict[str, tuple[str, Opener]] = {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.protocol import (
     STREAM_CHUNK_BYTES,
     Capability,
@@ -24,8 +24,8 @@ from tieredctl.storage.refusals import written_anew
 
 _Answer = TypeVar("_Answer")
 
-_THROTTLED = "store-throttled"
-_TRANSIENT = (_THROTTLED, "store-unreachable")
+_THROTTLED = ErrorCode.STORE_THROTTLED
+_TRANSIENT = (_THROTTLED, ErrorCode.STORE_UNREACHABLE)
 
 
 @dataclass(slots=True)
@@ -51,13 +51,13 @@ class RetryPolicy:
 
     def wait(self, failures: int, error: TieredctlError) -> None:
         """Waits after so many failures on end. Raises the error where that is enough, or asking again cannot help."""
-        if error.kind.code not in _TRANSIENT:
+        if error.code not in _TRANSIENT:
             self.answered()
             raise error
         if failures >= self.attempts or self._patience.is_spent:
             self._patience.is_spent = True
             raise error
-        first = self.throttled_pause_seconds if error.kind.code == _THROTTLED else self.pause_seconds
+        first = self.throttled_pause_seconds if error.code == _THROTTLED else self.pause_seconds
         self.sleep(min(first * 2 ** (failures - 1), self.longest_pause_seconds) * random.uniform(0.5, 1))
 
     def answered(self) -> None:
@@ -226,12 +226,10 @@ class RetryingStore:
 
 def _may_pass(deletion: Deletion) -> bool:
     return (
-        deletion.outcome is DeletionOutcome.FAILED
-        and deletion.error is not None
-        and deletion.error.kind.code in _TRANSIENT
+        deletion.outcome is DeletionOutcome.FAILED and deletion.error is not None and deletion.error.code in _TRANSIENT
     )
 
 
 def _worst_error(deletions: Sequence[Deletion]) -> TieredctlError:
     errors = [deletion.error for deletion in deletions if deletion.error is not None]
-    return next((error for error in errors if error.kind.code == _THROTTLED), errors[0])
+    return next((error for error in errors if error.code == _THROTTLED), errors[0])

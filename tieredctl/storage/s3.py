@@ -9,6 +9,7 @@ from hashlib import md5
 from typing import Any, ClassVar, Self
 from urllib.parse import unquote_plus
 
+from tieredctl.errors import ErrorCode
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.concurrently import concurrently
 from tieredctl.storage.protocol import (
@@ -81,7 +82,7 @@ class S3Store:
         while True:
             page = self._request("list_objects_v2", **parameters)
             if LISTED not in page:
-                raise S3Failure("unreadable", f"{self.url} does not answer with a listing.")
+                raise S3Failure(ErrorCode.UNREADABLE, f"{self.url} does not answer with a listing.")
             yield page
             if not page.get("IsTruncated"):
                 return
@@ -139,7 +140,9 @@ class S3Store:
             for page in self.address.pages_that_end(self._part_pages(parameters), lambda page: not page.get("Parts")):
                 found = {int(part["PartNumber"]): int(part["Size"]) for part in page.get("Parts", ())}
                 if found.keys() & sizes.keys():
-                    raise S3Failure("unreadable", f"{self.url} lists parts of an upload of {upload.key!r} twice.")
+                    raise S3Failure(
+                        ErrorCode.UNREADABLE, f"{self.url} lists parts of an upload of {upload.key!r} twice."
+                    )
                 sizes |= found
         except S3Failure as failure:
             if failure.reason == "NoSuchUpload":
@@ -271,7 +274,7 @@ class S3Store:
             elif name in gone or name in refused:
                 yield Deletion(stored, DeletionOutcome.GONE)
             else:
-                silent = S3Failure("store-unreachable", f"{self.url} says nothing of {stored.key!r}.")
+                silent = S3Failure(ErrorCode.STORE_UNREACHABLE, f"{self.url} says nothing of {stored.key!r}.")
                 yield Deletion(stored, DeletionOutcome.FAILED, silent)
 
     def _description(self, key: str, **more: str) -> Answer | None:

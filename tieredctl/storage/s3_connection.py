@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.concurrently import MOST_REQUESTS_AT_ONCE
 from tieredctl.storage.endpoint import endpoint_option
 from tieredctl.storage.s3_listing_page import read_listing_page
@@ -83,7 +83,7 @@ _NO_ANSWER = {"HTTPClientError", "HTTPError", "IncompleteReadError", "ResponseSt
 class S3Failure(TieredctlError):
     """What went wrong with a request, and S3's own word for it; `reason` is empty where no S3 server answered."""
 
-    def __init__(self, code: str, message: str, *, reason: str = "", hint: str | None = None) -> None:
+    def __init__(self, code: ErrorCode, message: str, *, reason: str = "", hint: str | None = None) -> None:
         super().__init__(code, message, hint=hint)
         self.reason = reason
 
@@ -123,7 +123,7 @@ class S3Connection:
             raise connection_failure(error, url, self.endpoint) from None
         except (OverflowError, ResponseParserError, ValueError) as error:
             message = f"{url} gives an answer that cannot be understood ({type(error).__name__})."
-            raise S3Failure("unreadable", message) from None
+            raise S3Failure(ErrorCode.UNREADABLE, message) from None
 
     def body(self, answer: Answer, url: str) -> bytes:
         """The bytes that come with an answer. Raises S3Failure."""
@@ -142,12 +142,12 @@ def s3_connection(options: Mapping[str, str]) -> S3Connection:
     """The settings that `--store-option`s give. Raises TieredctlError for a value that cannot be, and without boto3."""
     if importlib.util.find_spec("boto3") is None:
         raise TieredctlError(
-            "missing-extra", "An s3: store needs boto3.", hint="Install it with pip install 'tieredctl[s3]'."
+            ErrorCode.MISSING_EXTRA, "An s3: store needs boto3.", hint="Install it with pip install 'tieredctl[s3]'."
         )
     style = options.get("addressing-style", "auto")
     if style not in ADDRESSING_STYLES:
         hint = f"Give one of {', '.join(ADDRESSING_STYLES)}."
-        raise TieredctlError("usage", f"The store option addressing-style is {style!r}.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"The store option addressing-style is {style!r}.", hint=hint)
     return S3Connection(endpoint_option(options.get("endpoint")), options.get("region"), options.get("profile"), style)
 
 
@@ -184,36 +184,40 @@ def connection_failure(error: Exception, url: str, endpoint: str | None) -> S3Fa
     """Why no server answered, or none was asked."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if "ProfileNotFound" in kinds:
-        return S3Failure("usage", f"{error}.", hint="`aws configure list-profiles` lists those there are.")
+        return S3Failure(ErrorCode.USAGE, f"{error}.", hint="`aws configure list-profiles` lists those there are.")
     if kinds & _NO_CREDENTIALS:
-        return S3Failure("no-credentials", f"There are no credentials for {url} ({type(error).__name__}).")
+        return S3Failure(ErrorCode.NO_CREDENTIALS, f"There are no credentials for {url} ({type(error).__name__}).")
     if kinds & _SETTINGS_AT_FAULT or isinstance(error, ValueError):
         hint = "Look at the options endpoint and region, and at AWS' own configuration."
-        return S3Failure("usage", f"{url} cannot be reached with these settings ({type(error).__name__}).", hint=hint)
+        return S3Failure(
+            ErrorCode.USAGE, f"{url} cannot be reached with these settings ({type(error).__name__}).", hint=hint
+        )
     if kinds & _NO_ANSWER:
         at = f" at {endpoint}" if endpoint else ""
-        return S3Failure("store-unreachable", f"{url} does not answer{at} ({type(error).__name__}).")
-    return S3Failure("unreadable", f"{url} cannot be asked ({type(error).__name__}).")
+        return S3Failure(ErrorCode.STORE_UNREACHABLE, f"{url} does not answer{at} ({type(error).__name__}).")
+    return S3Failure(ErrorCode.UNREADABLE, f"{url} cannot be asked ({type(error).__name__}).")
 
 
 def refusal(reason: str, status: int, url: str) -> S3Failure:
     """What a server's error code and HTTP status mean. Its message is not repeated: it may quote the request."""
     if reason == "NoSuchBucket":
-        return S3Failure("bucket-missing", f"There is no bucket for {url}.", reason=reason)
+        return S3Failure(ErrorCode.BUCKET_MISSING, f"There is no bucket for {url}.", reason=reason)
     if reason in _OTHER_REGION:
         hint = "Name its region with --store-option region=REGION."
-        return S3Failure("bucket-missing", f"{url} is in another region.", reason=reason, hint=hint)
+        return S3Failure(ErrorCode.BUCKET_MISSING, f"{url} is in another region.", reason=reason, hint=hint)
     if reason in _THROTTLED or status in {429, 503}:
-        return S3Failure("store-throttled", f"{url} asks for patience ({reason}).", reason=reason)
+        return S3Failure(ErrorCode.STORE_THROTTLED, f"{url} asks for patience ({reason}).", reason=reason)
     if reason in _UNKNOWN_USER:
-        return S3Failure("store-forbidden", f"{url} does not accept these credentials ({reason}).", reason=reason)
+        return S3Failure(
+            ErrorCode.STORE_FORBIDDEN, f"{url} does not accept these credentials ({reason}).", reason=reason
+        )
     if reason == "AccessDenied" or status in {401, 403}:
-        return S3Failure("store-forbidden", f"{url} may not be used this way ({reason}).", reason=reason)
+        return S3Failure(ErrorCode.STORE_FORBIDDEN, f"{url} may not be used this way ({reason}).", reason=reason)
     if reason == _NOT_IMPLEMENTED:
-        return S3Failure("unreadable", f"{url} does not know such a request ({reason}).", reason=reason)
+        return S3Failure(ErrorCode.UNREADABLE, f"{url} does not know such a request ({reason}).", reason=reason)
     if status >= 500 or reason in {"InternalError", "RequestTimeout"}:
-        return S3Failure("store-unreachable", f"{url} failed to answer ({reason}).", reason=reason)
-    return S3Failure("unreadable", f"{url} refused the request ({reason}).", reason=reason)
+        return S3Failure(ErrorCode.STORE_UNREACHABLE, f"{url} failed to answer ({reason}).", reason=reason)
+    return S3Failure(ErrorCode.UNREADABLE, f"{url} refused the request ({reason}).", reason=reason)
 
 
 def _refusal(error: ClientError, url: str) -> S3Failure:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
+from tieredctl.errors import ErrorCode
 from tieredctl.storage.concurrently import concurrently
 from tieredctl.storage.s3_connection import Answer, Operation, S3Failure
 
@@ -35,8 +36,8 @@ _GRANTED_BY = {
     "WRITE_ACP": "GrantWriteACP",
 }
 _GRANTEES = {"CanonicalUser": ("id", "ID"), "Group": ("uri", "URI"), "AmazonCustomerByEmail": ("email", "EmailAddress")}
-_PASSING = ("store-unreachable", "store-throttled")
-_REFUSED = ("store-forbidden", *_PASSING)
+_PASSING = (ErrorCode.STORE_UNREACHABLE, ErrorCode.STORE_THROTTLED)
+_REFUSED = (ErrorCode.STORE_FORBIDDEN, *_PASSING)
 
 
 class Request(Protocol):
@@ -92,7 +93,7 @@ def _tags(request: Request, source: Mapping[str, Any]) -> dict[str, str]:
     try:
         answer = request("get_object_tagging", Key=source["CopySource"]["Key"])
     except S3Failure as failure:
-        if failure.kind.code in _REFUSED:
+        if failure.code in _REFUSED:
             raise
         return {}  # a server without tags
     tags = urlencode([(tag["Key"], tag["Value"]) for tag in answer.get("TagSet", ())])
@@ -104,7 +105,7 @@ def _grants(request: Request, source: Mapping[str, Any]) -> dict[str, str]:
     try:
         answer = request("get_object_acl", Key=source["CopySource"]["Key"])
     except S3Failure as failure:
-        if failure.kind.code in _PASSING:
+        if failure.code in _PASSING:
             raise
         return {}
     owner = answer.get("Owner", {}).get("ID")

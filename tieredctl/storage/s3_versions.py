@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tieredctl.errors import ErrorCode
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.protocol import KeptVersion, Retention, Versioning
 from tieredctl.storage.s3_connection import Answer, Operation, S3Failure
 from tieredctl.storage.s3_listing_page import whole_seconds_ms
 
 Request = Callable[..., Answer]
-_TRANSIENT = ("store-unreachable", "store-throttled")
+_TRANSIENT = (ErrorCode.STORE_UNREACHABLE, ErrorCode.STORE_THROTTLED)
 _VERSIONING = {"Enabled": Versioning.ENABLED, "Suspended": Versioning.SUSPENDED}
 
 
@@ -42,7 +43,7 @@ def _version_pages(request: Request, url: str, prefix: str) -> Iterator[Answer]:
         before, marker = marker, (page["NextKeyMarker"], page["NextVersionIdMarker"])
         # Names rise from page to page; versions are in no order that could be asked for.
         if marker == before or marker[0].encode() < before[0].encode():
-            raise S3Failure("unreadable", f"{url} lists versions from {marker[0]!r} on again and again.")
+            raise S3Failure(ErrorCode.UNREADABLE, f"{url} lists versions from {marker[0]!r} on again and again.")
         parameters |= {"KeyMarker": marker[0], "VersionIdMarker": marker[1]}
 
 
@@ -76,6 +77,6 @@ def _told(request: Request, operation: Operation) -> Answer | None:
     try:
         return request(operation)
     except S3Failure as failure:
-        if failure.kind.code in (*_TRANSIENT, "bucket-missing"):
+        if failure.code in (*_TRANSIENT, ErrorCode.BUCKET_MISSING):
             raise
         return None

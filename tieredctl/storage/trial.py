@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.protocol import RESERVED_FOLDER, Capability, DeletionOutcome, WritableObjectStore
 
 TRIAL_FOLDER = RESERVED_FOLDER + "trial"
@@ -53,5 +53,5 @@ def _unless_not_understood() -> Iterator[None]:
     try:
         yield
     except TieredctlError as error:
-        if error.kind.code != "unreadable":
+        if error.code is not ErrorCode.UNREADABLE:
             raise

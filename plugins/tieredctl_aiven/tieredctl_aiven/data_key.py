@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import ObjectStore
 from tieredctl_aiven.keys import HOW_TO_GIVE, PrivateKeys
 from tieredctl_aiven.manifest import LARGEST_MANIFEST, Encryption, read_manifest
@@ -22,14 +22,14 @@ def open_data_key(keys: PrivateKeys, store: ObjectStore, manifest: str, prefix: 
     """
     if not keys.texts:
         message = f"{manifest} is encrypted for key pair {encryption.key_id!r}, and there is no private key"
-        raise TieredctlError("private-key", message, hint=HOW_TO_GIVE)
+        raise TieredctlError(ErrorCode.PRIVATE_KEY, message, hint=HOW_TO_GIVE)
     opened = keys.unwrap(encryption.wrapped_key)
     if opened is not None:
         return opened
     if _opens_another(keys, store, manifest, prefix, encryption.key_id):
         raise DecodeError("manifest's data key was altered: the private key opens those of other segments", 0)
     message = f"The private key is not that of key pair {encryption.key_id!r}: it does not open {manifest}"
-    raise TieredctlError("private-key", message, hint=HOW_TO_GIVE)
+    raise TieredctlError(ErrorCode.PRIVATE_KEY, message, hint=HOW_TO_GIVE)
 
 
 def _opens_another(keys: PrivateKeys, store: ObjectStore, manifest: str, prefix: str, key_id: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import ObjectStore, list_unreserved
 from tieredctl_aiven.json_fields import JsonFields
 
@@ -30,7 +30,9 @@ def key_prefix_of(store: ObjectStore) -> str:
     if len(prefixes) > 1:
         named = ", ".join(repr(prefix) for prefix in prefixes)
         message = f"The keys of {store.url} have several prefixes: {named}."
-        raise TieredctlError("usage", message, hint="Name the cluster's key.prefix with --layout-option key-prefix=…")
+        raise TieredctlError(
+            ErrorCode.USAGE, message, hint="Name the cluster's key.prefix with --layout-option key-prefix=…"
+        )
     return prefixes[0] if prefixes else ""
 
 

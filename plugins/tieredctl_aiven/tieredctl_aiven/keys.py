@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 
 if TYPE_CHECKING:
     from Crypto.PublicKey.RSA import RsaKey
@@ -64,18 +64,18 @@ def _text_of(file: str) -> str:
         with Path(file).open("rb") as opened:
             return opened.read(_LARGEST_FILE).decode("utf-8", "replace")
     except FileNotFoundError:
-        raise TieredctlError("path-missing", f"There is no private key {file}.") from None
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no private key {file}.") from None
     except PermissionError:
-        raise TieredctlError("path-forbidden", f"The private key {file} may not be read.") from None
+        raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"The private key {file} may not be read.") from None
     except (OSError, ValueError) as error:
-        raise TieredctlError("private-key", f"The private key {file!r} cannot be read: {error}.") from None
+        raise TieredctlError(ErrorCode.PRIVATE_KEY, f"The private key {file!r} cannot be read: {error}.") from None
 
 
 def _parsed(text: str, where: str) -> PrivateKeys:
     blocks = tuple(match[0] for match in _PEM_BLOCK.finditer(text))
     if not blocks or not all(map(_is_usable, blocks)):
         hint = "It is a file in PEM that begins with -----BEGIN PRIVATE KEY-----, without a passphrase."
-        raise TieredctlError("private-key", f"{where} holds no RSA private key.", hint=hint)
+        raise TieredctlError(ErrorCode.PRIVATE_KEY, f"{where} holds no RSA private key.", hint=hint)
     return PrivateKeys(blocks)
 
 

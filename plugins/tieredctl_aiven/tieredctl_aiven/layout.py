@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import (
     ExplainedKey,
     Layout,
@@ -181,11 +181,11 @@ def aiven_layout(options: Mapping[str, str]) -> Layout:
     another option, and what `private_keys` raises."""
     for option in options:
         if option not in (PRIVATE_KEY, KEY_PREFIX, CUSTOM_METADATA_FIELDS, SEGMENT_FORMAT):
-            raise TieredctlError("usage", f"Layout {NAME} has no option {option!r}.")
+            raise TieredctlError(ErrorCode.USAGE, f"Layout {NAME} has no option {option!r}.")
     segment_format = options.get(SEGMENT_FORMAT, _FORMATS[0])
     if segment_format not in _FORMATS:
         hint = f"Give one of {', '.join(_FORMATS)}."
-        raise TieredctlError("usage", f"{SEGMENT_FORMAT} cannot be {segment_format!r}.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"{SEGMENT_FORMAT} cannot be {segment_format!r}.", hint=hint)
     keys, fields = private_keys(options.get(PRIVATE_KEY)), _field_names(options.get(CUSTOM_METADATA_FIELDS, ""))
     return AivenLayout(options.get(KEY_PREFIX), keys=keys, custom_metadata_fields=fields, segment_format=segment_format)
 
@@ -194,5 +194,5 @@ def _field_names(text: str) -> frozenset[str]:
     names = frozenset(filter(None, (name.strip() for name in text.split(","))))
     for name in sorted(names.difference(_FIELDS)):
         hint = f"There are {', '.join(_FIELDS)}."
-        raise TieredctlError("usage", f"{CUSTOM_METADATA_FIELDS} has no field {name!r}.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"{CUSTOM_METADATA_FIELDS} has no field {name!r}.", hint=hint)
     return names

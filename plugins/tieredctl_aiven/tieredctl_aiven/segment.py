@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import STREAM_CHUNK_BYTES, AlteredObject, ObjectStore, Part
 from tieredctl_aiven.manifest import LARGEST_MANIFEST, Encryption, SegmentManifest, StoredIndex, read_manifest
 from tieredctl_aiven.stored_log import PlainLog, StoredBytes, TransformedLog
@@ -125,7 +125,9 @@ class ObjectsReader:
     def _read_index(self, part: Part) -> bytes:
         index = self._manifest.indexes.get(part)
         if index is None:
-            raise TieredctlError("object-missing", f"The segment has no {part}: {self.keys[Part.MANIFEST]} names none.")
+            raise TieredctlError(
+                ErrorCode.OBJECT_MISSING, f"The segment has no {part}: {self.keys[Part.MANIFEST]} names none."
+            )
         stored = self._stored_index(index)
         if not stored:
             return b""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import SegmentPart
 from tieredctl.layouts.protocol import (
     ORIGINAL_PARTS,
@@ -109,5 +109,5 @@ class LocalLayout:
 def local_layout(options: Mapping[str, str]) -> Layout:
     """The layout, which has no options. Raises TieredctlError `usage` when given one."""
     for option in options:
-        raise TieredctlError("usage", f"Layout {NAME} has no option {option!r}.")
+        raise TieredctlError(ErrorCode.USAGE, f"Layout {NAME} has no option {option!r}.")
     return LocalLayout()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import STREAM_CHUNK_BYTES, AlteredObject, ObjectStore, Part
 
 
@@ -31,5 +31,5 @@ class FilesetReader:
 
     def _key(self, part: Part) -> str:
         if part not in self.keys:
-            raise TieredctlError("object-missing", f"This layout stores no {part} of a segment.")
+            raise TieredctlError(ErrorCode.OBJECT_MISSING, f"This layout stores no {part} of a segment.")
         return self.keys[part]

@@ -25,7 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.live_cluster import LiveCluster
 from tieredctl.kafka.local_logs import read_local_logs
 from tieredctl.kafka.server_properties import stated_settings
@@ -63,10 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TieredctlError as error:
         return _failed(error)
     except KeyboardInterrupt:
-        return _failed(TieredctlError("interrupted", "Interrupted."))
+        return _failed(TieredctlError(ErrorCode.INTERRUPTED, "Interrupted."))
     except OSError as error:
         where = error.filename or "input or output"
-        return _failed(TieredctlError("unreadable", f"{error.strerror or error}: {where}."))
+        return _failed(TieredctlError(ErrorCode.UNREADABLE, f"{error.strerror or error}: {where}."))
 
 
 def _failed(error: TieredctlError) -> int:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from tieredctl.cli.main import invoke
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.demo.demo_cluster import FAULTS, unpack_cluster
 
 _WIDTH_WITHOUT_TERMINAL = 100
@@ -71,7 +71,9 @@ def _folder(keep: Path | None) -> Iterator[Path]:
             yield Path(folder)
         return
     if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
-        raise TieredctlError("usage", f"{keep} is not an empty folder.", hint="Name a folder that is new or empty.")
+        raise TieredctlError(
+            ErrorCode.USAGE, f"{keep} is not an empty folder.", hint="Name a folder that is new or empty."
+        )
     keep.mkdir(exist_ok=True)
     yield keep.absolute()
 
@@ -122,7 +124,7 @@ def _find_faults() -> dict[str, Any]:
         _print_wrapped(f"  found  {_place(finding) if finding else 'nothing'}", indent=9)
     if told < len(FAULTS) or len(findings) > told:
         what = f"{told} of {len(FAULTS)} faults were found, and {len(findings) - told} findings tell of something else."
-        raise TieredctlError("demo-failed", what)
+        raise TieredctlError(ErrorCode.DEMO_FAILED, what)
     _say("All were found, and nothing else.")
     return found
 
@@ -139,12 +141,12 @@ def _find_them_on_spark(found: dict[str, Any]) -> None:
     try:
         by_spark = _document(f"{_VERIFY_DAMAGED} {_BY_SPARK}", Path("found-by-spark.json"))
     except TieredctlError as error:
-        if error.kind.code != "missing-extra":
+        if error.code is not ErrorCode.MISSING_EXTRA:
             raise
         _say(f"Skipped, as it needs Java 17 and `pip install tieredctl-spark`: {error.message}")
         return
     if by_spark["items"] != found["items"] or by_spark["summary"] != found["summary"]:
-        raise TieredctlError("demo-failed", "Spark's findings are not those of the local engine.")
+        raise TieredctlError(ErrorCode.DEMO_FAILED, "Spark's findings are not those of the local engine.")
     counts = "{segments} segments, {batches} batches, {records} records, {bytesRead} bytes".format(**found["summary"])
     _say(f"Equal to found.json, row for row: {len(FAULTS)} findings in {counts}.")
 
@@ -204,7 +206,7 @@ def _output_of(command: str) -> tuple[int, str, str]:
 
 def _demand(expected: ExitCode, code: int) -> None:
     if code != expected:
-        raise TieredctlError("demo-failed", f"The exit code should be {int(expected)}, and is {code}.")
+        raise TieredctlError(ErrorCode.DEMO_FAILED, f"The exit code should be {int(expected)}, and is {code}.")
 
 
 def _title(text: str) -> None:

@@ -28,7 +28,7 @@ from tieredctl.cli.options import (
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.wiring import local_replicas, open_cluster, open_cluster_with_groups, open_remote, open_stream
-from tieredctl.errors import DecodeError, ExitCode, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
@@ -102,7 +102,7 @@ def cluster(
     """
     if context.invoked_subcommand is not None:
         if bootstrap_server is not None:
-            raise TieredctlError("usage", f"Options go behind `doctor {context.invoked_subcommand}`.")
+            raise TieredctlError(ErrorCode.USAGE, f"Options go behind `doctor {context.invoked_subcommand}`.")
         return ExitCode.CLEAN
     clock = Clock(now_ms(now), duration_ms(older_than))
     replicas = local_replicas(log_dir)
@@ -144,7 +144,9 @@ def config(
     stated = _release(kafka_version)
     if file is None:
         if topic_config:
-            raise TieredctlError("usage", "--topic-config is for FILE; a live cluster's topics are asked for theirs.")
+            raise TieredctlError(
+                ErrorCode.USAGE, "--topic-config is for FILE; a live cluster's topics are asked for theirs."
+            )
         cluster, source = _gathered(bootstrap_server, command_config, stated)
         return _finish("DoctorConfig", source, diagnose_settings(cluster), output, quiet, metrics_file)
     topic = pairs("--topic-config", topic_config) if topic_config else None
@@ -234,4 +236,4 @@ def _properties(file: Path) -> dict[str, str]:
     try:
         return read_properties(file.read_bytes())
     except DecodeError as error:
-        raise TieredctlError("usage", f"{file} is no properties file: {error.message}.", hint="") from None
+        raise TieredctlError(ErrorCode.USAGE, f"{file} is no properties file: {error.message}.", hint="") from None

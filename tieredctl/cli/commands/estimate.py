@@ -30,7 +30,7 @@ from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.wiring import local_replicas, open_cluster, open_remote, open_stream
 from tieredctl.config.file import storage_price
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding
 from tieredctl.ops.estimates.bootstrap import live_bootstrap, stated_bootstrap
@@ -113,11 +113,11 @@ def follower_bootstrap(
     remote storage (KIP-1023). Beside it what the KIPs measured."""
     bytes_per_second = None if throughput is None else byte_count(throughput)
     if bytes_per_second == 0:
-        raise TieredctlError("usage", "--throughput 0 never ends.")
+        raise TieredctlError(ErrorCode.USAGE, "--throughput 0 never ends.")
     stated = [text for text in (partition_bytes, local_bytes, pending_bytes) if text is not None]
     if len(stated) != (3 if where is None else 0):
         message = "Name a partition, or state --partition-bytes, --local-bytes and --pending-bytes."
-        raise TieredctlError("usage", message)
+        raise TieredctlError(ErrorCode.USAGE, message)
     findings: list[Finding] = []
     source: Mapping[str, object] = {"kind": "arguments"}
     if where is None:
@@ -215,7 +215,7 @@ def metadata(
     """
     if segments is not None:
         if log_dir or bootstrap_server or export:
-            raise TieredctlError("usage", "--segments is stated instead of a source of metadata.")
+            raise TieredctlError(ErrorCode.USAGE, "--segments is stated instead of a source of metadata.")
         found, findings = stated_metadata(segments), list[Finding]()
         source: Mapping[str, object] = {"kind": "arguments"}
     else:
@@ -260,7 +260,7 @@ def cost(
     price = storage_price(opened.url)
     if price is None:
         hint = "Add it to `prices` in the configuration file."
-        raise TieredctlError("usage", f"The configuration has no price for {opened.url}.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {opened.url}.", hint=hint)
     stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
     found = cost_estimate(stream, Selection(topic, topic_id), chosen, price, now_ms(now), reads_per_day=reads_per_day)
     said = [f"Not in the cost: {reason}" for reason in found.summary["notKnown"]]

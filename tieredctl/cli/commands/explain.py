@@ -27,7 +27,7 @@ from tieredctl.cli.options import (
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Item, Listing, OutputFormat
 from tieredctl.cli.wiring import open_cluster, open_remote, open_stream
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding
 from tieredctl.ops.explanation.documents import explanation_document
@@ -75,11 +75,13 @@ def explain(
     """
     topic, partition, offset = topic_partition_offset(where)
     if (offset is None) == (timestamp is None):
-        raise TieredctlError("usage", "Name one offset, as TOPIC:PARTITION@OFFSET, or a time with --timestamp.")
+        raise TieredctlError(ErrorCode.USAGE, "Name one offset, as TOPIC:PARTITION@OFFSET, or a time with --timestamp.")
     if bootstrap_server is None and timestamp is not None:
-        raise TieredctlError("usage", "Only a live cluster looks a time up.", hint="Give --bootstrap-server.")
+        raise TieredctlError(ErrorCode.USAGE, "Only a live cluster looks a time up.", hint="Give --bootstrap-server.")
     if bootstrap_server is not None and (as_of is not None or topic_id is not None):
-        raise TieredctlError("usage", "A live cluster is asked for the topic as it is: no --as-of, no --topic-id.")
+        raise TieredctlError(
+            ErrorCode.USAGE, "A live cluster is asked for the topic as it is: no --as-of, no --topic-id."
+        )
     remote = None if store is None else open_remote(store, store_option, layout, layout_option)
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
     found: Explanation | None

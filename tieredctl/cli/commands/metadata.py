@@ -50,7 +50,7 @@ from tieredctl.cli.options import (
 from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.wiring import open_stream, topic_id_today
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.documents import event_document, segment_document
@@ -124,7 +124,7 @@ def format_events(
 ) -> ExitCode:
     """Every event, one a line: by metadata partition, then offset."""
     if formatter_property and style is not Style.KIP405:
-        raise TieredctlError("usage", "--property is for --style kip405.")
+        raise TieredctlError(ErrorCode.USAGE, "--property is for --style kip405.")
     stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of, metadata_partition)
     if output is not None:
         documents = map(event_document, stream.records())
@@ -188,7 +188,7 @@ def _state(text: str | None) -> RemoteLogSegmentState | None:
         return RemoteLogSegmentState[text.upper()]
     except KeyError:
         known = ", ".join(state.name for state in RemoteLogSegmentState)
-        raise TieredctlError("usage", f"{text!r} is no state.", hint=f"States are {known}.") from None
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is no state.", hint=f"States are {known}.") from None
 
 
 @_commands.command("history", cls=CommandOfIds)
@@ -209,7 +209,7 @@ def history(
     if not items:
         why = f"The metadata has no event of segment {segment_id}."
         stream.coverage.demand_all(why)
-        raise TieredctlError("unknown-segment", why)
+        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
     return finish(_listing("SegmentHistory", stream, items, EVENT_COLUMNS), output, stream.findings, quiet=quiet)
 
 

@@ -47,7 +47,7 @@ from tieredctl.cli.output import Listing, OutputFormat, printable
 from tieredctl.cli.progress import LinesApart
 from tieredctl.cli.wiring import demand_topic_based_metadata, open_source, topic_sources
 from tieredctl.config.plan_key import known_key
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.registry import layout_in, layouts_installed
 from tieredctl.model.removal import ReceiptsHeader, RemovalMode
 from tieredctl.storage.counting import CountingStore
@@ -197,7 +197,7 @@ class _ReceiptPlace:
             self.opened = StoredReceipts.begun(self._store, header)
         elif must_exist and not self._file.exists():
             message = f"A run of this plan left receipts, but not in {self._file}."
-            raise TieredctlError("receipts-missing", message)
+            raise TieredctlError(ErrorCode.RECEIPTS_MISSING, message)
         else:
             self.opened = ReceiptFile.begun(self._file, header)
         return self.opened

@@ -15,7 +15,7 @@ from tieredctl.cli.arguments import clock_ms, pairs
 from tieredctl.cli.options import MetricsFile, Output, Quiet, Store, StoreOptions
 from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.documents import Document
 from tieredctl.storage.registry import open_store, open_writable_store
 
@@ -75,7 +75,7 @@ def ls(
 ) -> ExitCode:
     """List what is in quarantine: a table has totals by plan, the other forms have each object. Changes nothing."""
     if store is None:
-        raise TieredctlError("no-store", "There is no store to list the quarantine of.")
+        raise TieredctlError(ErrorCode.NO_STORE, "There is no store to list the quarantine of.")
     opened = open_store(store, pairs("--store-option", store_option))
     by_plan: dict[tuple[str, str | None], _Totals] = {}
 
@@ -117,7 +117,7 @@ def unlock(
     from tieredctl.ops.guards.lease import break_lease, find_lease
 
     if store is None:
-        raise TieredctlError("no-store", "There is no store to unlock.")
+        raise TieredctlError(ErrorCode.NO_STORE, "There is no store to unlock.")
     opened = open_writable_store(store, pairs("--store-option", store_option))
     found = find_lease(opened)
     held = found is not None and _is_held(opened, found)
@@ -127,7 +127,7 @@ def unlock(
         _demand_named(found, holder, yes=yes)
         if not break_lease(opened, found):
             message = f"{found.holder} renewed the lease of {opened.url} just now: it is alive."
-            raise TieredctlError("locked", message, hint="Stop that run, or wait until it ends.")
+            raise TieredctlError(ErrorCode.LOCKED, message, hint="Stop that run, or wait until it ends.")
         say(printable(f"The lease of {opened.url} is free."))
     elif not quiet:
         say(printable(f"{opened.url} is not locked."))
@@ -161,7 +161,7 @@ def _is_held(store: WritableObjectStore, found: FoundLease) -> bool:
     try:
         return found.is_held(store_clock(store, clock_ms)())
     except TieredctlError as error:
-        if error.kind.code != "clock-skew":
+        if error.code is not ErrorCode.CLOCK_SKEW:
             raise
         return True
 
@@ -189,16 +189,16 @@ def _runs_here(holder: str) -> bool | None:
 
 def _demand_named(found: FoundLease, holder: str | None, *, yes: bool) -> None:
     if holder is not None and holder != found.holder:
-        raise TieredctlError("not-confirmed", f"The lease is held by {found.holder}, not by {holder}.", hint="")
+        raise TieredctlError(ErrorCode.NOT_CONFIRMED, f"The lease is held by {found.holder}, not by {holder}.", hint="")
     if yes and holder is not None:
         return
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         hint = "Where that run is dead, give --yes and --holder, or run it on a terminal."
-        raise TieredctlError("not-confirmed", "Breaking a lease has to be confirmed.", hint=hint)
+        raise TieredctlError(ErrorCode.NOT_CONFIRMED, "Breaking a lease has to be confirmed.", hint=hint)
     question = printable(f"Type the holder, {found.holder}, to break its lease")
     print(f"{question}: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != found.holder:
-        raise TieredctlError("not-confirmed", "It was not confirmed; nothing was changed.", hint="")
+        raise TieredctlError(ErrorCode.NOT_CONFIRMED, "It was not confirmed; nothing was changed.", hint="")
 
 
 def _document(found: FoundLease, *, held: bool) -> Document:

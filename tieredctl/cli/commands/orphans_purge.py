@@ -43,7 +43,7 @@ from tieredctl.cli.options import (
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, OutputFormat, printable
 from tieredctl.cli.wiring import demand_topic_based_metadata, open_source, topic_sources
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.layouts.registry import layout_in
 
@@ -91,16 +91,20 @@ def purge(
     from tieredctl.ops.orphan_removal.purge import LEAST_AGE_MS, Purge
 
     if store is None:
-        raise TieredctlError("no-store", "There is no store to empty the quarantine of.")
+        raise TieredctlError(ErrorCode.NO_STORE, "There is no store to empty the quarantine of.")
     if duration_ms(older_than) < LEAST_AGE_MS and not allow_young:
         message = "What has been in quarantine for less than an hour is not deleted for good."
-        raise TieredctlError("age-too-low", message, hint="Give an --older-than of 1h or more, or --allow-young.")
+        raise TieredctlError(
+            ErrorCode.AGE_TOO_LOW, message, hint="Give an --older-than of 1h or more, or --allow-young."
+        )
     demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
     read = partial(open_source, log_dir, bootstrap_server, command_config, export)
     demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
     known_cluster_id = read().describe().get("clusterId") or cluster_id
     if not isinstance(known_cluster_id, str):
-        raise TieredctlError("usage", "The metadata does not tell which cluster it is of.", hint="Give --cluster-id.")
+        raise TieredctlError(
+            ErrorCode.USAGE, "The metadata does not tell which cluster it is of.", hint="Give --cluster-id."
+        )
     if not dry_run:
         what = f"The deletion for good of what has been in the quarantine of {store} for {older_than}"
         demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)

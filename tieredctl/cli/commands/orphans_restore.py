@@ -27,7 +27,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, OutputFormat, printable
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.storage.registry import open_writable_store
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
@@ -83,13 +83,13 @@ def _receipts_to_restore(
         return open_writable_store(receipts.header.store, options), receipts, False
     if _PLAN_ID.fullmatch(named) is None and not Path(named).is_file():
         hint = "Leave --store out for a file of receipts."
-        raise TieredctlError("usage", f"{named!r} is not a plan's id.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"{named!r} is not a plan's id.", hint=hint)
     if Path(named).is_file():
-        raise TieredctlError("usage", f"The receipts in {named} name their store.", hint="Leave --store out.")
+        raise TieredctlError(ErrorCode.USAGE, f"The receipts in {named} name their store.", hint="Leave --store out.")
     opened = open_writable_store(store, options)
     try:
         return opened, StoredReceipts.opened(opened, named), False
     except TieredctlError as error:
-        if error.kind.code not in ("path-missing", "receipts-damaged"):
+        if error.code not in (ErrorCode.PATH_MISSING, ErrorCode.RECEIPTS_DAMAGED):
             raise
         return opened, receipts_from_quarantine(opened, named), True

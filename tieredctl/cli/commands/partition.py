@@ -38,7 +38,7 @@ from tieredctl.cli.wiring import (
     open_writable_remote,
     topic_sources,
 )
-from tieredctl.errors import ExitCode, TieredctlError, worst
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
@@ -121,7 +121,7 @@ def remove(
     if bootstrap_server is None:
         message = "Partitions are removed by what the live cluster says, and it is told: give --bootstrap-server."
         hint = "For a cluster that is no more, `tieredctl orphans plan` finds what its topics left."
-        raise TieredctlError("no-source", message, hint=hint)
+        raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
     opened, chosen = (open_writable_remote if apply else open_remote)(store, store_option, layout, layout_option)
     followed = FollowedMetadata(partial(open_source, None, bootstrap_server, command_config))
     metadata = TopicMetadata(topic_id, number, followed)
@@ -180,7 +180,7 @@ def _demand_silence(plans: Sequence[PartitionPlan], topic_id: str) -> None:
     if recent:
         what = "a partition" if recent == 1 else f"{recent} partitions"
         message = f"Brokers wrote events of {what} of {topic_id} in the last ten minutes: they may still be deleting."
-        raise TieredctlError("topic-in-use", message)
+        raise TieredctlError(ErrorCode.TOPIC_IN_USE, message)
 
 
 def _is_recent(state: PartitionState) -> bool:
@@ -211,7 +211,7 @@ def _end(
     rows = [one.document() for one in outcome.partitions]
     done = {name: sum(row[name] for row in rows) for name in ("done", "failed", "segmentsDone", "events")}
     stopped = outcome.stopped
-    summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.kind.code}
+    summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.code.value}
     summary["stays"] = stays.document()
     if not quiet:
         say(f"Removed {done['segmentsDone']} segments and {done['done']} objects; wrote {done['events']} events.")

@@ -29,7 +29,7 @@ from tieredctl.cli.options import (
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.wiring import open_cluster, open_remote, open_stream, open_writable_remote
-from tieredctl.errors import ExitCode, TieredctlError, worst
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
@@ -111,7 +111,9 @@ def indexes(
     what = f"{len(plan.to_write())} objects of segment {segment_id} are to be written to {opened.url}"
     known_cluster_id = source.get("clusterId") or cluster_id
     if not isinstance(known_cluster_id, str):
-        raise TieredctlError("not-confirmed", "Nothing here says which cluster this is.", hint="Give --cluster-id.")
+        raise TieredctlError(
+            ErrorCode.NOT_CONFIRMED, "Nothing here says which cluster this is.", hint="Give --cluster-id."
+        )
     demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
     with lease_held(writable, "recover indexes", clock_ms) as lease:
         outcome = IndexRecovery(plan, writable, read).run(lease)

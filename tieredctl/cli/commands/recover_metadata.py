@@ -43,7 +43,7 @@ from tieredctl.cli.wiring import (
     open_source,
     open_writable_remote,
 )
-from tieredctl.errors import ExitCode, TieredctlError, worst
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.layouts.protocol import AUTO
@@ -135,7 +135,9 @@ def metadata(
     """
     if apply and bootstrap_server is None:
         message = "Events are written to a live cluster: give --bootstrap-server."
-        raise TieredctlError("no-source", message, hint="With --log-dir or --export it is only shown what is lacking.")
+        raise TieredctlError(
+            ErrorCode.NO_SOURCE, message, hint="With --log-dir or --export it is only shown what is lacking."
+        )
     ids = {kafka_id(old): kafka_id(new) for old, new in pairs("--map-topic-id", map_topic_id).items()}
     opened, chosen = (open_writable_remote if apply else open_remote)(store, store_option, layout, layout_option)
     read = partial(_source, partial(open_source, log_dir, bootstrap_server, command_config, export))
@@ -188,14 +190,14 @@ def _source(opened: Callable[[], MetadataSource]) -> MetadataSource:
     try:
         return opened()
     except TieredctlError as error:
-        if error.kind.code != "no-metadata-topic":
+        if error.code is not ErrorCode.NO_METADATA_TOPIC:
             raise
         create = f"kafka-topics.sh --create --topic {METADATA_TOPIC} --partitions N"
         hint = (
             "Was it deleted? Make it anew, with as many partitions as brokers are configured with (50 by default): "
             f"{create} --replication-factor R --config cleanup.policy=delete --config retention.ms=-1"
         )
-        raise TieredctlError(error.kind.code, error.message, hint=hint) from None
+        raise TieredctlError(error.code, error.message, hint=hint) from None
 
 
 @contextmanager
@@ -282,7 +284,7 @@ def _end(
             say(f"Left alone: segment {segment_id}: its objects are no longer those that the plan was made of.")
         if outcome.is_complete and not recovery.moved:
             say(AFTERWARDS)
-    summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.kind.code}
+    summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.code.value}
     listing = Listing("MetadataRecovery", source, rows, _OUTCOME_COLUMNS, summary)
     code = ExitCode.CLEAN if outcome.is_complete else ExitCode.INCOMPLETE
     if stopped is not None:

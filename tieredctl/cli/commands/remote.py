@@ -31,7 +31,7 @@ from tieredctl.cli.options import (
 from tieredctl.cli.outcome import discard, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.wiring import open_remote, open_stream
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO, ORIGINAL_PARTS, Part
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Inventory
@@ -90,7 +90,7 @@ _STDOUT = Path("-")
 def _original_part(text: str) -> Part:
     if text not in ORIGINAL_PARTS:
         hint = f"The parts are {', '.join(ORIGINAL_PARTS)}."
-        raise TieredctlError("usage", f"{text!r} is no part of a segment that a broker wrote.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is no part of a segment that a broker wrote.", hint=hint)
     return Part(text)
 
 

@@ -11,7 +11,8 @@ import typer
 from tieredctl.cli.arguments import pairs
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
-from tieredctl.errors import ExitCode, TieredctlError, worst
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.removal import Receipt, ReceiptStep
 from tieredctl.storage.registry import open_store, open_writable_store
@@ -56,9 +57,9 @@ def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, topic
     if bootstrap_server is None and not offline_metadata:
         message = "Objects are removed by what the live cluster says: give --bootstrap-server."
         hint = "For a cluster that is no more, give --offline-metadata with --log-dir or --export."
-        raise TieredctlError("no-source", message, hint=hint)
+        raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
     if bootstrap_server is not None and (offline_metadata or topics):
-        raise TieredctlError("usage", "A live cluster is asked itself: leave the offline options out.")
+        raise TieredctlError(ErrorCode.USAGE, "A live cluster is asked itself: leave the offline options out.")
 
 
 def opened_store(url: str, store_option: Sequence[str] | None, *, dry_run: bool) -> WritableObjectStore:
@@ -97,14 +98,14 @@ def counts(result: RemovalResult | RestoreResult | PurgeResult) -> dict[str, obj
         "failed": result.failed,
         "skipped": result.skipped,
         "bytes": result.bytes,
-        "stopped": result.stopped and result.stopped.kind.code,
+        "stopped": result.stopped and result.stopped.code.value,
     }
 
 
 def lost(key: str, store: str) -> Finding:
     """An object that a segment has now, and that was not put back."""
     message = "it was removed, and a segment that brokers may read has it now"
-    return Finding("object-missing", f"{store}/{key}", message, {"key": key})
+    return Finding(FindingCode.OBJECT_MISSING, f"{store}/{key}", message, {"key": key})
 
 
 def end(

@@ -111,7 +111,7 @@ class _Inspection:
     def _summary(self) -> dict[str, Any]:
         """Of what was read so far."""
         errors = [
-            {"path": str(path), "code": error.kind.code, "message": error.message}
+            {"path": str(path), "code": error.code.value, "message": error.message}
             for path, error in self.errors.items()
         ]
         return {"files": len(self._paths), "errors": errors}

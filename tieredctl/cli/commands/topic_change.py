@@ -13,7 +13,7 @@ import typer
 from tieredctl.cli.findings_table import FINDING_FIELDS
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.model.findings import Finding
 from tieredctl.ops.tiering.config_change import ConfigChange, make_change
@@ -84,9 +84,9 @@ def changed(cluster: Cluster, change: ConfigChange, shown: Shown) -> Iterator[No
     except KeyboardInterrupt:
         hint = f"`tieredctl topic status {name}` shows how far it is."
         message = f"Interrupted. The change of topic {name} {made} ({describe_change(change)})."
-        raise TieredctlError("interrupted", message, hint=hint) from None
+        raise TieredctlError(ErrorCode.INTERRUPTED, message, hint=hint) from None
     except TieredctlError as error:
         if made != "is made":
             raise
         message = f"{error.message} The change of topic {name} {made} ({describe_change(change)})."
-        raise TieredctlError(error.kind.code, message, hint=error.hint) from None
+        raise TieredctlError(error.code, message, hint=error.hint) from None

@@ -24,7 +24,7 @@ from tieredctl.cli.options import (
 from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.progress import ProgressMode, counted_progress
 from tieredctl.cli.wiring import open_cluster, open_source
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
@@ -69,9 +69,9 @@ def disable(
     much is in remote storage: brokers apply no cluster metadata while they delete.
     """
     if stop_copying == delete:
-        raise TieredctlError("usage", "Give one of --stop-copying and --delete.")
+        raise TieredctlError(ErrorCode.USAGE, "Give one of --stop-copying and --delete.")
     if at_once and not delete:
-        raise TieredctlError("usage", "--at-once is for --delete.")
+        raise TieredctlError(ErrorCode.USAGE, "--at-once is for --delete.")
     seconds = duration_ms(timeout) / 1000
     form = Form.DELETE if delete else Form.STOP_COPYING
     with closing(open_cluster(bootstrap_server, command_config)) as cluster:

@@ -25,7 +25,7 @@ from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.progress import ProgressMode, counted_progress
 from tieredctl.cli.wiring import local_replicas, open_cluster
 from tieredctl.config.file import storage_price
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention, plan_enable
@@ -87,7 +87,7 @@ def enable(
     price, replicas = None if store is None else storage_price(store), local_replicas(log_dir)
     if store is not None and price is None:
         hint = "Add it to `prices` in the configuration file."
-        raise TieredctlError("usage", f"The configuration has no price for {store}.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {store}.", hint=hint)
     with closing(open_cluster(bootstrap_server, command_config)) as cluster:
         plan = plan_enable(cluster, topic, local, replicas, clock_ms())
         summary = plan.summary(price)

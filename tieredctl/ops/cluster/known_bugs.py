@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.release import Release
 
@@ -81,7 +82,9 @@ def bug_findings(release: Release, *, has_size_retention: bool) -> Iterator[Find
             harmful = presence is Presence.YES and (has_size_retention or not bug.deletes_by_size)
             threatened = presence is Presence.PERHAPS and bug.deletes_by_size and has_size_retention
             severity = Severity.WARNING if harmful or threatened else Severity.INFO
-            yield Finding("release-bug", bug.issue, _said(bug, presence, release), _evidence(bug, release), severity)
+            yield Finding(
+                FindingCode.RELEASE_BUG, bug.issue, _said(bug, presence, release), _evidence(bug, release), severity
+            )
 
 
 def _said(bug: KnownBug, presence: Presence, release: Release) -> str:

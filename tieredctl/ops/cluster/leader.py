@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, ListedOffset, OffsetSpec, TopicDescription, settings_of
 from tieredctl.model.leader_log import LeaderLog
 
@@ -27,7 +27,7 @@ def only_partition(topic: TopicDescription, partition: int) -> TopicDescription:
     found = tuple(one for one in topic.partitions if one.partition == partition)
     if not found:
         message = f"Topic {topic.topic} has {len(topic.partitions)} partitions, and none with the number {partition}."
-        raise TieredctlError("unknown-topic", message, hint="")
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint="")
     return replace(topic, partitions=found)
 
 
@@ -75,7 +75,7 @@ def _offset_in(answer: ListedOffset, topic: TopicDescription) -> int:
         reason = answer.error or "it has none to tell"
         name = f"{topic.topic}-{topic.partitions[0].partition}"
         message = f"The leader of {name} did not say where its log begins and ends: {reason}."
-        raise TieredctlError("broker-unreachable", message, hint="Try again when the partition has a leader.")
+        raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message, hint="Try again when the partition has a leader.")
     return answer.offset
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import uuid_bytes
@@ -81,14 +81,14 @@ def demand_believable(sources: TopicSources, live: LiveTopics, topic_ids: Collec
     """Raises TieredctlError `topics-doubtful` for a list of nothing, and where a list or a snapshot has none of these
     topics, which have segments by the metadata: it would make orphans of them all."""
     if sources.topic_ids is not None and not sources.topic_ids:
-        raise TieredctlError("topics-doubtful", "The list of topic ids is empty.")
+        raise TieredctlError(ErrorCode.TOPICS_DOUBTFUL, "The list of topic ids is empty.")
     if sources.cluster is not None:
         return
     answers = {topic_id: live.is_live(topic_id) for topic_id in topic_ids}
     if False in answers.values() and True not in answers.values():
         message = f"{_named(sources)} has none of the topics that have segments by the metadata, as {min(answers)} has."
         hint = "Is it of this cluster? If all tiered topics are gone, ask the live cluster: give --bootstrap-server."
-        raise TieredctlError("topics-doubtful", message, hint=hint)
+        raise TieredctlError(ErrorCode.TOPICS_DOUBTFUL, message, hint=hint)
 
 
 def doubt_about(sources: TopicSources, metadata: MetadataSource) -> TieredctlError | None:
@@ -101,7 +101,7 @@ def doubt_about(sources: TopicSources, metadata: MetadataSource) -> TieredctlErr
     if told is None or topic_id is None or topic_id in told:
         return None
     message = f"{_named(sources)} lacks {topic_id}, the id of {METADATA_TOPIC}: it does not have all topics."
-    return TieredctlError("topics-doubtful", message)
+    return TieredctlError(ErrorCode.TOPICS_DOUBTFUL, message)
 
 
 def demand_all_topics(sources: TopicSources, metadata: MetadataSource) -> None:
@@ -191,7 +191,7 @@ def _snapshot_topics(snapshot: TopicSnapshot, first_events_ms: Mapping[str, int]
     if None not in (snapshot.cluster_id, cluster_id):
         if snapshot.cluster_id != cluster_id:
             message = f"{snapshot.file} is of cluster {snapshot.cluster_id}, and the metadata of {cluster_id}."
-            raise TieredctlError("usage", message, hint="Give a snapshot of the metadata's own cluster.")
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Give a snapshot of the metadata's own cluster.")
     elif snapshot.topic_ids.isdisjoint(first_events_ms):
         return _SnapshotTopics(snapshot, {})
     return _SnapshotTopics(snapshot, first_events_ms)
@@ -220,11 +220,13 @@ def read_topic_ids(file: Path) -> frozenset[str]:
         with file.open("rb") as opened:
             data = opened.read(_LARGEST_LIST_BYTES + 1)
         if len(data) > _LARGEST_LIST_BYTES:
-            raise TieredctlError("unreadable", f"{file} cannot be read: no list of topic ids is as large.", hint="")
+            raise TieredctlError(
+                ErrorCode.UNREADABLE, f"{file} cannot be read: no list of topic ids is as large.", hint=""
+            )
         lines = data.decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise TieredctlError("unreadable", f"{file} cannot be read: {reason}.") from None
+        raise TieredctlError(ErrorCode.UNREADABLE, f"{file} cannot be read: {reason}.") from None
     return frozenset(_topic_ids(file, lines))
 
 
@@ -233,5 +235,5 @@ def _topic_ids(file: Path, lines: Iterable[str]) -> Iterable[str]:
         try:
             uuid_bytes(topic_id)
         except ValueError:
-            raise TieredctlError("usage", f"{file} has {topic_id!r}, which is not a topic id.") from None
+            raise TieredctlError(ErrorCode.USAGE, f"{file} has {topic_id!r}, which is not a topic id.") from None
         yield topic_id

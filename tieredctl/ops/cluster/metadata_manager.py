@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.ops.cluster.broker_settings import METADATA_CLASS, TOPIC_BASED
@@ -18,7 +18,7 @@ def demand_topic_based(class_names: Iterable[str]) -> None:
             message = (
                 f"This cluster's {METADATA_CLASS} is {name}, which does not keep its metadata in {METADATA_TOPIC}."
             )
-            raise TieredctlError("other-metadata-manager", message)
+            raise TieredctlError(ErrorCode.OTHER_METADATA_MANAGER, message)
 
 
 def managers_of(cluster: Cluster) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, ConfigValue
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 
 _NAMED = 5
@@ -29,7 +30,7 @@ def readable_topic_configs(cluster: Cluster, names: Sequence[str]) -> ReadableSe
         try:
             found.settings |= cluster.topic_configs(asked)
         except TieredctlError as error:
-            if error.kind.code != "broker-refused":
+            if error.code is not ErrorCode.BROKER_REFUSED:
                 raise
             if len(asked) == 1:
                 found.denied[asked[0]] = error
@@ -48,4 +49,8 @@ def unreadable_settings(denied: Mapping[str, TieredctlError]) -> list[Finding]:
     more = f" and {len(denied) - _NAMED} more" if len(denied) > _NAMED else ""
     topics = "topic" if len(denied) == 1 else "topics"
     evidence: dict[str, object] = {"topics": sorted(denied)}
-    return [Finding("check-not-made", f"settings of {topics} {named}{more}", f"{first.message} {first.hint}", evidence)]
+    return [
+        Finding(
+            FindingCode.CHECK_NOT_MADE, f"settings of {topics} {named}{more}", f"{first.message} {first.hint}", evidence
+        )
+    ]

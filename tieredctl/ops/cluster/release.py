@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 
 _RELEASE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(?:\.([0-9]{1,3}))?")
 
@@ -79,17 +79,17 @@ def release(text: str) -> Release:
     """`3.9.1`, or `3.9` for a line. Raises TieredctlError `usage`, also for one that there is not."""
     match = _RELEASE.fullmatch(text)
     if match is None:
-        raise TieredctlError("usage", f"{text!r} is not a release of Kafka.", hint="For example 3.9.1, or 3.9.")
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a release of Kafka.", hint="For example 3.9.1, or 3.9.")
     found = Release(int(match[1]), int(match[2]), None if match[3] is None else int(match[3]))
     last = _LAST_PATCH_OF_LINE.get(found.line)
     if last is None:
         lines = [f"{major}.{minor}" for major, minor in (min(_LAST_PATCH_OF_LINE), max(_LAST_PATCH_OF_LINE))]
         hint = f"This tieredctl knows the lines from {lines[0]} to {lines[1]}."
-        raise TieredctlError("usage", f"Kafka has no release {text} that is known here.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"Kafka has no release {text} that is known here.", hint=hint)
     if found.patch is not None and found.patch > last + (found.line in _STILL_PATCHED):
         line = f"{found.major}.{found.minor}"
         hint = f"The last one of this line that is known here is {line}.{last}; {line} alone names the line."
-        raise TieredctlError("usage", f"Kafka has no release {text} that is known here.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"Kafka has no release {text} that is known here.", hint=hint)
     return found
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.control_records import ControlRecord
 from tieredctl.formats.kraft_records import REMOVE_TOPIC, TOPIC
 from tieredctl.formats.kraft_snapshot import KraftSnapshotRecord, read_kraft_snapshot
@@ -43,21 +43,21 @@ def read_topic_snapshot(file: Path) -> TopicSnapshot:
     """Raises TieredctlError where the file cannot be read whole or is no snapshot: half of one would make orphans."""
     try:
         if file.exists() and not file.is_file():
-            raise TieredctlError("unreadable", f"{file} cannot be read: it is not a regular file.", hint="")
+            raise TieredctlError(ErrorCode.UNREADABLE, f"{file} cannot be read: it is not a regular file.", hint="")
         with file.open("rb") as opened:
             records = read_kraft_snapshot(iter(lambda: opened.read(_PIECE_BYTES), b""), file.stat().st_size)
             header = next(records)
             topic_ids = _topic_ids(records)
     except FileNotFoundError:
-        raise TieredctlError("path-missing", f"There is no {file}.") from None
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no {file}.") from None
     except PermissionError:
-        raise TieredctlError("path-forbidden", f"{file} may not be read.") from None
+        raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{file} may not be read.") from None
     except OSError as error:
-        raise TieredctlError("unreadable", f"{file} cannot be read: {error.strerror}.") from None
+        raise TieredctlError(ErrorCode.UNREADABLE, f"{file} cannot be read: {error.strerror}.") from None
     except DecodeError as error:
         message = f"{file} cannot be read as a KRaft snapshot: {error.message}."
         hint = "Give a whole `<offset>-<epoch>.checkpoint` out of __cluster_metadata-0, the latest one."
-        raise TieredctlError("undecodable", message, hint=hint) from None
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=hint) from None
     fields = header.content.fields
     assert fields is not None  # the reader saw to it that this is the header
     return TopicSnapshot(file, topic_ids, fields["LastContainedLogTimestamp"], _cluster_id(file))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.demo.demo_faults import append_event, cut, flip_bits
 
@@ -39,7 +40,7 @@ class Fault:
     done: str
     inject: Callable[[Path], None]
     """Does it to the cluster in this folder."""
-    code: str
+    code: FindingCode
     subject: str
     position: int | None = None
     offsets: tuple[int, int] | None = None
@@ -86,7 +87,7 @@ FAULTS = (
     Fault(
         "flipped byte 500000 of the log of slow7-0 IFofCnMCQE6z3_jircTlnQ, in the batch at byte 459856",
         _flip_byte,
-        "batch-corrupt",
+        FindingCode.BATCH_CORRUPT,
         "slow7-0 IFofCnMCQE6z3_jircTlnQ log",
         position=459_856,
         offsets=(56, 62),
@@ -94,22 +95,22 @@ FAULTS = (
     Fault(
         "removed the log of orders7-0 V_QmtSRAS-qC_YrVmRd2HA",
         _remove_log,
-        "object-missing",
+        FindingCode.OBJECT_MISSING,
         "orders7-0 V_QmtSRAS-qC_YrVmRd2HA log",
         offsets=(5, 7),
     ),
     Fault(
         "cut the offset index of slow7-0 GO1yWZckTOapkLtIH_MiCg to 64 bytes",
         _cut_index,
-        "index-damaged",
+        FindingCode.INDEX_DAMAGED,
         "slow7-0 GO1yWZckTOapkLtIH_MiCg offset-index",
         position=64,
     ),
-    Fault(f"put a stray file into the store, {_STRAY}", _leave_stray, "object-unreferenced", _STRAY),
+    Fault(f"put a stray file into the store, {_STRAY}", _leave_stray, FindingCode.OBJECT_UNREFERENCED, _STRAY),
     Fault(
         f"appended COPY_SEGMENT_STARTED of slow7-0 {_STUCK.segment_id}, no end",
         _begin_copy,
-        "copy-stuck",
+        FindingCode.COPY_STUCK,
         f"{_STUCK.topic_id_partition} {_STUCK.segment_id}",
     ),
 )

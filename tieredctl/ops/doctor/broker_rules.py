@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster import broker_settings as names
 from tieredctl.ops.cluster.broker_settings import (
@@ -56,7 +57,7 @@ def tiering_off(settings: BrokerSettings, severity: Severity | None = None) -> F
     """Of a node whose remote.log.storage.system.enable is not true."""
     message = "tiered storage is off; every broker and controller needs it on before a topic can have it"
     evidence = _evidence(settings, names.SYSTEM_ENABLE, "true")
-    return Finding("broker-config-tiering-off", settings.subject, message, evidence, severity)
+    return Finding(FindingCode.BROKER_CONFIG_TIERING_OFF, settings.subject, message, evidence, severity)
 
 
 def _invalid_values(settings: BrokerSettings) -> Iterator[tuple[str, Setting]]:
@@ -72,7 +73,9 @@ def _invalid_values(settings: BrokerSettings) -> Iterator[tuple[str, Setting]]:
 def _invalid_value(settings: BrokerSettings, name: str, setting: Setting, wanted: object) -> Finding:
     stated = settings.values[name] or ""
     message = f"{name}={stated} is not {_broken_demand(stated.strip(), setting)}"
-    return Finding("broker-config-value-invalid", settings.subject, message, _evidence(settings, name, wanted))
+    return Finding(
+        FindingCode.BROKER_CONFIG_VALUE_INVALID, settings.subject, message, _evidence(settings, name, wanted)
+    )
 
 
 def _likely(stated: str | None, setting: Setting) -> str | None:
@@ -118,7 +121,9 @@ def _managers(settings: BrokerSettings) -> Iterator[Finding]:
 
 
 def _missing(settings: BrokerSettings, name: str, message: str) -> Finding:
-    return Finding("broker-config-manager-missing", settings.subject, message, _evidence(settings, name, None))
+    return Finding(
+        FindingCode.BROKER_CONFIG_MANAGER_MISSING, settings.subject, message, _evidence(settings, name, None)
+    )
 
 
 def _local_retention(settings: BrokerSettings) -> Iterator[Finding]:
@@ -130,7 +135,7 @@ def _local_retention(settings: BrokerSettings) -> Iterator[Finding]:
         fault = local_retention_fault(name, settings.number(name), total_name, total)
         if fault:
             evidence = _evidence(settings, name, "-2")
-            yield Finding("broker-config-local-retention", settings.subject, fault, evidence)
+            yield Finding(FindingCode.BROKER_CONFIG_LOCAL_RETENTION, settings.subject, fault, evidence)
 
 
 def _log_dirs(settings: BrokerSettings) -> Iterator[Finding]:
@@ -139,7 +144,7 @@ def _log_dirs(settings: BrokerSettings) -> Iterator[Finding]:
         message = f"{len(settings.log_dirs)} log directories: releases before 3.8 refuse tiered storage with several"
         evidence = _evidence(settings, "log.dirs", settings.log_dirs[0])
         severity = None if certain else Severity.WARNING
-        yield Finding("broker-config-several-log-dirs", settings.subject, message, evidence, severity)
+        yield Finding(FindingCode.BROKER_CONFIG_SEVERAL_LOG_DIRS, settings.subject, message, evidence, severity)
 
 
 def _metadata_replication(settings: BrokerSettings) -> Iterator[Finding]:
@@ -148,7 +153,7 @@ def _metadata_replication(settings: BrokerSettings) -> Iterator[Finding]:
         wise = f"{replicas} of {WISE_REPLICATION} replicas"
         message = f"the metadata topic would have {wise}: what is lost of it is lost of remote storage"
         evidence = _metadata_evidence(settings, names.METADATA_REPLICATION, WISE_REPLICATION)
-        yield Finding("broker-config-metadata-replication", settings.subject, message, evidence)
+        yield Finding(FindingCode.BROKER_CONFIG_METADATA_REPLICATION, settings.subject, message, evidence)
 
 
 def _metadata_min_isr(settings: BrokerSettings) -> Iterator[Finding]:
@@ -169,7 +174,7 @@ def _metadata_min_isr(settings: BrokerSettings) -> Iterator[Finding]:
     if fault := min_isr_fault(min_isr, replicas):
         message = f"{name} is {min_isr}{why}: {fault}"
         evidence = _evidence(settings, name, replicas - 1)
-        yield Finding("broker-config-metadata-min-isr", settings.subject, message, evidence)
+        yield Finding(FindingCode.BROKER_CONFIG_METADATA_MIN_ISR, settings.subject, message, evidence)
 
 
 def _metadata_retention(settings: BrokerSettings) -> Iterator[Finding]:
@@ -182,18 +187,18 @@ def metadata_retention(settings: BrokerSettings, kept: Iterable[tuple[str, int |
     fault = None if stated is None else retention_fault(stated, kept)
     if fault:
         evidence = _metadata_evidence(settings, names.METADATA_RETENTION_MS, -1)
-        yield Finding("broker-config-metadata-retention", settings.subject, fault, evidence)
+        yield Finding(FindingCode.BROKER_CONFIG_METADATA_RETENTION, settings.subject, fault, evidence)
 
 
 def _copy_quota(settings: BrokerSettings) -> Iterator[Finding]:
-    yield from _quota(settings, names.COPY_QUOTA, "broker-config-copy-quota", "copies to remote storage")
+    yield from _quota(settings, names.COPY_QUOTA, FindingCode.BROKER_CONFIG_COPY_QUOTA, "copies to remote storage")
 
 
 def _fetch_quota(settings: BrokerSettings) -> Iterator[Finding]:
-    yield from _quota(settings, names.FETCH_QUOTA, "broker-config-fetch-quota", "fetches from remote storage")
+    yield from _quota(settings, names.FETCH_QUOTA, FindingCode.BROKER_CONFIG_FETCH_QUOTA, "fetches from remote storage")
 
 
-def _quota(settings: BrokerSettings, name: str, code: str, what: str) -> Iterator[Finding]:
+def _quota(settings: BrokerSettings, name: str, code: FindingCode, what: str) -> Iterator[Finding]:
     if settings.is_before((3, 8)):
         return  # there were no quotas yet
     if settings.number(name) == names.UNLIMITED:
@@ -207,14 +212,17 @@ def _thread_pools(settings: BrokerSettings) -> Iterator[Finding]:
         if shared is not None and shared != follower:
             message = f"{names.THREAD_POOL}={shared} is deprecated since 4.2, and sizes the pool of followers only"
             evidence = _evidence(settings, names.FOLLOWER_POOL, shared)
-            yield Finding("broker-config-thread-pool", settings.subject, message, evidence)
+            yield Finding(FindingCode.BROKER_CONFIG_THREAD_POOL, settings.subject, message, evidence)
     for name in _POOLS:
         size, usual = _pool_size(settings, name), BROKER_SETTINGS[name]
         assert isinstance(usual, Whole)
         if size is not None and usual.default is not None and 0 < size < usual.default:
             message = f"{name} is {size}, below Kafka's default of {usual.default}"
             yield Finding(
-                "broker-config-thread-pool", settings.subject, message, _evidence(settings, name, usual.default)
+                FindingCode.BROKER_CONFIG_THREAD_POOL,
+                settings.subject,
+                message,
+                _evidence(settings, name, usual.default),
             )
 
 
@@ -234,7 +242,7 @@ def _index_cache(settings: BrokerSettings) -> Iterator[Finding]:
     if cache < needed:
         message = f"{cache} bytes hold less than {needed}, the indexes that {readers} reader threads may use at once"
         evidence = _evidence(settings, names.INDEX_CACHE_BYTES, needed)
-        yield Finding("broker-config-index-cache", settings.subject, message, evidence)
+        yield Finding(FindingCode.BROKER_CONFIG_INDEX_CACHE, settings.subject, message, evidence)
 
 
 def _evidence(settings: BrokerSettings, name: str, wanted: object) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tieredctl.formats.varints import unsigned_varint
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster import broker_settings as names
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
@@ -41,7 +42,7 @@ def custom_metadata_findings(settings: BrokerSettings, topics: Iterable[str]) ->
             "stated": settings.values.get(names.CUSTOM_METADATA_MAX_BYTES),
             "value": str(largest),
         }
-        yield Finding("broker-config-custom-metadata", settings.subject, message, evidence)
+        yield Finding(FindingCode.BROKER_CONFIG_CUSTOM_METADATA, settings.subject, message, evidence)
 
 
 def largest_custom_metadata(fields: Iterable[str], key_prefix: str, topic_length: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.broker_settings import SYSTEM_ENABLE, BrokerSettings
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
@@ -25,7 +26,7 @@ from tieredctl.ops.doctor.release_rules import release_findings
 from tieredctl.ops.doctor.topic_rules import topic_findings
 from tieredctl.ops.documents import Document
 
-_METADATA_RETENTION = "broker-config-metadata-retention"
+_METADATA_RETENTION = FindingCode.BROKER_CONFIG_METADATA_RETENTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Diagnosis:
 
     def summary(self) -> Document:
         """What was looked at, how much was found, and what was not looked at and why."""
-        skipped = [finding for finding in self.findings if finding.code == "check-not-made"]
+        skipped = [finding for finding in self.findings if finding.code is FindingCode.CHECK_NOT_MADE]
         return {
             **self.looked_at,
             "findings": len(self.findings),
@@ -88,7 +89,7 @@ def diagnose_standstill(standstill: Finding) -> Diagnosis:
     why = "brokers that stand still answer by what they knew before; run it again once they apply metadata again"
     return Diagnosis(
         {"standstill": standstill.subject},
-        [standstill, Finding("check-not-made", "all else", why)],
+        [standstill, Finding(FindingCode.CHECK_NOT_MADE, "all else", why)],
     )
 
 

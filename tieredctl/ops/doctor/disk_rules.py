@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_replica import LocalReplica
 from tieredctl.ops.cluster import topic_settings as names
@@ -45,7 +46,7 @@ def _without_snapshot(replica: LocalReplica, facts: PartitionFacts) -> Iterator[
             "while this broker leads, neither they nor what is behind them is tiered"
         )
         yield Finding(
-            "producer-snapshot-missing",
+            FindingCode.PRODUCER_SNAPSHOT_MISSING,
             f"{partition.topic}-{partition.partition} in {replica.folder}",
             message,
             evidence,

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import BrokerFeatures, Cluster, ConfigValue, ListedOffset
 from tieredctl.kafka.group_offsets import ConsumerGroups
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
@@ -66,13 +67,13 @@ class Looking:
         try:
             return ask()
         except TieredctlError as error:
-            if error.kind.code != "broker-refused":
+            if error.code is not ErrorCode.BROKER_REFUSED:
                 raise
             self.note(what, error)
             return None
 
     def note(self, what: str, error: TieredctlError) -> None:
-        self.findings.append(Finding("check-not-made", what, f"{error.message} {error.hint}".rstrip()))
+        self.findings.append(Finding(FindingCode.CHECK_NOT_MADE, what, f"{error.message} {error.hint}".rstrip()))
 
 
 def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> ClusterSnapshot:
@@ -86,7 +87,7 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
     observed = _oldest(releases)
     if release is not None and observed is not None and release.line != observed.line:
         raise TieredctlError(
-            "usage", f"The brokers are of {observed}, not of {release}.", hint="Check --kafka-version."
+            ErrorCode.USAGE, f"The brokers are of {observed}, not of {release}.", hint="Check --kafka-version."
         )
     assumed = release or observed
     configs = looking.at("broker settings", cluster.broker_configs) or {}
@@ -197,7 +198,7 @@ def _metadata_topic(cluster: Cluster, looking: Looking) -> tuple[bool, MetadataT
     try:
         description = cluster.topic(METADATA_TOPIC)
     except TieredctlError as error:
-        if error.kind.code == "unknown-topic":
+        if error.code is ErrorCode.UNKNOWN_TOPIC:
             return False, None
         looking.note("the metadata topic", error)
         return True, None
@@ -220,7 +221,11 @@ def _offsets(cluster: Cluster, name: str, looking: Looking) -> list[Document]:
         if failed:
             spec, error = next(iter(failed.items()))
             looking.findings.append(
-                Finding("check-not-made", f"offsets of {name}-{row['partition']}", f"{spec} was answered with {error}")
+                Finding(
+                    FindingCode.CHECK_NOT_MADE,
+                    f"offsets of {name}-{row['partition']}",
+                    f"{spec} was answered with {error}",
+                )
             )
     return rows
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from tieredctl.kafka.group_offsets import CommittedOffset
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 
@@ -29,18 +30,18 @@ def group_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     for (group, topic), behind in expired.items():
         lost = sum((known.earliest or 0) - committed.offset for committed, known in behind)
         message = f"its offsets in {_partitions(behind)} are below the log start: {lost} offsets are gone for it"
-        yield _finding("group-offset-below-log-start", group, topic, message, behind)
+        yield _finding(FindingCode.GROUP_OFFSET_BELOW_LOG_START, group, topic, message, behind)
     for (group, topic), behind in tiered.items():
         remote = sum((known.earliest_local or 0) - committed.offset for committed, known in behind)
         message = f"it reads {_partitions(behind)} from remote storage, {remote} offsets up to the local logs"
-        yield _finding("group-reads-remote", group, topic, message, behind)
+        yield _finding(FindingCode.GROUP_READS_REMOTE, group, topic, message, behind)
 
 
 def _partitions(behind: Sequence[_Behind]) -> str:
     return "1 partition" if len(behind) == 1 else f"{len(behind)} partitions"
 
 
-def _finding(code: str, group: str, topic: str, message: str, behind: Sequence[_Behind]) -> Finding:
+def _finding(code: FindingCode, group: str, topic: str, message: str, behind: Sequence[_Behind]) -> Finding:
     partitions = [
         {
             "partition": committed.partition,

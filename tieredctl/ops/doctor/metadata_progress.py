@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tieredctl.kafka.cluster import Cluster, MetadataProgress
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 
 _SECONDS_BETWEEN_LOOKS = 0.25
@@ -73,4 +74,4 @@ def _finding(still: dict[int, int], last: MetadataProgress, seconds: float) -> F
         "command": command,
     }
     subject = f"broker {named}" if len(still) == 1 else f"brokers {named}"
-    return Finding("broker-metadata-standstill", subject, message, evidence)
+    return Finding(FindingCode.BROKER_METADATA_STANDSTILL, subject, message, evidence)

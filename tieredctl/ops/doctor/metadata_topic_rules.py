@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tieredctl.kafka.cluster import PartitionDescription
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.broker_settings import as_number
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, MetadataTopicFacts
@@ -23,7 +24,7 @@ def metadata_topic_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     """Of the topic as it is described and set; what replay costs, where its records were read."""
     if not cluster.has_metadata_topic and cluster.topics:
         message = f"{len(cluster.topics)} topics are tiered, but there is no such topic: nothing of them can be copied"
-        yield Finding("metadata-topic-missing", METADATA_TOPIC, message)
+        yield Finding(FindingCode.METADATA_TOPIC_MISSING, METADATA_TOPIC, message)
     if cluster.metadata_topic is not None:
         for partition in cluster.metadata_topic.description.partitions:
             yield from _under_replicated(partition)
@@ -46,7 +47,9 @@ def _under_replicated(partition: PartitionDescription) -> Iterator[Finding]:
         "replicas": list(partition.replicas),
         "inSyncReplicas": list(partition.in_sync_replicas),
     }
-    yield Finding("metadata-topic-under-replicated", f"{METADATA_TOPIC}-{partition.partition}", said, evidence)
+    yield Finding(
+        FindingCode.METADATA_TOPIC_UNDER_REPLICATED, f"{METADATA_TOPIC}-{partition.partition}", said, evidence
+    )
 
 
 def _durability(topic: MetadataTopicFacts) -> Iterator[Finding]:
@@ -55,15 +58,15 @@ def _durability(topic: MetadataTopicFacts) -> Iterator[Finding]:
     if replicas < WISE_REPLICATION:
         message = f"{replicas} of {WISE_REPLICATION} replicas: what is lost of it is lost of remote storage"
         evidence: dict[str, object] = {"replicas": replicas, "topic": METADATA_TOPIC}
-        yield Finding("topic-config-metadata-replication", METADATA_TOPIC, message, evidence)
+        yield Finding(FindingCode.TOPIC_CONFIG_METADATA_REPLICATION, METADATA_TOPIC, message, evidence)
     elif min_isr is not None and (fault := min_isr_fault(min_isr, replicas)):
         message = f"{MIN_ISR} is {min_isr}: {fault}"
         evidence = _evidence(topic, MIN_ISR, str(replicas - 1))
-        yield Finding("topic-config-metadata-min-isr", METADATA_TOPIC, message, evidence)
+        yield Finding(FindingCode.TOPIC_CONFIG_METADATA_MIN_ISR, METADATA_TOPIC, message, evidence)
 
 
 def _retention(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterator[Finding]:
-    code = "topic-config-metadata-retention"
+    code = FindingCode.TOPIC_CONFIG_METADATA_RETENTION
     time, size = as_number(topic.settings.get(RETENTION_MS)), as_number(topic.settings.get(RETENTION_BYTES))
     kept = [(f"topic {name}", settings.number(RETENTION_MS)) for name, settings in cluster.topics.items()]
     if time is not None and (fault := retention_fault(time, kept)):
@@ -100,7 +103,7 @@ def _compactable(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterato
     else:
         said = f"{state}: nothing without a key is in the way of its compaction"
     writes = "no release up to 4.4 writes keys" if version is None else f"remote.log.metadata.version is {version}"
-    yield Finding("metadata-topic-compaction", METADATA_TOPIC, f"{said}; {writes} (KIP-1266)", evidence)
+    yield Finding(FindingCode.METADATA_TOPIC_COMPACTION, METADATA_TOPIC, f"{said}; {writes} (KIP-1266)", evidence)
 
 
 def _bloat(cluster: ClusterSnapshot) -> Iterator[Finding]:
@@ -113,7 +116,7 @@ def _bloat(cluster: ClusterSnapshot) -> Iterator[Finding]:
             "replaySeconds": replay.seconds,
         }
         message = f"{dead}; a broker that starts needs some {replay.seconds:.0f} s for all of them"
-        yield Finding("metadata-topic-bloated", METADATA_TOPIC, message, evidence)
+        yield Finding(FindingCode.METADATA_TOPIC_BLOATED, METADATA_TOPIC, message, evidence)
 
 
 def _evidence(topic: MetadataTopicFacts, name: str, wanted: str) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster import broker_settings as names
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
@@ -12,12 +13,12 @@ from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.doctor.broker_rules import broker_findings, tiering_off
 
 _OF_A_TOPIC_TO_BE_MADE = (
-    "broker-config-metadata-replication",
-    "broker-config-metadata-min-isr",
-    "broker-config-metadata-retention",
+    FindingCode.BROKER_CONFIG_METADATA_REPLICATION,
+    FindingCode.BROKER_CONFIG_METADATA_MIN_ISR,
+    FindingCode.BROKER_CONFIG_METADATA_RETENTION,
 )
 
-_TIERING_OFF = "broker-config-tiering-off"
+_TIERING_OFF = FindingCode.BROKER_CONFIG_TIERING_OFF
 
 
 def node_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
@@ -28,7 +29,9 @@ def node_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
         why = f"{nodes}: no broker tells their settings. Look at their files: tieredctl doctor config FILE"
         # Controllers without it refuse to enable a topic: where one is tiered, they did not.
         severity = Severity.INFO if cluster.topics else None
-        yield Finding("check-not-made", "controllers", why, {"nodeIds": list(cluster.controllers_apart)}, severity)
+        yield Finding(
+            FindingCode.CHECK_NOT_MADE, "controllers", why, {"nodeIds": list(cluster.controllers_apart)}, severity
+        )
 
 
 def node_in_cluster(node: BrokerSettings, cluster: ClusterSnapshot) -> list[Finding]:
@@ -51,7 +54,7 @@ def _metadata_partitions(node: BrokerSettings, cluster: ClusterSnapshot) -> Iter
         name = node.metadata_name(names.METADATA_PARTITIONS)
         evidence = {"name": name, "stated": node.values.get(name), "value": str(there)}
         message = f"the metadata topic has {there} partitions, but {name} is {told}"
-        yield Finding("broker-config-metadata-partitions", node.subject, message, evidence)
+        yield Finding(FindingCode.BROKER_CONFIG_METADATA_PARTITIONS, node.subject, message, evidence)
 
 
 def _together(cluster: ClusterSnapshot) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from tieredctl.errors import DecodeError
 from tieredctl.formats.indexes import AbortedTransaction, read_transaction_index
 from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.snapshot import PartitionFacts
 from tieredctl.ops.verification.other_forms import OtherForms
@@ -44,7 +45,7 @@ def auxiliary_state(partitions: Iterable[PartitionFacts], store: ObjectStore, la
                 asked += 1
                 if store.head(promised[part]) is None:
                     message = f"{promised[part]} is not in the store: a new follower cannot build its state from it"
-                    findings.add("follower-state-missing", part, message)
+                    findings.add(FindingCode.FOLLOWER_STATE_MISSING, part, message)
             elsewhere = forms.not_judged(segment) if len(findings.found) == len(needed) > 0 else None
             found += [elsewhere] if elsewhere else findings.found
     return LookedAt(asked, 0, found)
@@ -67,7 +68,7 @@ def transaction_indexes(partitions: Iterable[PartitionFacts], store: ObjectStore
                     _judge(read_transaction_index(data), segment, findings)
             except DecodeError as error:
                 part = Part.TRANSACTION_INDEX
-                findings.add("transaction-index-damaged", part, error.message, position=error.position)
+                findings.add(FindingCode.TRANSACTION_INDEX_DAMAGED, part, error.message, position=error.position)
             found += findings.found
     return LookedAt(read, passed_over, found)
 
@@ -109,7 +110,7 @@ def _judge(entries: Sequence[AbortedTransaction], segment: RemoteLogSegmentMetad
     if impossible is not None:
         number, reason = impossible
         position = number * TRANSACTION_ENTRY_BYTES
-        findings.add("transaction-index-damaged", Part.TRANSACTION_INDEX, reason, position=position)
+        findings.add(FindingCode.TRANSACTION_INDEX_DAMAGED, Part.TRANSACTION_INDEX, reason, position=position)
 
 
 def _impossible(entries: Sequence[AbortedTransaction], segment: RemoteLogSegmentMetadata) -> Iterator[tuple[int, str]]:

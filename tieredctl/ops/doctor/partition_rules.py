@@ -6,6 +6,7 @@ from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.copy_lag import copy_lag
@@ -53,7 +54,7 @@ def _counted_unfinished(facts: PartitionFacts, settings: TopicSettings, release:
         counted = sum(segment.segment_size_in_bytes for segment in started)
         message = f"{len(started)} copies that never finished count {counted} bytes towards retention.bytes"
         evidence = {"bytes": counted, "segments": len(started)}
-        yield _finding("retention-counts-unfinished", facts, message, evidence)
+        yield _finding(FindingCode.RETENTION_COUNTS_UNFINISHED, facts, message, evidence)
 
 
 def _below_log_start(facts: PartitionFacts, clock: Clock) -> Iterator[Finding]:
@@ -66,7 +67,7 @@ def _below_log_start(facts: PartitionFacts, clock: Clock) -> Iterator[Finding]:
         size = sum(segment.segment_size_in_bytes for segment in below)
         message = f"{len(below)} segments ({size} bytes) end below the log start offset {log_start}"
         evidence = {"logStartOffset": log_start, "bytes": size, "segmentIds": [one.segment_id for one in below]}
-        yield _finding("segments-below-log-start", facts, message, evidence)
+        yield _finding(FindingCode.SEGMENTS_BELOW_LOG_START, facts, message, evidence)
 
 
 def _overlapping(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
@@ -83,7 +84,7 @@ def _overlapping(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Fin
         expires = settings.number(names.RETENTION_MS) >= 0 or settings.number(names.RETENTION_BYTES) >= 0
         when = "retention of what is beside them" if expires else f"nothing but DeleteRecords to {last + 1}"
         severity = Severity.INFO if expires else None
-        yield _finding("segments-overlap", facts, f"{message}; {when} removes them", evidence, severity)
+        yield _finding(FindingCode.SEGMENTS_OVERLAP, facts, f"{message}; {when} removes them", evidence, severity)
 
 
 def overlapped(facts: PartitionFacts) -> list[RemoteLogSegmentMetadata]:
@@ -116,7 +117,7 @@ def _seam(facts: PartitionFacts) -> Iterator[Finding]:
     if facts.latest_tiered is None or tiered is None or local is None or local <= tiered + 1:
         return
     message = f"offsets {tiered + 1} to {local - 1} are neither in remote storage nor in the local log"
-    yield _finding("local-remote-gap", facts, message, {"offsets": [tiered + 1, local - 1]})
+    yield _finding(FindingCode.LOCAL_REMOTE_GAP, facts, message, {"offsets": [tiered + 1, local - 1]})
 
 
 def _behind(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
@@ -138,11 +139,15 @@ def _behind(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]
         waits = lag.waiting(size, facts.local_bytes * young // on_disk)
         if waits:
             message = f"some {waits} bytes wait for their copy lag: so much is not in remote storage yet"
-            yield _finding("copy-lag-waits", facts, message, {"bytes": waits, "lagMs": lag.ms, "lagBytes": lag.bytes})
+            yield _finding(
+                FindingCode.COPY_LAG_WAITS, facts, message, {"bytes": waits, "lagMs": lag.ms, "lagBytes": lag.bytes}
+            )
         size -= waits
     if size > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES):
         message = f"some {size} bytes from offset {first} on are not tiered, more than an active segment holds"
-        yield _finding("tiering-behind", facts, message, {"offsets": [first, facts.latest - 1], "bytes": size})
+        yield _finding(
+            FindingCode.TIERING_BEHIND, facts, message, {"offsets": [first, facts.latest - 1], "bytes": size}
+        )
 
 
 def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock) -> Iterator[Finding]:
@@ -155,7 +160,7 @@ def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock)
             f"{len(expired)} tiered segments ({size} bytes) are past local retention of {lasting} ms, and still local"
         )
         evidence = {"earliestLocal": facts.earliest_local, "latestTiered": facts.tiered_end, "bytes": size}
-        yield _finding("local-disk-not-reclaimed", facts, message, evidence)
+        yield _finding(FindingCode.LOCAL_DISK_NOT_RECLAIMED, facts, message, evidence)
     elif limit >= 0 and facts.local_bytes is not None and facts.on_disk_too:
         excess = facts.local_bytes - limit
         if excess > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES):
@@ -163,7 +168,7 @@ def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock)
                 f"{facts.local_bytes} bytes are local, {excess} above local retention, though tiered segments are there"
             )
             evidence = {"earliestLocal": facts.earliest_local, "latestTiered": facts.tiered_end, "bytes": excess}
-            yield _finding("local-disk-not-reclaimed", facts, message, evidence)
+            yield _finding(FindingCode.LOCAL_DISK_NOT_RECLAIMED, facts, message, evidence)
 
 
 def _kept_twice(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
@@ -175,11 +180,15 @@ def _kept_twice(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Find
         if names.COPY_LAG_MS in settings.values and copy_lag(settings) is None:
             message += f"; {names.COPY_LAG_MS}=-1 keeps as much out of remote storage from now on"
             evidence["savedByCopyLag"] = twice
-        yield _finding("kept-twice", facts, message, evidence)
+        yield _finding(FindingCode.KEPT_TWICE, facts, message, evidence)
 
 
 def _finding(
-    code: str, facts: PartitionFacts, message: str, evidence: Mapping[str, object], severity: Severity | None = None
+    code: FindingCode,
+    facts: PartitionFacts,
+    message: str,
+    evidence: Mapping[str, object],
+    severity: Severity | None = None,
 ) -> Finding:
     partition = facts.partition
     where = {"topic": partition.topic, "topicId": partition.topic_id, "partition": partition.partition}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.known_bugs import KNOWN_BUGS, Presence, bug_findings
 from tieredctl.ops.cluster.release import Release
@@ -184,16 +185,20 @@ DOWNGRADE_STEPS = (
 def upgrade_findings(old: Release, new: Release) -> list[Finding]:
     """Steps, and the faults that the new release still has. Raises TieredctlError `usage` where it is no later one."""
     if not _is_later(new, old):
-        raise TieredctlError("usage", f"{new} is no later than {old}.", hint="Give the older release first.")
-    steps = [_finding("upgrade-step", step, new) for step in UPGRADE_STEPS if old.line < step.line <= new.line]
+        raise TieredctlError(ErrorCode.USAGE, f"{new} is no later than {old}.", hint="Give the older release first.")
+    steps = [
+        _finding(FindingCode.UPGRADE_STEP, step, new) for step in UPGRADE_STEPS if old.line < step.line <= new.line
+    ]
     return _gravest_first([*steps, *bug_findings(new, has_size_retention=True)])
 
 
 def downgrade_findings(new: Release, old: Release) -> list[Finding]:
     """Steps, and the faults that come back. Raises TieredctlError `usage` where the old release is no earlier one."""
     if not _is_later(new, old):
-        raise TieredctlError("usage", f"{old} is no earlier than {new}.", hint="Give the newer release first.")
-    steps = [_finding("downgrade-step", step, old) for step in DOWNGRADE_STEPS if old.line < step.line <= new.line]
+        raise TieredctlError(ErrorCode.USAGE, f"{old} is no earlier than {new}.", hint="Give the newer release first.")
+    steps = [
+        _finding(FindingCode.DOWNGRADE_STEP, step, old) for step in DOWNGRADE_STEPS if old.line < step.line <= new.line
+    ]
     return _gravest_first([*steps, *_coming_back(new, old)])
 
 
@@ -204,7 +209,7 @@ def _coming_back(new: Release, old: Release) -> Iterator[Finding]:
             yield replace(finding, message=f"it comes back: {finding.message}", severity_override=Severity.WARNING)
 
 
-def _finding(code: str, step: Step, target: Release) -> Finding:
+def _finding(code: FindingCode, step: Step, target: Release) -> Finding:
     since = f"{step.line[0]}.{step.line[1]}"
     evidence = {"since": since, "command": step.command.format(release=target)}
     return Finding(code, step.subject, step.message, evidence, step.severity)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.known_bugs import bug_findings
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
@@ -17,12 +18,12 @@ def release_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     yield from _differences(cluster)
     if cluster.release is None:
         message = "no broker tells its release by a metadata version that is known here"
-        yield Finding("release-unknown", "the cluster", message)
+        yield Finding(FindingCode.RELEASE_UNKNOWN, "the cluster", message)
         return
     evidence: dict[str, object] = {"release": str(cluster.release)}
     if cluster.release.line < _PRODUCTION_READY:
         message = f"Kafka {cluster.release}: tiered storage was in early access before 3.9"
-        yield Finding("release-early-access", "the cluster", message, evidence)
+        yield Finding(FindingCode.RELEASE_EARLY_ACCESS, "the cluster", message, evidence)
     has_size_retention = any(topic.number(RETENTION_BYTES) >= 0 for topic in cluster.topics.values())
     yield from bug_findings(cluster.release, has_size_retention=has_size_retention)
 
@@ -31,9 +32,11 @@ def _differences(cluster: ClusterSnapshot) -> Iterator[Finding]:
     lines = {broker: str(release) for broker, release in cluster.broker_releases.items() if release is not None}
     if len(set(lines.values())) > 1:
         said = ", ".join(f"broker {broker} is of {line}" for broker, line in lines.items())
-        yield Finding("release-mixed", "the cluster", said, {"releases": {str(key): lines[key] for key in lines}})
+        yield Finding(
+            FindingCode.RELEASE_MIXED, "the cluster", said, {"releases": {str(key): lines[key] for key in lines}}
+        )
     finalized, oldest = cluster.finalized_release, min(lines.values(), default=None)
     if finalized is not None and oldest is not None and str(finalized) != oldest and len(set(lines.values())) == 1:
         message = f"brokers are of {oldest}, but the metadata version is of {finalized}: what came since is off"
         evidence = {"release": oldest, "finalized": str(finalized)}
-        yield Finding("release-mixed", "the cluster", message, evidence, Severity.INFO)
+        yield Finding(FindingCode.RELEASE_MIXED, "the cluster", message, evidence, Severity.INFO)

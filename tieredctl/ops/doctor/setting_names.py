@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster import broker_settings as names
 from tieredctl.ops.cluster.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings
@@ -64,7 +65,7 @@ def unknown_names(settings: BrokerSettings) -> Iterator[Finding]:
     for name in _SINCE_4_4:
         if name in settings.values and settings.is_before((4, 4)):
             message = f"Kafka {settings.release} passes over {name}, which came with 4.4"
-            yield Finding("broker-config-name-unknown", settings.subject, message, {"misspelt": name})
+            yield Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, message, {"misspelt": name})
     for name, stated in settings.values.items():
         if name in known or name.startswith(_of_clients(settings)):
             continue
@@ -75,7 +76,7 @@ def unknown_names(settings: BrokerSettings) -> Iterator[Finding]:
         evidence: dict[str, object] = {"misspelt": name, "stated": stated}
         if meant is not None:
             evidence |= {"name": meant} | ({} if stated is None else {"value": stated})
-        yield Finding("broker-config-name-unknown", settings.subject, _said(name, meant), evidence)
+        yield Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, _said(name, meant), evidence)
 
 
 def unknown_topic_names(settings: TopicSettings) -> Iterator[Finding]:
@@ -87,7 +88,7 @@ def unknown_topic_names(settings: TopicSettings) -> Iterator[Finding]:
             if meant is not None:
                 evidence |= {"name": meant, "value": stated}
             message = f"topics have no setting {name}" + ("" if meant is None else f"; {meant} is meant")
-            yield Finding("topic-config-name-unknown", f"topic {settings.topic}", message, evidence)
+            yield Finding(FindingCode.TOPIC_CONFIG_NAME_UNKNOWN, f"topic {settings.topic}", message, evidence)
 
 
 def _said(name: str, meant: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.broker_settings import as_number
@@ -48,13 +49,16 @@ def _invalid_values(settings: TopicSettings) -> Iterator[Finding]:
     for name in _TRUTHS:
         if settings.text(name).strip().lower() not in ("true", "false"):
             yield _finding(
-                "topic-config-value-invalid", settings, name, f"{name} is {settings.text(name)!r}, not true or false"
+                FindingCode.TOPIC_CONFIG_VALUE_INVALID,
+                settings,
+                name,
+                f"{name} is {settings.text(name)!r}, not true or false",
             )
     for name, least in _LEAST.items():
         number = as_number(settings.text(name))
         if number is None or number < least:
             message = f"{name} is {settings.text(name)!r}, not a whole number from {least}"
-            yield _finding("topic-config-value-invalid", settings, name, message)
+            yield _finding(FindingCode.TOPIC_CONFIG_VALUE_INVALID, settings, name, message)
 
 
 def _unknown_to_the_release(settings: TopicSettings) -> Iterator[Finding]:
@@ -65,7 +69,7 @@ def _unknown_to_the_release(settings: TopicSettings) -> Iterator[Finding]:
             for name in added:
                 if name in settings.values:
                     message = f"Kafka {settings.release} does not know {name}, which came with {since[0]}.{since[1]}"
-                    yield _finding("topic-config-release", settings, name, message)
+                    yield _finding(FindingCode.TOPIC_CONFIG_RELEASE, settings, name, message)
 
 
 def _cleanup_policy(settings: TopicSettings) -> Iterator[Finding]:
@@ -73,14 +77,14 @@ def _cleanup_policy(settings: TopicSettings) -> Iterator[Finding]:
     # An empty one, which deletes nothing, is taken too: 3.9.1 does, though 4.2 is said to be the first.
     if {one.strip() for one in stated.split(",")} - {"delete", ""}:
         message = f"{names.CLEANUP_POLICY} is {stated}; a tiered topic's can only be delete"
-        yield _finding("topic-config-cleanup-policy", settings, names.CLEANUP_POLICY, message, "delete")
+        yield _finding(FindingCode.TOPIC_CONFIG_CLEANUP_POLICY, settings, names.CLEANUP_POLICY, message, "delete")
 
 
 def _local_retention(settings: TopicSettings) -> Iterator[Finding]:
     for local, total in _LIMITS:
         fault = local_retention_fault(local, settings.number(local), total, settings.number(total))
         if fault:
-            yield _finding("topic-config-local-retention", settings, local, fault, str(AS_TOTAL))
+            yield _finding(FindingCode.TOPIC_CONFIG_LOCAL_RETENTION, settings, local, fault, str(AS_TOTAL))
 
 
 def _copy_disable(settings: TopicSettings) -> Iterator[Finding]:
@@ -89,43 +93,43 @@ def _copy_disable(settings: TopicSettings) -> Iterator[Finding]:
     for local, total in _LIMITS:
         if settings.number(local) not in (AS_TOTAL, settings.number(total)):
             message = f"{names.COPY_DISABLE} is true, so {local} must be -2, or as {total}"
-            yield _finding("topic-config-copy-disable", settings, local, message, str(AS_TOTAL))
+            yield _finding(FindingCode.TOPIC_CONFIG_COPY_DISABLE, settings, local, message, str(AS_TOTAL))
 
 
 def _copy_lag(settings: TopicSettings) -> Iterator[Finding]:
     for name, fault in copy_lag_faults(settings):
-        yield _finding("topic-config-copy-lag", settings, name, fault, str(AS_LOCAL_RETENTION))
+        yield _finding(FindingCode.TOPIC_CONFIG_COPY_LAG, settings, name, fault, str(AS_LOCAL_RETENTION))
     lag = copy_lag(settings)
     if lag is not None and lag.is_endless:
         lags = f"{names.COPY_LAG_MS} and {names.COPY_LAG_BYTES}"
         message = f"{lags} follow local retention, which is unlimited: nothing is ever copied"
-        yield _finding("topic-config-copy-lag", settings, names.COPY_LAG_MS, message, "0")
+        yield _finding(FindingCode.TOPIC_CONFIG_COPY_LAG, settings, names.COPY_LAG_MS, message, "0")
 
 
 def _small_segments(settings: TopicSettings) -> Iterator[Finding]:
     size, time = settings.number(names.SEGMENT_BYTES), settings.number(names.SEGMENT_MS)
     if 0 < size < SMALL_SEGMENT_BYTES:
         message = f"{names.SEGMENT_BYTES} is {size}"
-        yield _finding("topic-config-small-segments", settings, names.SEGMENT_BYTES, message, str(1 << 30))
+        yield _finding(FindingCode.TOPIC_CONFIG_SMALL_SEGMENTS, settings, names.SEGMENT_BYTES, message, str(1 << 30))
     local = settings.local_retention_ms
     if 0 < time < SMALL_SEGMENT_MS:
         message = f"{names.SEGMENT_MS} is {time}"
-        yield _finding("topic-config-small-segments", settings, names.SEGMENT_MS, message, "604800000")
+        yield _finding(FindingCode.TOPIC_CONFIG_SMALL_SEGMENTS, settings, names.SEGMENT_MS, message, "604800000")
     elif 0 <= local < SMALL_SEGMENT_MS:
         message = f"local retention closes segments after {local} ms"
-        yield _finding("topic-config-small-segments", settings, names.LOCAL_RETENTION_MS, message, "86400000")
+        yield _finding(FindingCode.TOPIC_CONFIG_SMALL_SEGMENTS, settings, names.LOCAL_RETENTION_MS, message, "86400000")
 
 
 def _segment_exceeds_local_retention(settings: TopicSettings) -> Iterator[Finding]:
     size, local_size = settings.number(names.SEGMENT_BYTES), settings.local_retention_bytes
     if 0 <= local_size < size:
         message = f"local retention is {local_size} bytes, but one segment, which goes as a whole, may have {size}"
-        code = "topic-config-segment-exceeds-local-retention"
+        code = FindingCode.TOPIC_CONFIG_SEGMENT_EXCEEDS_LOCAL_RETENTION
         yield _finding(code, settings, names.LOCAL_RETENTION_BYTES, message, str(size))
     time, local_time = settings.number(names.SEGMENT_MS), settings.local_retention_ms
     if SMALL_SEGMENT_MS <= local_time < time:
         message = f"{names.SEGMENT_MS} is {time}, but local retention closes a segment after {local_time} ms"
-        code = "topic-config-segment-exceeds-local-retention"
+        code = FindingCode.TOPIC_CONFIG_SEGMENT_EXCEEDS_LOCAL_RETENTION
         yield _finding(code, settings, names.SEGMENT_MS, message, str(max(local_time, 1)))
 
 
@@ -136,10 +140,10 @@ def _kept_twice(settings: TopicSettings) -> Iterator[Finding]:
         message = (
             "neither local.retention.ms nor local.retention.bytes is below total retention: nothing leaves the disk"
         )
-        yield _finding("topic-config-kept-twice", settings, names.LOCAL_RETENTION_MS, message, "86400000")
+        yield _finding(FindingCode.TOPIC_CONFIG_KEPT_TWICE, settings, names.LOCAL_RETENTION_MS, message, "86400000")
 
 
-def _finding(code: str, settings: TopicSettings, name: str, message: str, wanted: str | None = None) -> Finding:
+def _finding(code: FindingCode, settings: TopicSettings, name: str, message: str, wanted: str | None = None) -> Finding:
     """`value` is what the remedy sets; `stated` is what the topic or its defaults say."""
     evidence: dict[str, object] = {"topic": settings.topic, "name": name, "stated": settings.text(name)}
     if wanted is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, leader_bytes
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.leader import only_partition, read_leader_log
@@ -72,7 +72,7 @@ def stated_bootstrap(partition_bytes: int, local_bytes: int, pending_bytes: int)
     """
     if not pending_bytes <= local_bytes <= partition_bytes:
         raise TieredctlError(
-            "usage", "What is pending upload is part of what is local, and that is part of the partition."
+            ErrorCode.USAGE, "What is pending upload is part of what is local, and that is part of the partition."
         )
     return BootstrapEstimate(*map(BootstrapWay, (partition_bytes, local_bytes, pending_bytes)))
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
@@ -88,7 +88,7 @@ def _partitions_of_brokers(
         try:
             topic = cluster.topic(name)
         except TieredctlError as error:
-            if error.kind.code != "unknown-topic":
+            if error.code is not ErrorCode.UNKNOWN_TOPIC:
                 raise
             continue
         replicas = {(topic.topic_id, one.partition): one.replicas for one in topic.partitions}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import (
     Cluster,
     ConfigValue,
@@ -141,7 +141,7 @@ def retention_estimate(
     local = _local_retention(settings, change, retention) if copies else retention
     asks_disks = change.is_local or replicas is not None
     if replicas is not None and not any(one.partition.topic_id == topic.topic_id for one in replicas):
-        raise TieredctlError("usage", f"No partition of {name} is in these log directories.", hint="")
+        raise TieredctlError(ErrorCode.USAGE, f"No partition of {name} is in these log directories.", hint="")
     # Only a limit in bytes counts what is local, and only disks that are asked about have to be known.
     counts_bytes = asks_disks or retention.bytes >= 0
     caches = replayed(stream, Selection(name, topic.topic_id, partition)).caches
@@ -180,13 +180,13 @@ def _local_retention(settings: Mapping[str, ConfigValue], change: RetentionChang
         local_retention_fault("local.retention.bytes", size, "retention.bytes", total.bytes),
     ):
         if fault is not None:
-            raise TieredctlError("usage", f"Kafka refuses that: {fault}.", hint="Choose less local retention.")
+            raise TieredctlError(ErrorCode.USAGE, f"Kafka refuses that: {fault}.", hint="Choose less local retention.")
     stated = {name: one.value for name, one in settings.items()}
     wanted = {"retention.ms": total.ms, "retention.bytes": total.bytes}
     wanted |= {"local.retention.ms": ms, "local.retention.bytes": size}
     after = TopicSettings("", {**stated, **{name: str(value) for name, value in wanted.items()}})
     for name, fault in copy_lag_faults(after):
-        raise TieredctlError("usage", f"Kafka refuses that: {fault}.", hint=f"Set {name} to -1 or less before.")
+        raise TieredctlError(ErrorCode.USAGE, f"Kafka refuses that: {fault}.", hint=f"Set {name} to -1 or less before.")
     return Retention(effective_local(ms, total.ms), effective_local(size, total.bytes))
 
 
@@ -205,7 +205,7 @@ def _changed(log: LeaderLog, change: RetentionChange, partition: PartitionDescri
         return log
     if start > log.end_offset:
         message = f"Partition {partition.partition} ends at offset {log.end_offset}: it cannot begin at {start}."
-        raise TieredctlError("usage", message, hint="Name an offset that the partition has.")
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Name an offset that the partition has.")
     # The leader cuts its lineage off at the new start.
     epochs = [
         (epoch, max(offset, start))

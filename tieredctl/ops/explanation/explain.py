@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.leader import LeaderAnswers, is_tiered, only_partition, read_leader_log
@@ -64,7 +64,7 @@ def _looked_up(cluster: Cluster, topic: TopicDescription, timestamp_ms: int) -> 
     found = cluster.list_offsets(topic, timestamp_ms)[number]
     if found.error:
         message = f"The leader of {topic.topic}-{number} could not look the time up: {found.error}."
-        raise TieredctlError("broker-unreachable", message, hint="")
+        raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message, hint="")
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObjectStore
 
 BYTES = "bytes"
@@ -21,7 +21,7 @@ def demand_same(store: WritableObjectStore, original: StoredObject, copy: Stored
     if found is None:
         if is_there(store, original):
             store.delete([copy])
-        raise TieredctlError("removal-failed", f"The copy of {original.key} does not hold the same bytes.")
+        raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"The copy of {original.key} does not hold the same bytes.")
     return found
 
 

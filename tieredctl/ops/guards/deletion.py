@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject, WritableObjectStore
 
@@ -29,4 +29,4 @@ def _looked_at(store: WritableObjectStore, deletion: Deletion) -> Deletion:
     if found is None or found.version != stored.version:
         return deletion
     message = f"{store.url} said that {stored.key} is deleted, and it is still there."
-    return Deletion(stored, DeletionOutcome.FAILED, TieredctlError("removal-failed", message))
+    return Deletion(stored, DeletionOutcome.FAILED, TieredctlError(ErrorCode.REMOVAL_FAILED, message))

@@ -35,7 +35,7 @@ def delete_versions(store: WritableObjectStore, keys: Iterable[str]) -> DeletedV
             if store.head(key) is None:
                 _delete_all(store, key, done)
         except TieredctlError as error:
-            done.failed[key] = f"{error.kind.code}: {error.message}"
+            done.failed[key] = f"{error.code}: {error.message}"
     return done
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import uuid4
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.ops.guards.store_clock import StoreClock, store_clock
 from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, WritableObjectStore
@@ -106,7 +106,7 @@ class Lease:
         stored = self._store.replace(self._stored, self._text())
         if stored is None:
             message = f"Another run took over the lease {LEASE_KEY} of {self._store.url}."
-            raise TieredctlError("lease-lost", message)
+            raise TieredctlError(ErrorCode.LEASE_LOST, message)
         self._stored = stored
 
     def release(self) -> None:
@@ -126,13 +126,13 @@ class Lease:
                 taken = self._store.replace(found.stored, self._text())
             if taken is not None:
                 return taken
-        raise TieredctlError("locked", f"{self._store.url} is locked by a run that began at the same time.")
+        raise TieredctlError(ErrorCode.LOCKED, f"{self._store.url} is locked by a run that began at the same time.")
 
     def _locked(self, found: FoundLease) -> TieredctlError:
         # A time to come is as good as now: it takes no longer than a lease lasts.
         left_ms = min(found.until_ms - self.clock(), LEASE_MS)
         how = f"by {found.holder} ({found.purpose}) for {left_ms // 1000 + 1} s"
-        return TieredctlError("locked", f"{self._store.url} is locked {how}.")
+        return TieredctlError(ErrorCode.LOCKED, f"{self._store.url} is locked {how}.")
 
     def _text(self) -> bytes:
         return _lease_text(self._holder, self._purpose, self._since_ms, self.clock() + LEASE_MS)
@@ -161,7 +161,7 @@ def lease_held(
         if not unguarded:
             message = f"{store.url} cannot keep two runs apart: it does not honour conditions on writes."
             hint = "Where you know that no other run meets this one, give --no-lease and keep receipts in a file."
-            raise TieredctlError("store-incapable", message, hint=hint)
+            raise TieredctlError(ErrorCode.STORE_INCAPABLE, message, hint=hint)
         yield Unguarded(store_clock(store, clock_ms))
         return
     lease = Lease(store, purpose, store_clock(store, clock_ms))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.removal_files import decode_plan_record, encode_plan_record
 from tieredctl.model.removal import PlanRecord, PlanUse, ReceiptsHeader
 from tieredctl.ops.guards.own_objects import ledger_key
@@ -44,14 +44,14 @@ class Ledger:
             if self._is_written(current, text):
                 return
         message = f"{self._store.url} did not take {self._key} in {_MOST_TRIES} tries, although nothing else wrote it."
-        raise TieredctlError("store-incapable", message)
+        raise TieredctlError(ErrorCode.STORE_INCAPABLE, message)
 
     def _known_as_less_than(self, use: PlanUse) -> PlanRecord | None:
         try:
             found = plan_record(self._store, self._plan_id)
         except TieredctlError as error:
             # What is undone needs no proof of what was done, and is on record again.
-            if error.kind.code == "ledger-damaged" and use is PlanUse.RESTORED:
+            if error.code is ErrorCode.LEDGER_DAMAGED and use is PlanUse.RESTORED:
                 return None
             raise
         if found is None:
@@ -59,12 +59,12 @@ class Ledger:
         known = self._same_plan(found).use
         if _ORDER.index(known) > _ORDER.index(use):
             message = f"Another run took over this plan, which is {known.value} now."
-            raise TieredctlError("lease-lost", message)
+            raise TieredctlError(ErrorCode.LEASE_LOST, message)
         return found
 
     def _same_plan(self, found: PlanRecord) -> PlanRecord:
         if None not in (found.plan_digest, self._record.plan_digest) and found.plan_digest != self._record.plan_digest:
-            raise TieredctlError("plan-altered", f"{self._key} of {self._store.url} is of another plan.")
+            raise TieredctlError(ErrorCode.PLAN_ALTERED, f"{self._key} of {self._store.url} is of another plan.")
         return found
 
     def _is_written(self, current: StoredObject | None, text: bytes) -> bool:
@@ -85,7 +85,9 @@ def plan_record(store: ObjectStore, plan_id: str) -> PlanRecord | None:
     try:
         return decode_plan_record(store.read(key))
     except DecodeError as error:
-        raise TieredctlError("ledger-damaged", f"{key} of {store.url} cannot be read: {error.reason}.") from None
+        raise TieredctlError(
+            ErrorCode.LEDGER_DAMAGED, f"{key} of {store.url} cannot be read: {error.reason}."
+        ) from None
 
 
 def record_of(plan: ReceiptsHeader) -> PlanRecord:

@@ -11,7 +11,7 @@ from secrets import token_hex
 from stat import S_IMODE, S_ISVTX, S_IWOTH
 from typing import BinaryIO
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 
 PRIVATE, READABLE_BY_ALL = 0o600, 0o644
 _ADDED_TO = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -30,7 +30,7 @@ def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE) -> Ite
     and for a link that others can lay.
     """
     if not path.name:
-        raise TieredctlError("unwritable", f"'{path}' names no file.")
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"'{path}' names no file.")
     temporary = f".tieredctl-{token_hex(8)}.tmp"
     own_names: tuple[str | None, ...] = (None, temporary)
     try:
@@ -56,7 +56,7 @@ def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE) -> Ite
     except OSError as error:
         if error.filename not in own_names:
             raise  # it is what was to be written that cannot be read
-        raise TieredctlError("unwritable", f"{path} cannot be written: {error.strerror}.") from None
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} cannot be written: {error.strerror}.") from None
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def _demand_trustworthy(path: Path, link: Path) -> None:
     if not mode & S_IWOTH or (mode & S_ISVTX and owner in (os.geteuid(), folder.st_uid)):
         return
     message = f"{path} leads through {link}, a link in a folder where all may write."
-    raise TieredctlError("unwritable", message, hint="Name the file that it leads to, or another folder.")
+    raise TieredctlError(ErrorCode.UNWRITABLE, message, hint="Name the file that it leads to, or another folder.")
 
 
 def _demand_replaceable(path: Path, target: Path, *, force: bool) -> None:
@@ -132,6 +132,6 @@ def _demand_replaceable(path: Path, target: Path, *, force: bool) -> None:
         return
     if not target.is_file() or target.is_symlink():
         # To replace a device or a pipe would take it from everybody else.
-        raise TieredctlError("unwritable", f"{path} is there already, and is no file.", hint="Name a file.")
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} is there already, and is no file.", hint="Name a file.")
     if not force:
-        raise TieredctlError("unwritable", f"{path} is there already.", hint="Give --force to replace it.")
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} is there already.", hint="Give --force to replace it.")

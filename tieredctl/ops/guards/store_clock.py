@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.own_objects import CLOCK_KEY
 from tieredctl.storage.protocol import WritableObjectStore
 
@@ -43,5 +43,5 @@ def store_clock(store: WritableObjectStore, host_ms: Callable[[], int]) -> Store
         ahead_ms = stored_ms - before_ms
     if abs(ahead_ms) > MOST_SKEW_MS:
         apart = f"{abs(ahead_ms) // 60_000} minutes {'ahead of' if ahead_ms > 0 else 'behind'}"
-        raise TieredctlError("clock-skew", f"The clock of {store.url} is {apart} this host's.")
+        raise TieredctlError(ErrorCode.CLOCK_SKEW, f"The clock of {store.url} is {apart} this host's.")
     return StoreClock(host_ms, ahead_ms)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Part
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.comparison import same_by
@@ -52,7 +52,7 @@ class IndexRecoveryOutcome:
 def demand_conditional_writes(store: WritableObjectStore) -> None:
     """Raises TieredctlError `store-incapable` where what somebody wrote meanwhile would be overwritten."""
     if Capability.CONDITIONAL_WRITE not in store.capabilities:
-        raise TieredctlError("store-incapable", f"{store.url} does not honour conditions on writes.")
+        raise TieredctlError(ErrorCode.STORE_INCAPABLE, f"{store.url} does not honour conditions on writes.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,12 @@ class IndexRecovery:
         read: what is written for a segment that is being deleted would be left behind."""
         segment_id, stream = self.plan.metadata.segment_id, self.read_metadata()
         if finished_segment(stream, segment_id).metadata != self.plan.metadata:
-            raise TieredctlError("world-changed", f"The metadata of segment {segment_id} changed since it was read.")
+            raise TieredctlError(
+                ErrorCode.WORLD_CHANGED, f"The metadata of segment {segment_id} changed since it was read."
+            )
         log = self.plan.log
         if log is None or self.store.head(log.key) != log:
-            raise TieredctlError("world-changed", "The segment's log was written again since it was read.")
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, "The segment's log was written again since it was read.")
         cluster_id = stream.source.describe().get("clusterId")
         return cluster_id if isinstance(cluster_id, str) else None
 
@@ -99,7 +101,9 @@ class IndexRecovery:
             done = self.store.replace(part.stored, part.rebuilt)
         # A store that lost its own answer refuses the same again.
         if done is None and not self._is_there(part.key, part.rebuilt):
-            raise TieredctlError("world-changed", f"{part.key} was written by somebody else since it was looked at.")
+            raise TieredctlError(
+                ErrorCode.WORLD_CHANGED, f"{part.key} was written by somebody else since it was looked at."
+            )
 
     def _quarantine(self, stored: StoredObject, cluster_id: str | None) -> str:
         """Copies an object out of the way; where to."""
@@ -108,7 +112,7 @@ class IndexRecovery:
         copy = self.store.copy(stored, key)
         if copy is None or same_by(self.store, stored, copy) is None:
             message = f"{stored.key} could not be copied into quarantine, and stays as it is."
-            raise TieredctlError("world-changed", message)
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
         return key
 
     def _is_there(self, key: str, data: bytes) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
 from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.layouts.protocol import Layout, Part
@@ -55,7 +55,7 @@ def _snapshot_of(segment: RemoteLogSegmentMetadata, store: ObjectStore, layout: 
     except DecodeError as error:
         return EarlierProducers(None, f"{snapshot} is damaged: {error.reason}")
     except TieredctlError as error:
-        if error.kind.code != "object-missing":
+        if error.code is not ErrorCode.OBJECT_MISSING:
             raise
         return EarlierProducers(None, f"{snapshot} is not in the store")
     if any(entry.last_offset > segment.end_offset for entry in entries):
@@ -71,7 +71,7 @@ def _epoch_before(metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout
     except DecodeError:
         return None
     except TieredctlError as error:
-        if error.kind.code != "object-missing":
+        if error.code is not ErrorCode.OBJECT_MISSING:
             raise
         return None
     if leader_epoch_contradiction(entries, metadata):

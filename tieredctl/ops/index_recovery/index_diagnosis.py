@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding, Severity
@@ -60,7 +60,7 @@ def diagnose(
         raise no_key
     unread = next((one for one in grave if one.kind.incomplete), None)
     if unread:
-        raise TieredctlError("unreadable", f"{unread.subject}: {unread.message}")
+        raise TieredctlError(ErrorCode.UNREADABLE, f"{unread.subject}: {unread.message}")
     sizes = _sizes(metadata, store, layout)
     reasons = _reasons(grave)
     parts = [_found(part, sizes.get(part), reasons.get(part)) for part in ORIGINAL_PARTS if part is not Part.LOG]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.documents import Document, partition_document
@@ -115,9 +115,9 @@ def finished_segment(stream: EventStream, segment_id: str) -> KnownSegmentOfPart
             if known.metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
                 message = f"Segment {segment_id} is in {known.metadata.state.name}: nothing is promised of its objects."
                 hint = "Only what belongs to a segment in COPY_SEGMENT_FINISHED is rebuilt."
-                raise TieredctlError("usage", message, hint=hint)
+                raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
             return KnownSegmentOfPartition(known.metadata, state.caches[partition])
-    raise TieredctlError("unknown-segment", f"The metadata has no segment {segment_id}, or no longer.")
+    raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"The metadata has no segment {segment_id}, or no longer.")
 
 
 def plan_index_recovery(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.batch_columns import AsColumns
 from tieredctl.formats.index_building import IndexBuilder
 from tieredctl.formats.indexes import encode_offset_index, encode_time_index, encode_transaction_index
@@ -45,7 +45,7 @@ def rebuilt_parts(
             del block  # before the next is read: its memory can serve again
     except DecodeError as error:
         message = f"The log of segment {metadata.segment_id} is no longer what it was: {error.message}."
-        raise TieredctlError("world-changed", message) from error
+        raise TieredctlError(ErrorCode.WORLD_CHANGED, message) from error
     parts = {
         Part.OFFSET_INDEX: encode_offset_index(builder.offset_index()),
         Part.TIME_INDEX: encode_time_index(builder.time_index()),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.control_records import ControlRecord, decode_control_record
 from tieredctl.formats.file_names import parse_kraft_snapshot_name, parse_segment_file_name
 from tieredctl.formats.kafka_json import base64_text, json_document
@@ -43,7 +43,7 @@ def _log_entries(chunks: ChunksFromStart, size: int, *, may_be_transformed: bool
     for part in scan_log(chunks(), size, OneByOne()):
         if isinstance(part, Damage):
             if may_be_transformed and _is_transformed(part, chunks, size):
-                raise TieredctlError("transformed", "no record batch in it")
+                raise TieredctlError(ErrorCode.TRANSFORMED, "no record batch in it")
             yield from _damage(part, chunks, size)
             continue
         for position, header in zip(part.positions, part.headers, strict=True):

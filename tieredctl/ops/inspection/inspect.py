@@ -10,7 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.ops.documents import Document
 from tieredctl.ops.inspection.batch_file_documents import BATCH_FILES
 from tieredctl.ops.inspection.file_kinds import FileKind, identify
@@ -59,7 +59,7 @@ def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
     if kind is None:
         kinds = ", ".join(each.value for each in FileKind)
         raise TieredctlError(
-            "usage", f"{path} does not show what kind of file it is", hint=f"Say it with --kind: {kinds}."
+            ErrorCode.USAGE, f"{path} does not show what kind of file it is", hint=f"Say it with --kind: {kinds}."
         )
     with _naming(path, kind):
         if kind in BATCH_FILES:
@@ -76,14 +76,18 @@ def _size(path: Path) -> int:
     """The size of a regular file: to read from a pipe could last for ever, and a device has no size."""
     status = path.stat()
     if not S_ISREG(status.st_mode) and not S_ISDIR(status.st_mode):
-        raise TieredctlError("usage", f"{path} is not a regular file", hint="Copy what it gives into a file first.")
+        raise TieredctlError(
+            ErrorCode.USAGE, f"{path} is not a regular file", hint="Copy what it gives into a file first."
+        )
     return status.st_size
 
 
 def _demand_size(path: Path, size: int, largest: int) -> None:
     if size > largest:
         hint = "Say with --kind what it is, if it is of another kind."
-        raise TieredctlError("unreadable", f"{path} has {size} bytes, far more than a file of its kind", hint=hint)
+        raise TieredctlError(
+            ErrorCode.UNREADABLE, f"{path} has {size} bytes, far more than a file of its kind", hint=hint
+        )
 
 
 def _whole(path: Path, size: int) -> bytes:
@@ -111,9 +115,9 @@ def _naming(path: Path, kind: FileKind) -> Iterator[None]:
         with _reading(path):
             yield
     except TieredctlError as error:
-        if error.kind.code == "transformed":
+        if error.code is ErrorCode.TRANSFORMED:
             message = f"{path} has {error.message}: it is encrypted or compressed, or damaged from beginning to end"
-            raise TieredctlError("transformed", message) from None
+            raise TieredctlError(ErrorCode.TRANSFORMED, message) from None
         if not isinstance(error, DecodeError):
             raise
         raise DecodeError(f"{path} is not a sound {kind.value} file: {error.reason}", error.position) from None
@@ -124,10 +128,10 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise TieredctlError("path-missing", f"{path} does not exist") from None
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"{path} does not exist") from None
     except IsADirectoryError:
-        raise TieredctlError("usage", f"{path} is a folder", hint="Name the files in it.") from None
+        raise TieredctlError(ErrorCode.USAGE, f"{path} is a folder", hint="Name the files in it.") from None
     except PermissionError:
-        raise TieredctlError("path-forbidden", f"{path} may not be read by this user") from None
+        raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{path} may not be read by this user") from None
     except OSError as error:
-        raise TieredctlError("unreadable", f"{path} cannot be read: {os.strerror(error.errno or 0)}") from None
+        raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {os.strerror(error.errno or 0)}") from None

@@ -16,9 +16,10 @@ from itertools import pairwise
 
 from tieredctl.kafka.source import METADATA_TOPIC, RecordChunk
 from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 
-COMPACTED = "metadata-compacted"
+COMPACTED = FindingCode.METADATA_COMPACTED
 """The code of the finding that says so."""
 
 _KEY_BYTES = 37
@@ -126,7 +127,7 @@ class CompactionSigns:
     def explains(self, finding: Finding) -> bool:
         """Whether an event may only look illegal as one before it is gone."""
         number, offset = (finding.evidence.get(name) for name in ("metadataPartition", "metadataOffset"))
-        if finding.code != "event-illegal" or not isinstance(number, int) or not isinstance(offset, int):
+        if finding.code is not FindingCode.EVENT_ILLEGAL or not isinstance(number, int) or not isinstance(offset, int):
             return False
         one = self.by_partition.get(number)
         return one is not None and one.may_lack_predecessor(offset)

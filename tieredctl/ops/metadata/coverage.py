@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import gcd, isqrt
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.rlmm.partitioner import partition_hash
 
-MISSING = "metadata-partition-missing"
+MISSING = FindingCode.METADATA_PARTITION_MISSING
 """The code of the finding that says so."""
 
 READ_ALL = "Read all of them: every broker's log directory, one --log-dir each, or a live cluster."
@@ -79,7 +80,9 @@ class MetadataCoverage:
     def demand_all(self, why: str) -> None:
         """Raises TieredctlError `metadata-incomplete` where what was not found may lie in what is missing."""
         if self.is_broken:
-            raise TieredctlError("metadata-incomplete", f"{why.removesuffix('.')}, but {self._short}.", hint=READ_ALL)
+            raise TieredctlError(
+                ErrorCode.METADATA_INCOMPLETE, f"{why.removesuffix('.')}, but {self._short}.", hint=READ_ALL
+            )
 
     @property
     def _short(self) -> str:

@@ -18,6 +18,7 @@ from tieredctl.kafka.source import (
     chunk_of,
 )
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.compaction import CompactionSigns
@@ -46,7 +47,7 @@ _MOST_NAMED = 10_000
 """Records of a metadata partition that cannot be decoded, each with a finding of its own."""
 
 
-_DAMAGE = ("batch-corrupt", "offsets-out-of-order", "metadata-conflict")
+_DAMAGE = (FindingCode.BATCH_CORRUPT, FindingCode.OFFSETS_OUT_OF_ORDER, FindingCode.METADATA_CONFLICT)
 _NO_VALUE = DecodeError("no value", 0)
 
 
@@ -192,7 +193,7 @@ class EventStream:
             self._rest[metadata_partition] = evidence
             subject = f"{METADATA_TOPIC}-{metadata_partition}@{offset}"
             message = f"this record and others behind it that cannot be decoded, after {_MOST_NAMED} that are named"
-            self.findings.append(Finding("event-undecodable", subject, message, evidence))
+            self.findings.append(Finding(FindingCode.EVENT_UNDECODABLE, subject, message, evidence))
         self._rest[metadata_partition]["records"] = reported + 1 - _MOST_NAMED
 
     def _cut(self, metadata_partition: int, chunk: RecordChunk) -> RecordChunk:
@@ -213,7 +214,7 @@ def _is_damage(finding: Finding, metadata_partition: int) -> bool:
 
 def _undecodable(metadata_partition: int, offset: int, error: DecodeError) -> Finding:
     return Finding(
-        "event-undecodable",
+        FindingCode.EVENT_UNDECODABLE,
         f"{METADATA_TOPIC}-{metadata_partition}@{offset}",
         f"{error.message}; a broker's reader of this topic stops here",
         {"metadataPartition": metadata_partition, "metadataOffset": offset, "position": error.position},

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.metadata_export import (
     HEADER_KEY,
@@ -22,6 +22,7 @@ from tieredctl.formats.metadata_export import (
     encode_record_line,
 )
 from tieredctl.kafka.source import RecordChunk
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.documents import Document, event_document
 from tieredctl.ops.guards.replaced_file import replaced_file
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _ROW_GROUP_RECORDS = 1 << 16
 _COPY_BYTES = 1 << 20
-_FOUND_AGAIN = ("event-undecodable", "metadata-partition-missing")
+_FOUND_AGAIN = (FindingCode.EVENT_UNDECODABLE, FindingCode.METADATA_PARTITION_MISSING)
 """What reading the export finds by itself, so that it would be found twice if it were in the header too."""
 
 
@@ -45,7 +46,7 @@ def export_metadata(stream: EventStream, path: Path, *, force: bool) -> list[Doc
     open_writer = _WRITERS.get(path.suffix)
     if open_writer is None:
         hint = f"Name it *{' or *'.join(_WRITERS)}."
-        raise TieredctlError("usage", f"{path} does not say by its name what it shall be.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"{path} does not say by its name what it shall be.", hint=hint)
     with replaced_file(path, force=force) as file, open_writer(file) as writer:
         counts = Counter[int]()
         for metadata_partition, chunk in stream.chunks():

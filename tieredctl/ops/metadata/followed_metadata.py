@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.metadata.coverage import MISSING, READ_ALL, MetadataCoverage, MetadataPlaces
@@ -55,13 +55,13 @@ class FollowedMetadata:
             self.cluster_id = self.cluster_id or found
             if found != self.cluster_id:
                 message = f"This metadata is of cluster {found}, not of {self.cluster_id}."
-                raise TieredctlError("another-cluster", message)
+                raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message)
         known, numbers = sorted(self._end_offsets or self.read_before), source.metadata_partitions()
         if known and set(numbers) < set(known):
             MetadataCoverage(numbers, [max(known) + 1]).demand_all("The metadata was whole before")
         if known and known != numbers:
             message = f"{METADATA_TOPIC} had {len(known)} partitions, and has {len(numbers)} here."
-            raise TieredctlError("another-cluster", message)
+            raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message)
 
     def _advance(self, source: MetadataSource) -> bool:
         """Notes how far it was read, in all partitions or in none."""
@@ -71,7 +71,7 @@ class FollowedMetadata:
             before = max(self._end_offsets.get(number, 0), self.read_before.get(number, 0))
             if ends[number] < before:
                 message = f"{METADATA_TOPIC}-{number} ends at {ends[number]}, but was read up to {before} before."
-                raise TieredctlError("world-changed", message, hint="Is this a replica that is behind?")
+                raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Is this a replica that is behind?")
         known, self._end_offsets = self._end_offsets, ends
         return known != ends
 
@@ -82,4 +82,4 @@ def demand_whole(findings: Iterable[Finding]) -> None:
         if finding.severity >= Severity.ERROR:
             hint = READ_ALL if finding.code == MISSING else None
             message = f"{finding.code}: {finding.subject}: {finding.message}."
-            raise TieredctlError("metadata-incomplete", message, hint=hint)
+            raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint=hint)

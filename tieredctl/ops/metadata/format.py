@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.kip_405_text import Kip405Property, Kip405Style, kip_405_line
 from tieredctl.formats.metadata_text import KafkaText, kafka_line
 from tieredctl.kafka.source import RecordChunk
@@ -19,10 +19,10 @@ def kafka_text(kafka_version: str) -> KafkaText:
     parts = kafka_version.split(".")
     if len(parts) < 2 or not all(part.isascii() and part.isdigit() for part in parts):
         hint = "Write it as 3.9 or 4.3.1."
-        raise TieredctlError("usage", f"{kafka_version!r} is not a Kafka version.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"{kafka_version!r} is not a Kafka version.", hint=hint)
     release = (int(parts[0]), int(parts[1]))
     if release < (3, 0):
-        raise TieredctlError("usage", f"Kafka {kafka_version} has no tiered storage; 3.0 was the first.")
+        raise TieredctlError(ErrorCode.USAGE, f"Kafka {kafka_version} has no tiered storage; 3.0 was the first.")
     return KafkaText(custom_metadata=release >= (3, 6), txn_idx_empty=release >= (4, 0))
 
 
@@ -34,7 +34,7 @@ def kip_405_style(properties: Sequence[str]) -> Kip405Style:
         name, _, value = text.partition("=")
         if name not in named or value not in ("true", "false"):
             hint = f"Properties are {', '.join(named)}; each is =true or =false."
-            raise TieredctlError("usage", f"{text!r} is no property of the formatter.", hint=hint)
+            raise TieredctlError(ErrorCode.USAGE, f"{text!r} is no property of the formatter.", hint=hint)
         if value == "true":
             on.add(named[name])
     return Kip405Style(frozenset(on))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.coverage import MetadataCoverage
 
@@ -63,11 +63,13 @@ def one_partition(
     found = [partition for partition in candidates if selection.has(partition)]
     if len(found) > 1:
         ids = ", ".join(sorted(partition.topic_id for partition in found))
-        raise TieredctlError("ambiguous-topic", f"Topic {selection.topic} was recreated: it has the topic ids {ids}.")
+        raise TieredctlError(
+            ErrorCode.AMBIGUOUS_TOPIC, f"Topic {selection.topic} was recreated: it has the topic ids {ids}."
+        )
     if not found:
         why = _why_unknown(candidates, selection)
         coverage.demand_all(why)
-        raise TieredctlError("unknown-topic", why)
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, why)
     return found[0]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot, RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document, event_document, partition_document, segment_document
@@ -17,8 +18,8 @@ from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
 _STUCK = {
-    RemoteLogSegmentState.COPY_SEGMENT_STARTED: ("copy-stuck", "copy started"),
-    RemoteLogSegmentState.DELETE_SEGMENT_STARTED: ("delete-stuck", "deletion started"),
+    RemoteLogSegmentState.COPY_SEGMENT_STARTED: (FindingCode.COPY_STUCK, "copy started"),
+    RemoteLogSegmentState.DELETE_SEGMENT_STARTED: (FindingCode.DELETE_STUCK, "deletion started"),
 }
 
 
@@ -38,7 +39,7 @@ def demand_known(stream: EventStream, store: RemotePartitionMetadataStore, selec
     partitions = replace(selection, segment_id=None)
     known = store.caches or store.partition_deletes or exit_code_of(stream.findings)
     if partitions != Selection() and not known:
-        raise TieredctlError("unknown-topic", f"The metadata has no event of {partitions}.")
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"The metadata has no event of {partitions}.")
 
 
 def segments(
@@ -62,7 +63,7 @@ def partition_of_today(
     try:
         return one_partition(partitions, selection, coverage)
     except TieredctlError as error:
-        if error.kind.code != "ambiguous-topic" or selection.topic is None:
+        if error.code is not ErrorCode.AMBIGUOUS_TOPIC or selection.topic is None:
             raise
         today = topic_id_of(selection.topic)
         if today is None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
 from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.formats.log_scan import Damage, scan_log
@@ -23,7 +23,7 @@ from tieredctl.ops.verification.transactions import AbortedTransactions
 from tieredctl.storage.protocol import ObjectStore
 
 _NO_TIMESTAMP = -1
-_CONCERN_THE_SEGMENT = ("object-missing", "undecodable")
+_CONCERN_THE_SEGMENT = (ErrorCode.OBJECT_MISSING, ErrorCode.UNDECODABLE)
 
 
 class Unfit(Exception):
@@ -43,7 +43,7 @@ def rebuild(
             recorded = _read_parts(stored, layout.open_segment(store, stored.identity), traits.tells_txn)
         _demand_agreement(recorded, stored)
     except TieredctlError as error:
-        if error.kind.code in _CONCERN_THE_SEGMENT:
+        if error.code in _CONCERN_THE_SEGMENT:
             raise Unfit(error.message) from None
         raise
     metadata = RemoteLogSegmentMetadata(

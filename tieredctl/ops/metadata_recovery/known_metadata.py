@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import (
     EventRecord,
     RemoteLogSegmentMetadata,
@@ -13,6 +13,7 @@ from tieredctl.model.events import (
     RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
 )
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.coverage import MISSING
@@ -23,7 +24,7 @@ from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
 _DELETED = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
-_BEGINNING_GONE = "metadata-truncated"
+_BEGINNING_GONE = FindingCode.METADATA_TRUNCATED
 _WAY_OUT = "Give up what lies before the next sound event (kafka-delete-records.sh), and run it again."
 
 
@@ -74,7 +75,7 @@ class KnownMetadata:
                 if finding.code == MISSING:
                     demand_whole([finding])
                 message = f"{finding.code}: {finding.subject}: {finding.message}."
-                raise TieredctlError("metadata-incomplete", message, hint=_WAY_OUT)
+                raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint=_WAY_OUT)
         return ()
 
     def _noted(self, stream: EventStream) -> Iterator[EventRecord]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, TopicDescription
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
@@ -54,7 +54,7 @@ class LivePartitions:
             try:
                 self._topics[name] = self.cluster.topic(name)
             except TieredctlError as error:
-                if error.kind.code != "unknown-topic":
+                if error.code is not ErrorCode.UNKNOWN_TOPIC:
                     raise
                 self._topics[name] = None
         return self._topics[name]

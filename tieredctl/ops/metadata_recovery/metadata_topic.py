@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, ConfigValue
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.broker_settings import METADATA_PARTITIONS, BrokerSettings, as_number
 from tieredctl.ops.cluster.snapshot import Clock
 from tieredctl.ops.doctor.gathering import METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS, gather_settings
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 
-_RETENTION, _REPLICATION = "topic-config-metadata-retention", "topic-config-metadata-replication"
+_RETENTION, _REPLICATION = FindingCode.TOPIC_CONFIG_METADATA_RETENTION, FindingCode.TOPIC_CONFIG_METADATA_REPLICATION
 _NO_CLOCK = Clock(0, 0)
 
 
@@ -31,13 +32,15 @@ def demand_configured_partitions(cluster: Cluster, found: int, stated: int | Non
         configured = stated if told is None else told
         if None not in (stated, told) and stated != told:
             message = f"{METADATA_PARTITIONS} of {who} is {told}, not {stated}."
-            raise TieredctlError("metadata-partitions", message)
+            raise TieredctlError(ErrorCode.METADATA_PARTITIONS, message)
         if configured is None:
             hint = "Say with --metadata-partitions how many it is configured with."
-            raise TieredctlError("metadata-partitions", f"{who} does not tell its {METADATA_PARTITIONS}.", hint=hint)
+            raise TieredctlError(
+                ErrorCode.METADATA_PARTITIONS, f"{who} does not tell its {METADATA_PARTITIONS}.", hint=hint
+            )
         if configured != found:
             message = f"{METADATA_TOPIC} has {found} partitions, and {METADATA_PARTITIONS} of {who} is {configured}."
-            raise TieredctlError("metadata-partitions", message)
+            raise TieredctlError(ErrorCode.METADATA_PARTITIONS, message)
 
 
 def metadata_topic_faults(cluster: Cluster) -> list[Finding]:
@@ -56,7 +59,9 @@ def demand_lasting(faults: Sequence[Finding]) -> None:
     """Raises TieredctlError `metadata-topic-unsafe` where what is written would be deleted or refused."""
     said = [one.message for one in faults if one.code == _RETENTION]
     if said:
-        raise TieredctlError("metadata-topic-unsafe", f"{METADATA_TOPIC} does not keep what is written: {said[0]}.")
+        raise TieredctlError(
+            ErrorCode.METADATA_TOPIC_UNSAFE, f"{METADATA_TOPIC} does not keep what is written: {said[0]}."
+        )
 
 
 def _told_by_brokers(cluster: Cluster, stated: int | None) -> list[tuple[str, int | None]]:
@@ -64,7 +69,7 @@ def _told_by_brokers(cluster: Cluster, stated: int | None) -> list[tuple[str, in
     try:
         configs = cluster.broker_configs()
     except TieredctlError as error:
-        if error.kind.code != "broker-refused" or stated is None:
+        if error.code is not ErrorCode.BROKER_REFUSED or stated is None:
             raise
         return [("every broker", None)]
     return [(f"broker {node}", _told(one)) for node, one in configs.items()]

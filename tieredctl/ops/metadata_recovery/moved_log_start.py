@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
@@ -25,7 +26,7 @@ from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegmen
 from tieredctl.rlmm.remote_retention import is_within_leader_epochs
 from tieredctl.storage.protocol import ObjectStore
 
-_LINEAGE_NOT_READ = ("private-key", "object-missing", "undecodable")
+_LINEAGE_NOT_READ = (ErrorCode.PRIVATE_KEY, ErrorCode.OBJECT_MISSING, ErrorCode.UNDECODABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class MovedLogStart:
             "firstStoredOffset": self.first_stored_offset,
             "segments": self.segments,
         }
-        return Finding("log-start-above-store", str(self.partition), message, evidence)
+        return Finding(FindingCode.LOG_START_ABOVE_STORE, str(self.partition), message, evidence)
 
 
 def moved_log_start(
@@ -114,7 +115,7 @@ def _lineage(
     try:
         lineage = read_lineage(last.stored, store, layout)
     except TieredctlError as error:
-        if error.kind.code in _LINEAGE_NOT_READ:
+        if error.code in _LINEAGE_NOT_READ:
             raise _Unknown(error.message) from None
         raise
     for _, metadata in segments:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
@@ -142,7 +142,7 @@ class Recoverer:
         first = min(metadata.end_offset for metadata in plan.recovered())
         if log is None or log.log_start_offset > first:
             now = "is not there any more" if log is None else f"starts at {log.log_start_offset} now"
-            raise TieredctlError("world-changed", f"The log of {plan.partition} {now}.", hint=_WORLD_CHANGED)
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, f"The log of {plan.partition} {now}.", hint=_WORLD_CHANGED)
 
     def _events(self, segment: JudgedSegment) -> list[MetadataEvent]:
         assert segment.metadata is not None

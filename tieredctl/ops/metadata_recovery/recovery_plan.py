@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
@@ -124,11 +124,11 @@ class Planner:
         cluster do."""
         if listing.objects and not stored and listing.unexplained == listing.objects:
             message = f"The layout {self.judge.layout.name} explains none of the {listing.objects} objects."
-            raise TieredctlError("no-overlap", f"{message[:-1]} of {self.judge.store.url}.")
+            raise TieredctlError(ErrorCode.NO_OVERLAP, f"{message[:-1]} of {self.judge.store.url}.")
         if not stored:
             # A typing error must not look like a clean result.
             which = "" if listing.selection == Selection() else f" of {listing.selection}"
-            raise TieredctlError("no-overlap", f"{self.judge.store.url} has no segment{which}.")
+            raise TieredctlError(ErrorCode.NO_OVERLAP, f"{self.judge.store.url} has no segment{which}.")
         return Recovery(
             list(self._partitions(stored)), listing.objects, listing.unexplained, tuple(self.known.findings)
         )
@@ -166,13 +166,15 @@ def demand_mapped(recovery: Recovery, ids: Mapping[str, str], layout: Layout) ->
     for old, new in ids.items():
         of_old = [partition for partition in segments if partition.topic_id == old]
         if not of_old:
-            raise TieredctlError("usage", f"The store has no segment of a topic with the id {old}.")
+            raise TieredctlError(ErrorCode.USAGE, f"The store has no segment of a topic with the id {old}.")
         for partition in of_old:
             twin = TopicIdPartition(new, partition.topic, partition.partition)
             there = {one.stored.identity.segment_id for one in segments.get(twin, ())}
             lacking = [one for one in segments[partition] if one.stored.identity.segment_id not in there]
             if lacking:
-                raise TieredctlError("usage", _why_not_mapped(partition, twin, len(lacking), layout), hint=_COPY)
+                raise TieredctlError(
+                    ErrorCode.USAGE, _why_not_mapped(partition, twin, len(lacking), layout), hint=_COPY
+                )
 
 
 _COPY = "Copy the objects to the new id's keys first, with the store's own tools; then nothing needs to be mapped."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment
@@ -19,7 +20,7 @@ def segment_findings(partition: TopicIdPartition, segments: Sequence[JudgedSegme
     unknown = [one for one in segments if one.fate is Fate.TOPIC_UNKNOWN]
     if unknown:
         message = f"{len(unknown)} segments are not recovered: {unknown[0].reason}"
-        yield Finding("topic-not-in-cluster", str(partition), message, _evidence(partition))
+        yield Finding(FindingCode.TOPIC_NOT_IN_CLUSTER, str(partition), message, _evidence(partition))
     for one in segments:
         if one.fate in _SAID_OTHERWISE or one.fate is Fate.TOPIC_UNKNOWN:
             continue
@@ -31,7 +32,7 @@ def segment_findings(partition: TopicIdPartition, segments: Sequence[JudgedSegme
         }
         severity = Severity.INFO if one.fate in _NORMAL else None
         subject = f"{partition.topic}-{partition.partition} {identity.segment_id}"
-        yield Finding("segment-not-recovered", subject, f"{one.fate}: {one.reason}", evidence, severity)
+        yield Finding(FindingCode.SEGMENT_NOT_RECOVERED, subject, f"{one.fate}: {one.reason}", evidence, severity)
 
 
 def _evidence(partition: TopicIdPartition) -> dict[str, object]:

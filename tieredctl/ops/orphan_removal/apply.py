@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import (
     FINISHED_STEPS,
@@ -127,7 +127,7 @@ class Removal:
             self._remove_all(result)
         except TieredctlError as error:
             result.stopped = error
-        if result.stopped is None or result.stopped.kind.code != "lease-lost":
+        if result.stopped is None or result.stopped.code is not ErrorCode.LEASE_LOST:
             try:
                 self._put_owned_back(result)
                 if self.delete_versions and result.is_complete:
@@ -171,7 +171,7 @@ class Removal:
         if self._obstacle is not None:
             raise self._obstacle
         if all(receipt.step is ReceiptStep.FAILED for receipt in receipts):
-            raise TieredctlError("removal-failed", f"Nothing of a batch could be removed: {receipts[0].error}")
+            raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"Nothing of a batch could be removed: {receipts[0].error}")
 
     def _record(self, receipts: Sequence[Receipt]) -> None:
         self.receipts.append(receipts)
@@ -252,7 +252,7 @@ class Removal:
             self.store.abort_multipart_upload(begun)
             if self.store.multipart_upload_bytes(begun):
                 message = f"{self.store.url} said that an upload of {upload.key} was given up, and its parts are there."
-                raise TieredctlError("removal-failed", message)
+                raise TieredctlError(ErrorCode.REMOVAL_FAILED, message)
         except TieredctlError as error:
             return failed(upload.key, self.clock_ms(), error)._replace(upload_id=upload.upload_id)
         return Receipt(ReceiptStep.ABORTED, upload.key, self.clock_ms(), upload.size, upload_id=upload.upload_id)
@@ -316,7 +316,7 @@ def _batches(planned: Iterable[_Planned], most: int) -> Iterator[list[_Planned]]
 
 def _hopeless(errors: Iterable[TieredctlError | None]) -> TieredctlError | None:
     """The first of them that every other object would meet too."""
-    return next((error for error in errors if error is not None and error.kind.code in CONCERN_EVERY_OBJECT), None)
+    return next((error for error in errors if error is not None and error.code in CONCERN_EVERY_OBJECT), None)
 
 
 def _modified_ms(one: Prepared) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
@@ -41,7 +41,7 @@ class Fitness:
             planned += len(objects.sizes)
         if planned != self.plan.totals.objects:
             message = f"{self.plan.path} has {planned} objects, and says that it has {self.plan.totals.objects}."
-            raise TieredctlError("plan-altered", message)
+            raise TieredctlError(ErrorCode.PLAN_ALTERED, message)
         enough = int(planned * 100 / most) + 1 if most else None
         if planned or self.plan.totals.uploads:
             for objects in self.metadata.columns(list_unreserved(self.store)):

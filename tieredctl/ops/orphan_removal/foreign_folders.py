@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.orphans.object_columns import ObjectColumns
 from tieredctl.storage.protocol import RESERVED_FOLDER
@@ -31,7 +31,7 @@ class FolderCheck:
         if f"/{RESERVED_FOLDER}" in f"{subject.rstrip('/')}/":
             message = f"{subject} is inside the folder that tieredctl keeps what was removed in."
             hint = "`orphans restore` puts it back, and `orphans purge` deletes it for good."
-            self._refusal = TieredctlError("quarantine-scanned", message, hint=hint)
+            self._refusal = TieredctlError(ErrorCode.QUARANTINE_SCANNED, message, hint=hint)
 
     def look_at(self, objects: ObjectColumns) -> None:
         """Some of the store's objects."""
@@ -58,7 +58,7 @@ class FolderCheck:
                 if layout.explain(rest) is not None:
                     message = f"{self._subject} holds the root of another store in {folder}/, of layout {layout.name}."
                     hint = f"Name that folder in --store, or keep it out of this one: {key} is there."
-                    self._refusal = TieredctlError("ambiguous-prefix", message, hint=hint)
+                    self._refusal = TieredctlError(ErrorCode.AMBIGUOUS_PREFIX, message, hint=hint)
             head, slash, rest = rest.partition("/")
             folder += f"/{head}"
 
@@ -66,7 +66,7 @@ class FolderCheck:
         folder = key.partition(f"/{RESERVED_FOLDER}")[0]
         message = f"{self._subject} holds the quarantine of another root, {folder}/."
         hint = f"Plan for {self._subject.rstrip('/')}/{folder} instead: {key} is there."
-        self._refusal = TieredctlError("quarantine-scanned", message, hint=hint)
+        self._refusal = TieredctlError(ErrorCode.QUARANTINE_SCANNED, message, hint=hint)
 
 
 def _text(value: pa.Scalar) -> str:

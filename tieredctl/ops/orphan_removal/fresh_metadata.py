@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.findings import Finding
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
@@ -115,10 +115,10 @@ class FreshMetadata:
             if not self._may_go(planned.key, status, limits):
                 message = f"{planned.key} is {status.value}, and nothing that is signed or typed names it."
                 hint = f"Objects that are {status.value} go only by name: with --foreign TOPIC-ID or --unknown KEY."
-                raise TieredctlError("world-changed", message, hint=hint)
+                raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint=hint)
             if stored.last_modified_ms > oldest_young_ms:
                 message = f"{planned.key} is younger than objects that are removed have to be."
-                raise TieredctlError("world-changed", message, hint="Wait, or give another --min-age.")
+                raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Wait, or give another --min-age.")
 
     def demand_endable(self, uploads: Sequence[StoredObject], limits: Limits) -> None:
         """Raises TieredctlError `world-changed` where an upload that never ended, as the object that it would be, may
@@ -127,7 +127,7 @@ class FreshMetadata:
         for upload, (status, _) in zip(uploads, self.verdicts(uploads), strict=True):
             ended = status in (ObjectStatus.ORPHAN, ObjectStatus.OWNED)
             if not ended or upload.last_modified_ms > oldest_young_ms or upload.key.startswith(RESERVED_FOLDER):
-                raise TieredctlError("world-changed", f"An upload of {upload.key} may still be completed.")
+                raise TieredctlError(ErrorCode.WORLD_CHANGED, f"An upload of {upload.key} may still be completed.")
 
     def _may_go(self, key: str, status: ObjectStatus, limits: Limits) -> bool:
         if key.startswith(RESERVED_FOLDER):
@@ -142,8 +142,10 @@ class FreshMetadata:
     def _changed(self, planned: PlannedObject, status: ObjectStatus) -> TieredctlError:
         if (planned.cause, status) in _BY_LIVE_TOPICS and self.topic_is_live(planned.key) is None:
             message = f"{planned.key} was planned as its topic was gone: whether it is there is not known now."
-            return TieredctlError("topic-unclear", message)
-        return TieredctlError("world-changed", f"{planned.key} was {planned.status}, and is {status.value} now.")
+            return TieredctlError(ErrorCode.TOPIC_UNCLEAR, message)
+        return TieredctlError(
+            ErrorCode.WORLD_CHANGED, f"{planned.key} was {planned.status}, and is {status.value} now."
+        )
 
     def _take(self, stream: EventStream) -> list[Finding]:
         self._events.read(stream)

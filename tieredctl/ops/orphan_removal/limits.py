@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphans.object_columns import ObjectColumns
 
@@ -66,21 +66,21 @@ def demand_signed(plan: PlanFile) -> None:
     """Raises TieredctlError `plan-unsigned` for a plan that anybody may have written."""
     if not plan.is_signed:
         message = f"{plan.path} was not signed with your key: somebody else may have written it."
-        raise TieredctlError("plan-unsigned", message)
+        raise TieredctlError(ErrorCode.PLAN_UNSIGNED, message)
 
 
 def demand_age(min_age_ms: int, *, allow_young: bool) -> None:
     """Raises TieredctlError `age-too-low` where a plan would take what may still be in the making."""
     if min_age_ms < LEAST_AGE_MS and not allow_young:
         message = "Objects younger than an hour may be of a copy that is under way: they are not removed."
-        raise TieredctlError("age-too-low", message)
+        raise TieredctlError(ErrorCode.AGE_TOO_LOW, message)
 
 
 def demand_share(planned: int, whole: int, max_percent: float, subject: str) -> None:
     """Raises TieredctlError `plan-too-large` where a plan has more of a store's objects than it may."""
     if planned * 100 > whole * max_percent:
         message = f"{planned} of the {whole} objects of {subject} would be removed: more than {max_percent:g} %."
-        raise TieredctlError("plan-too-large", message)
+        raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, message)
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class Overlap:
         """Raises TieredctlError `no-overlap` where there are objects, and none of this cluster."""
         if self.listed and not self.explained:
             message = f"Not one of the objects of {subject} is of layout {layout}."
-            raise TieredctlError("no-overlap", message)
+            raise TieredctlError(ErrorCode.NO_OVERLAP, message)
         if self.listed and not self.known:
             message = f"The metadata knows no topic that {subject} has objects of: one is another cluster's."
-            raise TieredctlError("no-overlap", message)
+            raise TieredctlError(ErrorCode.NO_OVERLAP, message)

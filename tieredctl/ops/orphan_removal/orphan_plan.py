@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Ints
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.layouts.protocol import Layout
@@ -183,7 +183,9 @@ def _cluster_id(source: MetadataSource, given: str | None) -> str:
     found = source.describe().get("clusterId")
     if found is None and given is None:
         message = "The metadata does not tell which cluster it is of."
-        raise TieredctlError("usage", message, hint="Give --cluster-id, as `kafka-cluster cluster-id` prints it.")
+        raise TieredctlError(
+            ErrorCode.USAGE, message, hint="Give --cluster-id, as `kafka-cluster cluster-id` prints it."
+        )
     if found is not None and given is not None and found != given:
-        raise TieredctlError("another-cluster", f"The metadata is of cluster {found}, not of {given}.")
+        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"The metadata is of cluster {found}, not of {given}.")
     return str(given if found is None else found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.removal_files import (
     decode_plan_header,
     decode_planned,
@@ -84,7 +84,7 @@ class PlanFile:
         plan took the file's place since it was opened."""
         with self.path.open("rb") as file:
             if decode_plan_header(file.readline(_LONGEST_LINE)) != self.header:
-                raise TieredctlError("plan-altered", f"{self.path} has another plan than a moment ago.")
+                raise TieredctlError(ErrorCode.PLAN_ALTERED, f"{self.path} has another plan than a moment ago.")
             while not isinstance(planned := decode_planned(file.readline(_LONGEST_LINE)), PlanTotals):
                 yield planned
 
@@ -102,24 +102,26 @@ def read_plan(path: Path, key: bytes | None = None) -> PlanFile:
     """
     try:
         if path.exists() and not path.is_file():
-            raise TieredctlError("unreadable", f"{path} cannot be read: it is not a regular file.", hint="")
+            raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: it is not a regular file.", hint="")
         with path.open("rb") as file:
             header = decode_plan_header(file.readline(_LONGEST_LINE))
             last_lines = _last_lines(file)
             seal, found = _sealed(file, file.seek(0, 2) - len(last_lines[-1]), key), decode_seal(last_lines[-1])
             if seal.digest != found.digest:
                 message = f"{path} was altered since it was planned: its digest is not that of its lines."
-                raise TieredctlError("plan-altered", message)
+                raise TieredctlError(ErrorCode.PLAN_ALTERED, message)
             totals = decode_planned(last_lines[-2])
             if not isinstance(totals, PlanTotals):
                 raise DecodeError("it has no totals", 0)
             return PlanFile(path, header, totals, seal.digest, is_signed_alike(found, seal))
     except FileNotFoundError:
-        raise TieredctlError("path-missing", f"There is no plan {path}.") from None
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no plan {path}.") from None
     except OSError as error:
-        raise TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.", hint="") from None
+        raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {error.strerror}.", hint="") from None
     except DecodeError as error:
-        raise TieredctlError("plan-altered", f"{path} is not a plan as tieredctl writes it: {error.reason}.") from None
+        raise TieredctlError(
+            ErrorCode.PLAN_ALTERED, f"{path} is not a plan as tieredctl writes it: {error.reason}."
+        ) from None
 
 
 def _last_lines(file: BinaryIO) -> list[bytes]:

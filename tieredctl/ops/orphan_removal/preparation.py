@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep, RemovalMode
 from tieredctl.ops.guards.comparison import demand_same, is_there
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.storage.protocol import StoredObject, WritableObjectStore
 
 _SECOND_MS = 1_000
-_MAY_BE_GONE = ("object-missing", "removal-failed", "unreadable")
+_MAY_BE_GONE = (ErrorCode.OBJECT_MISSING, ErrorCode.REMOVAL_FAILED, ErrorCode.UNREADABLE)
 """How comparing an object fails that is removed or written meanwhile."""
 
 
@@ -45,7 +45,7 @@ class Preparation:
         try:
             return Prepared(planned, self._found(planned))
         except TieredctlError as error:
-            if error.kind.code == "world-changed":
+            if error.code is ErrorCode.WORLD_CHANGED:
                 raise
             return Prepared(planned, step=ReceiptStep.FAILED, error=error)
 
@@ -67,7 +67,7 @@ class Preparation:
                 return self._absent(planned, before)
             return Prepared(planned, found, copy, compared_by=compared_by)
         except TieredctlError as error:
-            if error.kind.code == "world-changed":
+            if error.code is ErrorCode.WORLD_CHANGED:
                 raise
             return Prepared(planned, step=ReceiptStep.FAILED, error=error)
 
@@ -82,7 +82,7 @@ class Preparation:
         try:
             return demand_same(self.store, found, copy)
         except TieredctlError as error:
-            if error.kind.code not in _MAY_BE_GONE or is_there(self.store, found):
+            if error.code not in _MAY_BE_GONE or is_there(self.store, found):
                 raise
             return None
 
@@ -92,7 +92,7 @@ class Preparation:
         if found is not None:
             if not _is_as_planned(found, planned):
                 raise written_since(planned.key)
-            raise TieredctlError("removal-failed", f"{planned.key} is there, but could not be copied.")
+            raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{planned.key} is there, but could not be copied.")
         if self.mode is RemovalMode.DELETE:
             # Whoever tried it before, and could not say how it ended, may have deleted it.
             return Prepared(planned, step=ReceiptStep.GONE if before is None else ReceiptStep.REMOVED)
@@ -114,4 +114,4 @@ def _is_as_planned(found: StoredObject, planned: PlannedObject) -> bool:
 
 def written_since(key: str) -> TieredctlError:
     """An object is not the one that was planned."""
-    return TieredctlError("world-changed", f"{key} was written anew since it was planned.")
+    return TieredctlError(ErrorCode.WORLD_CHANGED, f"{key} was written anew since it was planned.")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanRecord
 from tieredctl.ops.guards.comparison import same_by
@@ -117,7 +117,7 @@ class Purge:
         if strangers and not ours:
             found = ", ".join(sorted(strangers))
             message = f"What is in the quarantine of {self.store.url} is of cluster {found}, not of {self.cluster_id}."
-            raise TieredctlError("another-cluster", message, hint="Give the metadata of that cluster.")
+            raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Give the metadata of that cluster.")
 
     def _cluster_of(self, original: Quarantined) -> str | None:
         if original.cluster_id is not None:
@@ -133,10 +133,10 @@ class Purge:
             return
         if record.cluster_id not in (self.cluster_id, ""):
             message = f"Plan {plan_id} removed objects of cluster {record.cluster_id}, not of {self.cluster_id}."
-            raise TieredctlError("another-cluster", message, hint="Give the metadata of that cluster.")
+            raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Give the metadata of that cluster.")
         if record.layout not in (self.metadata.layout.name, ""):
             message = f"Plan {plan_id} removed objects of layout {record.layout}, not of {self.metadata.layout.name}."
-            raise TieredctlError("usage", message, hint=f"Give --layout {record.layout}.")
+            raise TieredctlError(ErrorCode.USAGE, message, hint=f"Give --layout {record.layout}.")
 
     def _record_of(self, plan_id: str) -> PlanRecord | None:
         """None too where what the store remembers cannot be read: it proves nothing."""
@@ -144,7 +144,7 @@ class Purge:
             try:
                 self._records[plan_id] = plan_record(self.store, plan_id)
             except TieredctlError as error:
-                if error.kind.code != "ledger-damaged":
+                if error.code is not ErrorCode.LEDGER_DAMAGED:
                     raise
                 self._records[plan_id] = None
         return self._records[plan_id]
@@ -170,7 +170,7 @@ class Purge:
         if old * 100 > all_objects * self.max_percent:
             share = f"{old} of the {all_objects} objects of {self.store.url}, its quarantine included,"
             message = f"{share} would be deleted for good: more than {self.max_percent:g} %."
-            raise TieredctlError("plan-too-large", message)
+            raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, message)
 
     def _demand_overlap(self, copies: SpooledBatches) -> None:
         """Metadata that knows nothing of what is, or was, in a store is not that store's."""
@@ -180,7 +180,7 @@ class Purge:
                 if any(status not in _STRANGE for status, _ in self.metadata.verdicts(batch)):
                     return
         message = f"The metadata knows no topic that {self.store.url} or its quarantine has objects of."
-        raise TieredctlError("no-overlap", message)
+        raise TieredctlError(ErrorCode.NO_OVERLAP, message)
 
     def _demand_unowned(
         self, batch: Sequence[tuple[StoredObject, Quarantined]], result: PurgeResult

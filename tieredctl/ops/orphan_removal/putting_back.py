@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptStep
 from tieredctl.ops.guards.comparison import demand_same, same_by
 from tieredctl.ops.guards.own_objects import QUARANTINE
@@ -34,17 +34,21 @@ def put_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> Recei
 def _demand_own_copy(removed: Receipt) -> None:
     """Receipts may be anybody's: nothing is copied but from quarantine, nor to another place than it came from."""
     if removed.key.startswith(RESERVED_FOLDER):
-        raise TieredctlError("removal-failed", f"{removed.key} is tieredctl's own: no plan removed it.")
+        raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{removed.key} is tieredctl's own: no plan removed it.")
     if removed.copy is None:
         return
     original = quarantined(removed.copy.key) if removed.copy.key.startswith(QUARANTINE) else None
     if original is None or original.key != removed.key:
-        raise TieredctlError("removal-failed", f"{removed.copy.key} is not a copy in quarantine of {removed.key}.")
+        raise TieredctlError(
+            ErrorCode.REMOVAL_FAILED, f"{removed.copy.key} is not a copy in quarantine of {removed.key}."
+        )
 
 
 def _copied_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> tuple[StoredObject, str]:
     if removed.copy is None:
-        raise TieredctlError("removal-failed", f"{removed.key} was deleted without a copy: it cannot be put back.")
+        raise TieredctlError(
+            ErrorCode.REMOVAL_FAILED, f"{removed.key} was deleted without a copy: it cannot be put back."
+        )
     # A run that was killed may have copied the same bytes once more, which gave the copy another version.
     copy = store.head(removed.copy.key)
     modified_ms = _modified_ms(removed, removed.copy.key)
@@ -52,7 +56,7 @@ def _copied_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> t
     is_kept = copy is not None and copy.size == removed.copy.size
     back = store.copy(copy, removed.key, modified_ms) if copy is not None and is_kept else None
     if copy is None or back is None:
-        raise TieredctlError("removal-failed", f"The copy {removed.copy.key} is gone or was altered.")
+        raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"The copy {removed.copy.key} is gone or was altered.")
     return back, demand_same(store, copy, back)
 
 
@@ -72,7 +76,7 @@ def _same_as_removed(store: WritableObjectStore, found: StoredObject, copy: Quar
         return None
     compared_by = kept and same_by(store, found, kept)
     if compared_by is None:
-        raise TieredctlError("removal-failed", f"Another object is under the key {found.key}.")
+        raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"Another object is under the key {found.key}.")
     return compared_by
 
 
@@ -81,5 +85,5 @@ def failed(
 ) -> Receipt:
     """The receipt of what did not succeed."""
     return Receipt(
-        ReceiptStep.FAILED, key, now_ms, copy=copy, error=f"{error.kind.code}: {error.message}", modified_ms=modified_ms
+        ReceiptStep.FAILED, key, now_ms, copy=copy, error=f"{error.code}: {error.message}", modified_ms=modified_ms
     )

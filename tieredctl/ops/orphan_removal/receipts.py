@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.removal_files import (
     decode_receipt,
     decode_receipts_header,
@@ -109,9 +109,9 @@ class ReceiptFile:
                     raise FileNotFoundError  # whoever made it was killed before there was a line
                 return ReceiptFile(path, decode_receipts_header(first))
         except FileNotFoundError:
-            raise TieredctlError("path-missing", f"There are no receipts {path}.") from None
+            raise TieredctlError(ErrorCode.PATH_MISSING, f"There are no receipts {path}.") from None
         except OSError as error:
-            raise TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.", hint="") from None
+            raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {error.strerror}.", hint="") from None
         except DecodeError as error:
             raise _damaged(str(path), error) from None
 
@@ -134,7 +134,7 @@ class ReceiptFile:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise TieredctlError("unwritable", f"{self._path} cannot be written: {error.strerror}.") from None
+            raise TieredctlError(ErrorCode.UNWRITABLE, f"{self._path} cannot be written: {error.strerror}.") from None
 
 
 class StoredReceipts:
@@ -164,7 +164,7 @@ class StoredReceipts:
         first = next(store.list(receipts_folder(plan_id)), None)
         if first is None:
             message = f"{store.url} has no receipts of a plan {plan_id}."
-            raise TieredctlError("path-missing", message, hint="Give the file of receipts, or a plan's id.")
+            raise TieredctlError(ErrorCode.PATH_MISSING, message, hint="Give the file of receipts, or a plan's id.")
         try:
             return StoredReceipts(store, decode_receipts_header(store.read(first.key)))
         except DecodeError as error:
@@ -189,7 +189,7 @@ class StoredReceipts:
                 return
             self._next = max(self._next, self._after_the_last())
         message = f"{self._store.url} did not take {key}, nor those before, although nothing else wrote them."
-        raise TieredctlError("store-incapable", message)
+        raise TieredctlError(ErrorCode.STORE_INCAPABLE, message)
 
     def _after_the_last(self) -> int:
         names = [stored.key.removeprefix(self._folder).partition(".")[0] for stored in self._store.list(self._folder)]
@@ -224,18 +224,18 @@ def _decoded(line: bytes, where: str, damaged: DamageTaker | None) -> Iterator[R
 def _demand_same(found: ReceiptsHeader, header: ReceiptsHeader, where: str) -> None:
     if found != header:
         message = f"{where} has the receipts of another plan, {found.plan_id}."
-        raise TieredctlError("receipts-damaged", message, hint="Name another file with --receipts.")
+        raise TieredctlError(ErrorCode.RECEIPTS_DAMAGED, message, hint="Name another file with --receipts.")
 
 
 def _damaged(where: str, error: DecodeError) -> TieredctlError:
-    return TieredctlError("receipts-damaged", f"{where} cannot be read as receipts: {error.reason}.")
+    return TieredctlError(ErrorCode.RECEIPTS_DAMAGED, f"{where} cannot be read as receipts: {error.reason}.")
 
 
 def _demand_file(path: Path) -> None:
     """A device or a pipe keeps nothing, and may be read for ever."""
     if path.exists() and not path.is_file():
         hint = "Name a file with --receipts."
-        raise TieredctlError("unwritable", f"{path} is there already, and is no file.", hint=hint)
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} is there already, and is no file.", hint=hint)
 
 
 def _is_cut_from(path: Path, first: bytes) -> bool:
@@ -247,7 +247,7 @@ def _is_cut_from(path: Path, first: bytes) -> bool:
     except FileNotFoundError:
         return True
     except OSError as error:
-        raise TieredctlError("unreadable", f"{path} cannot be read: {error.strerror}.", hint="") from None
+        raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {error.strerror}.", hint="") from None
 
 
 def _drop_unfinished_line(path: Path, descriptor: int) -> None:

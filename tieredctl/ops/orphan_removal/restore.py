@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import PlanUse, QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
@@ -124,11 +124,13 @@ def receipts_from_quarantine(store: WritableObjectStore, plan_id: str) -> Receip
     copy = next(copies_by_plan(store, None, plan_id), None)
     if copy is None and next(keys_removed_by(store, plan_id), None) is None:
         message = f"{store.url} has no receipts of a plan {plan_id}, and nothing of it in quarantine."
-        raise TieredctlError("path-missing", message, hint="`tieredctl orphans quarantine ls` lists what is there.")
+        raise TieredctlError(
+            ErrorCode.PATH_MISSING, message, hint="`tieredctl orphans quarantine ls` lists what is there."
+        )
     try:
         record = plan_record(store, plan_id)
     except TieredctlError as error:
-        if error.kind.code != "ledger-damaged":
+        if error.code is not ErrorCode.LEDGER_DAMAGED:
             raise
         record = None
     cluster_id = (copy and copy[1].cluster_id) or (record and record.cluster_id) or ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.removal import PlannedObject, PlanRecord, PlanUse, ReceiptsHeader
 from tieredctl.ops.guards.in_parallel import in_parallel
@@ -103,7 +103,9 @@ class PlanUser:
         if self.clock_ms() < header.valid_until_ms:
             return None
         hours = (header.valid_until_ms - header.created_ms) / 3_600_000
-        return TieredctlError("plan-expired", f"{self.plan.path} was valid for {hours:g} hours, which are over.")
+        return TieredctlError(
+            ErrorCode.PLAN_EXPIRED, f"{self.plan.path} was valid for {hours:g} hours, which are over."
+        )
 
     def _ledger(self) -> Ledger:
         header = self.plan.header
@@ -116,7 +118,7 @@ class PlanUser:
     def _demand_unused(self, ledger: Ledger) -> PlanUse | None:
         use = ledger.use()
         if use in (PlanUse.APPLIED, PlanUse.RESTORED):
-            raise TieredctlError("plan-used", f"{self.plan.path} was {use.value} before; a plan is used once.")
+            raise TieredctlError(ErrorCode.PLAN_USED, f"{self.plan.path} was {use.value} before; a plan is used once.")
         return use
 
     @property

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import bytes_array, few_texts_array, number_array, same_text_array
 from tieredctl.formats.line_columns import line_columns
 from tieredctl.storage.protocol import StoredObject
@@ -94,7 +94,7 @@ class KeyFile:
     def __init__(self, file: Path) -> None:
         """Raises TieredctlError where it is no file."""
         if not file.is_file():
-            raise TieredctlError("path-missing", f"There is no file {file}.")
+            raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no file {file}.")
         self._path = file
 
     def __enter__(self) -> KeyFile:

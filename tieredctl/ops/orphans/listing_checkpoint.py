@@ -15,7 +15,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.replaced_file import file_added_to
 from tieredctl.ops.orphans.listing import LISTING_SCHEMA
 
@@ -147,11 +147,11 @@ class ListingCheckpoint:
         except sqlite3.Error as error:
             reason = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
             if reason in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise TieredctlError("locked", f"Another run uses {self._file}.") from None
-            code = "unwritable" if reason in _UNWRITABLE else "checkpoint-unusable"
+                raise TieredctlError(ErrorCode.LOCKED, f"Another run uses {self._file}.") from None
+            code = ErrorCode.UNWRITABLE if reason in _UNWRITABLE else ErrorCode.CHECKPOINT_UNUSABLE
             raise TieredctlError(code, f"{self._file} cannot be used: {error}.") from None
         except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
-            raise TieredctlError("checkpoint-unusable", f"{self._file} is damaged: {error}.") from None
+            raise TieredctlError(ErrorCode.CHECKPOINT_UNUSABLE, f"{self._file} is damaged: {error}.") from None
 
 
 def _serialised(batch: pa.RecordBatch) -> pa.Buffer:

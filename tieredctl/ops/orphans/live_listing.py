@@ -15,7 +15,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.orphans.listing import Listing, SpooledListing
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.ops.orphans.range_listing import RangeListing
@@ -92,10 +92,10 @@ class ResumableListing:
     def _demand_usable(self) -> None:
         if self._checkpoint.store != self._identity:
             message = f"{self._file} is of a listing of {self._checkpoint.store}, not of {self._identity}."
-            raise TieredctlError("checkpoint-unusable", message)
+            raise TieredctlError(ErrorCode.CHECKPOINT_UNUSABLE, message)
         if self._checkpoint.began_ms < self._oldest_ms:
             message = f"{self._file} is of a listing that began longer ago than --min-age."
-            raise TieredctlError("checkpoint-unusable", message)
+            raise TieredctlError(ErrorCode.CHECKPOINT_UNUSABLE, message)
 
 
 def _in_large_batches(checkpoint: ListingCheckpoint) -> Iterator[pa.RecordBatch]:

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.storage.protocol import KeptVersion, ObjectStore, Versioning
 
-_NOT_TOLD = ("store-forbidden", "unreadable")
+_NOT_TOLD = (ErrorCode.STORE_FORBIDDEN, ErrorCode.UNREADABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def noncurrent(store: ObjectStore, layout: Layout, selection: Selection, price: 
                 markers += kept.is_delete_marker
                 class_bytes[kept.storage_class or ""] += kept.size
     except TieredctlError as error:
-        if error.kind.code not in _NOT_TOLD:
+        if error.code not in _NOT_TOLD:
             raise
         return Noncurrent(versioning)
     if versioning is Versioning.UNKNOWN:

@@ -18,6 +18,7 @@ from tieredctl.formats.arrow_columns import distinct_numbers, numbers_in
 from tieredctl.formats.windows import Ints
 from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
@@ -202,7 +203,7 @@ class Scan:
             totals = self._sum(self._of_cause(cause))
             if totals["objects"]:
                 message = f"{totals['objects']} objects, {totals['bytes']} bytes, belong to nobody: {cause.value}"
-                yield Finding("object-unreferenced", self.subject, message, {"cause": cause.value, **totals})
+                yield Finding(FindingCode.OBJECT_UNREFERENCED, self.subject, message, {"cause": cause.value, **totals})
 
     def _judge(self, events: SegmentEvents, live: LiveTopics, stream: EventStream) -> Judge:
         states, options = segment_states(events), self.options

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout, Part, SegmentIdentity
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.documents import Document
@@ -70,7 +70,7 @@ class SegmentPart:
 
     def _another_size(self, found: str, expected: int) -> TieredctlError:
         message = f"The log of {self.segment.segment_id} has {found} the {expected} bytes that the metadata says."
-        return TieredctlError("undecodable", message, hint="Look at the segment with `tieredctl verify`.")
+        return TieredctlError(ErrorCode.UNDECODABLE, message, hint="Look at the segment with `tieredctl verify`.")
 
     def _pieces(self) -> Iterator[bytes]:
         reader = self.layout.open_segment(self.store, self.segment)
@@ -88,7 +88,7 @@ def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIde
     if segment is None:
         why = f"The metadata has no {selection}, or no longer."
         stream.coverage.demand_all(why)
-        raise TieredctlError("unknown-segment", why)
+        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
     return segment
 
 
@@ -99,5 +99,5 @@ def segment_in_store(store: ObjectStore, layout: Layout, selection: Selection) -
     explained = next((one.explained for one in listed if one.explained), None)
     if explained is None:
         hint = "List what there is with `tieredctl remote ls`."
-        raise TieredctlError("unknown-segment", f"{store.url} has no object of {selection}.", hint=hint)
+        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{store.url} has no object of {selection}.", hint=hint)
     return explained

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import ListedObject, Totals, iso_8601, object_document
@@ -32,14 +33,16 @@ class UnfinishedUploads:
             message = (
                 f"{self.store.url} has no uploads in parts that could be left unfinished, or does not tell of them."
             )
-            raise TieredctlError("store-incapable", message, hint="Only stores of S3's kind are asked for them.")
+            raise TieredctlError(
+                ErrorCode.STORE_INCAPABLE, message, hint="Only stores of S3's kind are asked for them."
+            )
         for upload in self.store.multipart_uploads():
             if upload.initiated_ms <= self.now_ms - self.older_than_ms:
                 yield self._row(upload)
         if self.total.objects:
             message = f"{self.total.objects} uploads, {self.total.bytes} bytes, were begun and never completed"
             evidence = {"uploads": self.total.objects, "bytes": self.total.bytes}
-            self.findings.append(Finding("multipart-debris", self.store.url, message, evidence))
+            self.findings.append(Finding(FindingCode.MULTIPART_DEBRIS, self.store.url, message, evidence))
 
     def summary(self) -> Document:
         """Of what was read so far."""

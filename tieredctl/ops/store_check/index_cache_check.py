@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import SegmentFileName, SegmentPart
 from tieredctl.formats.indexes import (
     ABORTED_TRANSACTION,
@@ -26,6 +26,7 @@ from tieredctl.formats.indexes import (
 )
 from tieredctl.layouts.protocol import Part, SegmentReader
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.documents import partition_document
 from tieredctl.ops.store_check.local_stores import LocalStore
@@ -39,7 +40,6 @@ _CACHED_PARTS: Mapping[SegmentPart, Part] = {
     SegmentPart.TIME_INDEX: Part.TIME_INDEX,
     SegmentPart.TRANSACTION_INDEX: Part.TRANSACTION_INDEX,
 }
-_OBJECT_MISSING = "object-missing"
 _NO_EVIDENCE: Mapping[str, object] = MappingProxyType({})
 
 
@@ -111,7 +111,7 @@ class IndexCacheCheck:
             message += " in the part of it that was read"
         severity = None if self._known.is_whole else Severity.INFO
         evidence = {"file": str(path), "segmentId": entry.segment_id}
-        return Finding("store-disagrees", str(path), message, evidence, severity)
+        return Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence, severity)
 
     def _check_file(self, path: Path, name: SegmentFileName, metadata: RemoteLogSegmentMetadata) -> Iterator[Finding]:
         try:
@@ -119,7 +119,9 @@ class IndexCacheCheck:
         except FileNotFoundError:
             return  # evicted meanwhile
         except OSError as error:
-            yield Finding("unreadable", str(path), f"it cannot be read: {error.strerror}", {"file": str(path)})
+            yield Finding(
+                FindingCode.UNREADABLE, str(path), f"it cannot be read: {error.strerror}", {"file": str(path)}
+            )
             return
         try:
             _demand_fit(name, data, metadata)
@@ -129,9 +131,10 @@ class IndexCacheCheck:
             evidence = {"part": _CACHED_PARTS[name.part].value, "position": wrong.position}
             yield _disagrees(path, metadata, wrong.message, evidence)
         except TieredctlError as error:
-            if error.kind.code == "private-key":
+            if error.code is ErrorCode.PRIVATE_KEY:
                 raise  # it is not this segment alone that cannot be read
-            code = error.kind.code if error.kind.code == _OBJECT_MISSING else "unreadable"
+            is_gone = error.code is ErrorCode.OBJECT_MISSING
+            code = FindingCode.OBJECT_MISSING if is_gone else FindingCode.UNREADABLE
             message = f"there is no remote one to compare it with: {error.message}"
             yield Finding(code, str(path), message, _facts(path, metadata) | {"part": _CACHED_PARTS[name.part].value})
 
@@ -142,7 +145,7 @@ class IndexCacheCheck:
         try:
             remote = self._open_segment(metadata).read(_CACHED_PARTS[part])
         except TieredctlError as error:
-            if error.kind.code != _OBJECT_MISSING or part is not SegmentPart.TRANSACTION_INDEX:
+            if error.code is not ErrorCode.OBJECT_MISSING or part is not SegmentPart.TRANSACTION_INDEX:
                 raise
             remote = b""  # Kafka caches a transaction index that does not exist as an empty one
         if remote != data:
@@ -237,7 +240,7 @@ def _disagrees(
     evidence: Mapping[str, object] = _NO_EVIDENCE,
     severity: Severity | None = None,
 ) -> Finding:
-    return Finding("store-disagrees", str(path), message, _facts(path, metadata) | dict(evidence), severity)
+    return Finding(FindingCode.STORE_DISAGREES, str(path), message, _facts(path, metadata) | dict(evidence), severity)
 
 
 def _facts(path: Path, metadata: RemoteLogSegmentMetadata) -> dict[str, object]:
@@ -250,4 +253,4 @@ def _facts(path: Path, metadata: RemoteLogSegmentMetadata) -> dict[str, object]:
 
 
 def _passed_over(path: Path, why: str) -> Finding:
-    return Finding("folder-passed-over", str(path), f"passed over: {why}", {"file": str(path)})
+    return Finding(FindingCode.FOLDER_PASSED_OVER, str(path), f"passed over: {why}", {"file": str(path)})

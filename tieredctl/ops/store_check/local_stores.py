@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import EpochEntry, read_leader_epoch_checkpoint, read_offset_checkpoint
 from tieredctl.formats.committed_offsets import CommittedOffsets, read_committed_offsets
 from tieredctl.formats.file_names import (
@@ -23,6 +23,7 @@ from tieredctl.formats.file_names import (
 )
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, PartitionMetadata, read_partition_metadata
 from tieredctl.formats.remote_log_snapshot import RemoteLogSnapshot, read_remote_log_snapshot
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 
 LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
@@ -87,16 +88,18 @@ class _Reader:
                 self.store.partitions.append(self._partition(folder, name))
             else:
                 message = f"passed over: its name ends in {name.fate.value}"
-                self._add("folder-passed-over", folder, message)
+                self._add(FindingCode.FOLDER_PASSED_OVER, folder, message)
         if not (folders or cache.is_dir() or self.store.committed_offsets):
             hint = "Name the folder that holds the partitions' folders, or remote-log-index-cache."
-            raise TieredctlError("not-a-log-dir", f"{path} holds no file of a broker's local stores.", hint=hint)
+            raise TieredctlError(
+                ErrorCode.NOT_A_LOG_DIR, f"{path} holds no file of a broker's local stores.", hint=hint
+            )
 
     def _partition(self, folder: Path, name: PartitionFolderName) -> PartitionFolder:
         metadata: PartitionMetadata | None = self._file(folder / PARTITION_METADATA_FILE, read_partition_metadata)
         segments = [parse_segment_file_name(file.name) for file in self._files_in(folder)]
         starts = [s.offset for s in segments if s and s.part is SegmentPart.LOG and s.transition is None]
-        damaged = "leader-epoch-checkpoint-damaged"
+        damaged = FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED
         return PartitionFolder(
             path=folder,
             topic=name.topic,
@@ -107,14 +110,16 @@ class _Reader:
             local_start_offset=min(starts, default=None),
         )
 
-    def _file(self, path: Path, read: Callable[[bytes], _Content], code: str = "store-disagrees") -> _Content | None:
+    def _file(
+        self, path: Path, read: Callable[[bytes], _Content], code: FindingCode = FindingCode.STORE_DISAGREES
+    ) -> _Content | None:
         """What a file holds; None where it is not there. `code` is what to call it where it is damaged."""
         try:
             return read(path.read_bytes())
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._add("unreadable", path, f"it cannot be read: {error.strerror}")
+            self._add(FindingCode.UNREADABLE, path, f"it cannot be read: {error.strerror}")
         except DecodeError as error:
             self._add(code, path, f"it is damaged: {error.message}", position=error.position)
         return None
@@ -125,10 +130,10 @@ class _Reader:
         except FileNotFoundError:
             return []
         except OSError as error:
-            self._add("unreadable", folder, f"it cannot be listed: {error.strerror}")
+            self._add(FindingCode.UNREADABLE, folder, f"it cannot be listed: {error.strerror}")
             return []
 
-    def _add(self, code: str, path: Path, message: str, **evidence: object) -> None:
+    def _add(self, code: FindingCode, path: Path, message: str, **evidence: object) -> None:
         self.store.findings.append(Finding(code, str(path), message, {"file": str(path), **evidence}))
 
 
@@ -136,8 +141,8 @@ def _folders_in(path: Path) -> list[Path]:
     try:
         return sorted(entry for entry in path.iterdir() if entry.is_dir())
     except FileNotFoundError:
-        raise TieredctlError("path-missing", f"There is no {path}.") from None
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no {path}.") from None
     except NotADirectoryError:
-        raise TieredctlError("not-a-log-dir", f"{path} is a file, not a broker's log directory.") from None
+        raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{path} is a file, not a broker's log directory.") from None
     except PermissionError:
-        raise TieredctlError("path-forbidden", f"{path} may not be read.") from None
+        raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{path} may not be read.") from None

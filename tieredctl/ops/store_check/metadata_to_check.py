@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -78,7 +79,9 @@ class KnownMetadata:
     def is_whole(self) -> bool:
         """Whether an id that is not known was never announced, as far as can be told from here."""
         numbers = self.metadata_partitions
-        lost = any(finding.kind.incomplete or finding.code == "event-undecodable" for finding in self.findings)
+        lost = any(
+            finding.kind.incomplete or finding.code is FindingCode.EVENT_UNDECODABLE for finding in self.findings
+        )
         return not lost and numbers == set(range(len(numbers)))
 
     def end_offset(self, metadata_partition: int) -> int:

@@ -13,6 +13,7 @@ from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.formats.file_names import LEADER_EPOCH_CHECKPOINT
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LocalLog
@@ -58,7 +59,7 @@ def _check_replica(one: PartitionFolder, other: PartitionFolder) -> Iterator[Fin
         path = other.path / PARTITION_METADATA_FILE
         message = f"topic id {other.topic_id} is {one.topic_id} in {one.path}: one of them belongs to a deleted topic"
         evidence = {"file": str(path), "topic": other.topic, "partition": other.partition, "topicId": other.topic_id}
-        yield Finding("store-disagrees", str(path), message, evidence)
+        yield Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence)
         return
     starts = {entry.epoch: entry.start_offset for entry in (one.leader_epochs or ())[1:]}
     for entry in (other.leader_epochs or ())[1:]:
@@ -78,11 +79,11 @@ def _unknown_id(folder: PartitionFolder, topic_id: str, known: KnownMetadata) ->
     }
     if others := known.topics(topic_id) - {folder.topic}:
         message = f"topic id {topic_id} belongs to topic {min(others)} by the metadata"
-        yield Finding("store-disagrees", str(path), message, evidence)
+        yield Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence)
     elif incarnations := known.incarnations(folder.topic, folder.partition):
         ids = ", ".join(partition.topic_id for partition in incarnations)
         message = f"the metadata knows {folder} by other topic ids alone: {ids}; the topic was recreated"
-        yield Finding("store-disagrees", str(path), message, evidence, Severity.INFO)
+        yield Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence, Severity.INFO)
 
 
 def _check_epochs(
@@ -134,7 +135,7 @@ def _check_seam(
     )
     for finding in seam:
         # Holes between remote segments are for `verify` to tell.
-        if finding.code == "local-remote-gap":
+        if finding.code is FindingCode.LOCAL_REMOTE_GAP:
             yield finding
 
 
@@ -147,4 +148,4 @@ def _epochs_finding(folder: PartitionFolder, message: str, entry: EpochEntry, **
         "leaderEpoch": entry.epoch,
         "startOffset": entry.start_offset,
     }
-    return Finding("leader-epoch-checkpoint-damaged", str(path), message, facts | evidence)
+    return Finding(FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED, str(path), message, facts | evidence)

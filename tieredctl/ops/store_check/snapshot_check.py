@@ -12,6 +12,7 @@ from tieredctl.formats.file_names import COMMITTED_OFFSETS, REMOTE_LOG_SNAPSHOT
 from tieredctl.formats.remote_log_snapshot import RemoteLogSnapshot
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataSnapshot
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import partition_document
@@ -60,7 +61,7 @@ def check_snapshot(store: LocalStore, folder: PartitionFolder, known: KnownMetad
         if not snapshot.segments:
             return []
         message = f"it has {len(snapshot.segments)} segments of a partition of which the metadata has no event"
-        return [Finding("store-disagrees", str(path), message, where)]
+        return [Finding(FindingCode.STORE_DISAGREES, str(path), message, where)]
     # Where the folder doesn't say which of a recreated topic's ids it belongs to, the one that fits best is meant.
     return min((_compared(store, partition, snapshot, where, known) for partition in candidates), key=len)
 
@@ -84,7 +85,7 @@ def _compared(
     home = known.metadata_partition_of[partition]
     if home != snapshot.metadata_partition:
         message = f"it names metadata partition {snapshot.metadata_partition}; the partition's events are in {home}"
-        return [Finding("store-disagrees", path, message, facts)]
+        return [Finding(FindingCode.STORE_DISAGREES, path, message, facts)]
     replay = known.as_of_store[store.path]
     cache = replay.state.caches.get(partition)
     segments = [segment.metadata for segment in cache.list_remote_log_segments()] if cache else []
@@ -94,14 +95,14 @@ def _compared(
         if difference := _difference(segment, expected.get(segment.segment_id)):
             message, fields = difference
             evidence = facts | {"segmentId": segment.segment_id, "fields": fields}
-            found.setdefault(segment.segment_id, Finding("store-disagrees", path, message, evidence))
+            found.setdefault(segment.segment_id, Finding(FindingCode.STORE_DISAGREES, path, message, evidence))
     for segment_id in sorted(expected.keys() - {segment.segment_id for segment in snapshot.segments}):
         message = f"segment {segment_id}, in {expected[segment_id].state.name} by the metadata, is not in it"
-        found[segment_id] = Finding("store-disagrees", path, message, facts | {"segmentId": segment_id})
+        found[segment_id] = Finding(FindingCode.STORE_DISAGREES, path, message, facts | {"segmentId": segment_id})
     findings = list(found.values())
     if unread := replay.unread_events[partition]:
         message = f"{unread} events behind it are committed as read: a restarted broker would never see them"
-        findings.append(Finding("store-disagrees", path, message, facts | {"unreadEvents": unread}))
+        findings.append(Finding(FindingCode.STORE_DISAGREES, path, message, facts | {"unreadEvents": unread}))
     return findings
 
 
@@ -135,7 +136,7 @@ def _beyond_end(
 ) -> Iterator[Finding]:
     if metadata_partition not in known.metadata_partitions:
         message = f"{METADATA_TOPIC}-{metadata_partition} is not here to compare it with"
-        yield Finding("unreadable", subject, message, evidence)
+        yield Finding(FindingCode.UNREADABLE, subject, message, evidence)
     elif offset >= (end := known.end_offset(metadata_partition)):
         message = f"it was read up to offset {offset} of {METADATA_TOPIC}-{metadata_partition}, which ends before {end}"
-        yield Finding("store-disagrees", subject, message, evidence | {"endOffset": end})
+        yield Finding(FindingCode.STORE_DISAGREES, subject, message, evidence | {"endOffset": end})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.ops.cluster.broker_settings import SYSTEM_ENABLE
 
@@ -24,7 +24,7 @@ def tiering_ability(cluster: Cluster) -> TieringAbility:
     try:
         configs = cluster.broker_configs()
     except TieredctlError as error:
-        if error.kind.code != "broker-refused":
+        if error.code is not ErrorCode.BROKER_REFUSED:
             raise
         return TieringAbility(None, None)
     unable = sorted(node for node, settings in configs.items() if settings[SYSTEM_ENABLE].value != "true")
@@ -38,6 +38,6 @@ def _voters(cluster: Cluster) -> Sequence[int] | None:
     try:
         return cluster.quorum_voters()
     except TieredctlError as error:
-        if error.kind.code != "broker-refused":
+        if error.code is not ErrorCode.BROKER_REFUSED:
             raise
         return None

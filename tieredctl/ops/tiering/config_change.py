@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.topic_settings import (
@@ -92,11 +93,15 @@ def refusals(cluster: Cluster, change: ConfigChange) -> list[Finding]:
     try:
         cluster.alter_topic_configs(name, change.changes, validate_only=True)
     except TieredctlError as error:
-        if error.kind.code == "config-refused":
+        if error.code is ErrorCode.CONFIG_REFUSED:
             message = f"{error.message} {_BY_THE_CONTROLLER}" if _SYSTEM_OFF in error.message else error.message
-            return [Finding("topic-change-refused", f"topic {name}", message, {"topic": name})]
-        if error.kind.code == "broker-refused":
-            return [Finding("check-not-made", f"validation by topic {name}'s cluster", f"{error.message} {error.hint}")]
+            return [Finding(FindingCode.TOPIC_CHANGE_REFUSED, f"topic {name}", message, {"topic": name})]
+        if error.code is ErrorCode.BROKER_REFUSED:
+            return [
+                Finding(
+                    FindingCode.CHECK_NOT_MADE, f"validation by topic {name}'s cluster", f"{error.message} {error.hint}"
+                )
+            ]
         raise
     return []
 
@@ -109,15 +114,19 @@ def make_change(cluster: Cluster, change: ConfigChange) -> None:
     """
     name = change.topic.topic
     if cluster.topic(name).topic_id != change.topic.topic_id:
-        raise TieredctlError("world-changed", f"Topic {name} was deleted and made anew meanwhile; nothing was changed.")
+        raise TieredctlError(
+            ErrorCode.WORLD_CHANGED, f"Topic {name} was deleted and made anew meanwhile; nothing was changed."
+        )
     now = settings_of(cluster, name)
     if any(now.get(setting) != change.before.get(setting) for setting in (*SETTINGS, *change.changes)):
-        raise TieredctlError("world-changed", f"The settings of topic {name} changed meanwhile; nothing was changed.")
+        raise TieredctlError(
+            ErrorCode.WORLD_CHANGED, f"The settings of topic {name} changed meanwhile; nothing was changed."
+        )
     cluster.alter_topic_configs(name, change.changes, validate_only=True)
     try:
         cluster.alter_topic_configs(name, change.changes, validate_only=False)
     except TieredctlError as error:
-        if error.kind.code != "broker-unreachable":
+        if error.code is not ErrorCode.BROKER_UNREACHABLE:
             raise
         hint = "The change may have been made all the same: run it again, and it makes what is left to make."
-        raise TieredctlError("broker-unreachable", error.message, hint=hint) from None
+        raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, error.message, hint=hint) from None

@@ -10,6 +10,7 @@ cannot take its place.
 from __future__ import annotations
 
 from tieredctl.kafka.cluster import TopicDescription
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.topic_settings import RETENTION_BYTES, RETENTION_MS, TopicSettings
 
@@ -28,7 +29,7 @@ def deletes_too_much(topic: TopicDescription, segments: int, *, at_once: bool) -
     )
     evidence = {"topic": topic.topic, "segments": segments, "mostSegments": MOST_SEGMENTS}
     severity = Severity.WARNING if at_once else None
-    return Finding("topic-disable-at-once", f"topic {topic.topic}", message, evidence, severity)
+    return Finding(FindingCode.TOPIC_DISABLE_AT_ONCE, f"topic {topic.topic}", message, evidence, severity)
 
 
 def steps_of_emptying(settings: TopicSettings) -> list[str]:

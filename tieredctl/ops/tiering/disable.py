@@ -13,6 +13,7 @@ from enum import Enum
 
 from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.release import Release
@@ -200,7 +201,7 @@ def _effects(
             "bytesOnlyRemote": lost,
             "partitions": [one.document() for one in partitions if one.segments],
         }
-        yield Finding("topic-disable-deletes", f"topic {topic.topic}", message, evidence)
+        yield Finding(FindingCode.TOPIC_DISABLE_DELETES, f"topic {topic.topic}", message, evidence)
 
 
 def _fills_disks(topic: TopicDescription, needed: Mapping[int, int], free: Mapping[int, int]) -> Iterator[Finding]:
@@ -208,7 +209,7 @@ def _fills_disks(topic: TopicDescription, needed: Mapping[int, int], free: Mappi
         if broker in free and more > free[broker]:
             message = f"its disk may come to need {more} bytes more of this topic, and has {free[broker]} free"
             evidence = {"topic": topic.topic, "brokerId": broker, "bytes": more, "freeBytes": free[broker]}
-            yield Finding("topic-disable-fills-disks", f"broker {broker}", message, evidence)
+            yield Finding(FindingCode.TOPIC_DISABLE_FILLS_DISKS, f"broker {broker}", message, evidence)
 
 
 def _left_over(remote: RemoteTopic, release: Release | None) -> Iterator[Finding]:
@@ -232,13 +233,16 @@ def _left_over(remote: RemoteTopic, release: Release | None) -> Iterator[Finding
         "command": command,
     }
     message = f"{len(segments)} segments, {size} bytes, are left: {why}"
-    yield Finding("remote-data-left", f"topic {topic.topic}", message, evidence)
+    yield Finding(FindingCode.REMOTE_DATA_LEFT, f"topic {topic.topic}", message, evidence)
 
 
 def _unsupported(topic: TopicDescription, release: Release) -> Finding:
     message = f"Kafka {release} cannot turn tiering off; a copy to another topic can"
     return Finding(
-        "topic-disable-unsupported", f"topic {topic.topic}", message, {"topic": topic.topic, "release": str(release)}
+        FindingCode.TOPIC_DISABLE_UNSUPPORTED,
+        f"topic {topic.topic}",
+        message,
+        {"topic": topic.topic, "release": str(release)},
     )
 
 

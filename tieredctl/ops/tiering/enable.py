@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.known_sum import known_sum
@@ -130,11 +131,11 @@ def _checks(snapshot: ClusterSnapshot, planned: ClusterSnapshot, topic: TopicDes
     yield from snapshot.not_looked_at
     if topic.topic in NEVER_TIERED:
         message = "Kafka never tiers this topic of its own, and takes the setting all the same"
-        yield Finding("topic-never-tiered", f"topic {topic.topic}", message, {"topic": topic.topic})
+        yield Finding(FindingCode.TOPIC_NEVER_TIERED, f"topic {topic.topic}", message, {"topic": topic.topic})
     yield from _release(planned, after)
     for finding in node_findings(planned):
         # That a topic is tiered already proves that the controllers let it; this one is not yet.
-        unproven = finding.code == "check-not-made" and not snapshot.topics
+        unproven = finding.code is FindingCode.CHECK_NOT_MADE and not snapshot.topics
         yield replace(finding, severity_override=None) if unproven else finding
     yield from metadata_topic_findings(planned)
     yield from topic_findings(after)
@@ -145,7 +146,7 @@ def _release(planned: ClusterSnapshot, after: names.TopicSettings) -> Iterator[F
     """Of known faults only those that delete what this topic's retention.bytes should keep; `doctor` has all."""
     for finding in release_findings(replace(planned, topics={after.topic: after})):
         concerns_it = finding.subject in _DELETES_BY_SIZE and finding.severity > Severity.INFO
-        if finding.code != "release-bug" or concerns_it:
+        if finding.code is not FindingCode.RELEASE_BUG or concerns_it:
             yield finding
 
 
@@ -155,7 +156,7 @@ def leaderless(topic: TopicDescription, severity: Severity) -> Iterator[Finding]
     if without:
         message = f"partitions {', '.join(map(str, without))} have no leader"
         evidence = {"topic": topic.topic, "partitions": without}
-        yield Finding("topic-without-leader", f"topic {topic.topic}", message, evidence, severity)
+        yield Finding(FindingCode.TOPIC_WITHOUT_LEADER, f"topic {topic.topic}", message, evidence, severity)
 
 
 def _disks(
@@ -167,7 +168,7 @@ def _disks(
     own = [one for one in replicas or () if one.partition.topic_id == topic.topic_id]
     if replicas is not None and not own:
         message = "none of the log directories that were named has a partition of it"
-        yield Finding("check-not-made", f"segments of topic {topic.topic}", message)
+        yield Finding(FindingCode.CHECK_NOT_MADE, f"segments of topic {topic.topic}", message)
     facts = [
         PartitionFacts(
             TopicIdPartition(topic.topic_id, topic.topic, one.partition.partition),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.findings import Finding
@@ -51,7 +51,7 @@ class RemoteTopic:
             segments = "segment" if len(new) == 1 else "segments"
             message = f"Since the plan was shown, {segments} {', '.join(new[:_NAMED])}{more} came to remote storage"
             hint = f"Run it again, or first: tieredctl topic disable {self.topic.topic} --stop-copying --apply"
-            raise TieredctlError("world-changed", f"{message}; nothing was changed.", hint=hint)
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{message}; nothing was changed.", hint=hint)
 
     def bytes_below(self, partition: int, offset: int) -> int:
         """What consumers can read of a partition in remote storage below an offset; a segment that it divides counts by

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, OffsetSpec, TopicDescription
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
@@ -104,12 +105,14 @@ def await_nothing_left(cluster: Cluster, remote: RemoteTopic, patience: Patience
 def not_seen(topic: TopicDescription, what: str, seconds: float) -> Finding:
     """That the effect of a change was not seen in time."""
     message = f"the change is made, but {what} within {seconds:g} s"
-    return Finding("tiering-not-seen", f"topic {topic.topic}", message, {"topic": topic.topic, "seconds": seconds})
+    return Finding(
+        FindingCode.TIERING_NOT_SEEN, f"topic {topic.topic}", message, {"topic": topic.topic, "seconds": seconds}
+    )
 
 
 def _demand_patience(error: TieredctlError, deadline: float) -> None:
     """Raises the error again unless it may pass, as when a broker died, and there is time."""
-    if error.kind.code != "broker-unreachable" or time.monotonic() > deadline:
+    if error.code is not ErrorCode.BROKER_UNREACHABLE or time.monotonic() > deadline:
         raise error
 
 
@@ -118,7 +121,7 @@ def _same(cluster: Cluster, topic: TopicDescription) -> TopicDescription:
     now = cluster.topic(topic.topic)
     if now.topic_id != topic.topic_id:
         message = f"Topic {topic.topic} was deleted and made anew after the change: the new one is not changed."
-        raise TieredctlError("world-changed", message)
+        raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
     return now
 
 

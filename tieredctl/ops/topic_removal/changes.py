@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.topic_removal.topic_removal_plan import PartitionPlan
 
 _NAMED = 5
@@ -48,7 +48,7 @@ def appeared_since(shown: PartitionPlan, now: PartitionPlan) -> Iterator[str]:
 def demand_no_changes(changes: Sequence[str]) -> None:
     """Raises TieredctlError `world-changed` that names them."""
     if changes:
-        raise TieredctlError("world-changed", f"Since the plan was shown, {named(changes)}.", hint=_HINT)
+        raise TieredctlError(ErrorCode.WORLD_CHANGED, f"Since the plan was shown, {named(changes)}.", hint=_HINT)
 
 
 def named(changes: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import (
     MetadataEvent,
@@ -185,7 +185,7 @@ class RemotePartitionRemover:
         outcome.failed += len(kept)
         if kept and len(kept) == len(objects):
             key, error = next(iter(kept.items()))
-            raise error or TieredctlError("removal-failed", f"{key} was written again since it was listed.")
+            raise error or TieredctlError(ErrorCode.REMOVAL_FAILED, f"{key} was written again since it was listed.")
         return set(kept)
 
     def _demand_versions(self, objects: Sequence[StoredObject]) -> None:
@@ -210,9 +210,11 @@ class RemotePartitionRemover:
         state = left.state
         if state.last_broker_event not in (None, before.last_broker_event):
             message = f"Broker {state.last_broker_event.broker_id} wrote events of {partition} while it was removed."
-            raise TieredctlError("world-changed", message, hint="Run it again once the brokers are done with it.")
+            raise TieredctlError(
+                ErrorCode.WORLD_CHANGED, message, hint="Run it again once the brokers are done with it."
+            )
         if not left.is_empty:
-            raise TieredctlError("removal-failed", f"{partition} is not removed: {named(_left(left))}.")
+            raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{partition} is not removed: {named(_left(left))}.")
         if not state.is_removed:
             self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED, outcome)
         outcome.is_complete = True

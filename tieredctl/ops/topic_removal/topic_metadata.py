@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.events import (
     EventRecord,
@@ -92,7 +92,7 @@ class TopicMetadata:
         """Those that have events. Raises TieredctlError `unknown-topic` where none has."""
         known = {*self._store.caches, *self._store.partition_deletes}
         if not known:
-            raise TieredctlError("unknown-topic", f"The metadata has no event of {self._selection}.")
+            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"The metadata has no event of {self._selection}.")
         return sorted(known)
 
     def state(self, partition: TopicIdPartition) -> PartitionState:
@@ -125,7 +125,7 @@ class TopicMetadata:
         if record.metadata_partition != self._place(partition):
             here = f"{METADATA_TOPIC}-{record.metadata_partition}"
             message = f"{here} has events of {partition}, which belong in partition {self._place(partition)}."
-            raise TieredctlError("metadata-incomplete", message)
+            raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message)
         if event.author != NO_BROKER:
             self._broker_events[partition] = BrokerEvent(event.author, record.metadata_offset, record.timestamp_ms)
         return True

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.cluster.live_topics import TopicLookup
@@ -102,12 +102,12 @@ def removal_scope(
         return RemovalScope(segment_events_only)
     if not even_if_live:
         if is_live:
-            raise TieredctlError("topic-live", f"The cluster still has the topic of id {topic_id}.")
+            raise TieredctlError(ErrorCode.TOPIC_LIVE, f"The cluster still has the topic of id {topic_id}.")
         message = f"The cluster does not clearly say whether it still has a topic of id {topic_id}."
-        raise TieredctlError("topic-unclear", message)
+        raise TieredctlError(ErrorCode.TOPIC_UNCLEAR, message)
     if not segment_events_only:
         message = "Brokers that have a partition stop reading metadata after partition-delete records of it."
-        raise TieredctlError("usage", message, hint="Give --segment-events-only with --even-if-live.")
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Give --segment-events-only with --even-if-live.")
     return RemovalScope(segment_events_only, topic_is_live=True)
 
 
@@ -133,7 +133,7 @@ def _demand_right_store(
         explained = layout.explain(stored.key)
         if explained is not None and explained.topic_id in known_topic_ids:
             return
-    raise TieredctlError("no-overlap", f"{store.url} has no object of a topic that this metadata knows.")
+    raise TieredctlError(ErrorCode.NO_OVERLAP, f"{store.url} has no object of a topic that this metadata knows.")
 
 
 def _objects_by_segment(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
@@ -38,15 +39,23 @@ def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding
         try:
             return store.head(key) is None
         except TieredctlError as error:
-            if error.kind.code not in CONCERN_EVERY_OBJECT:
+            if error.code not in CONCERN_EVERY_OBJECT:
                 return False
             unanswered.append(error)
             return None
 
-    asked = [str(one.evidence["key"]) for one in findings if one.code == "object-unreferenced" and _is_explained(one)]
+    asked = [
+        str(one.evidence["key"])
+        for one in findings
+        if one.code is FindingCode.OBJECT_UNREFERENCED and _is_explained(one)
+    ]
     answers = dict(zip(asked, in_parallel(store, is_gone_now, asked), strict=True))
     left_out = {key for key, is_gone in answers.items() if is_gone is not False}
-    there = [one for one in findings if one.code != "object-unreferenced" or one.evidence["key"] not in left_out]
+    there = [
+        one
+        for one in findings
+        if one.code is not FindingCode.OBJECT_UNREFERENCED or one.evidence["key"] not in left_out
+    ]
     unknown = sum(is_gone is None for is_gone in answers.values())
     return [*there, _not_known(unknown, store.url, unanswered[0])] if unknown else there
 
@@ -54,7 +63,7 @@ def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding
 def _not_known(objects: int, url: str, error: TieredctlError) -> Finding:
     what = "1 object" if objects == 1 else f"{objects} objects"
     message = f"whether {what} that no segment explains are still there is not known: {error.message}"
-    return Finding("unreadable", url, message, {"file": url, "error": error.kind.code})
+    return Finding(FindingCode.UNREADABLE, url, message, {"file": url, "error": error.code.value})
 
 
 def _is_explained(finding: Finding) -> bool:

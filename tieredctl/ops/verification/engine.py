@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import entry_points
 from typing import Protocol
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
 from tieredctl.ops.verification.silence import Silence
@@ -64,16 +64,18 @@ def engine_named(name: str, settings: dict[str, str]) -> Engine:
     """The engine of that name. Raises TieredctlError for one that is not installed, or settings it does not take."""
     if name == LOCAL:
         if settings:
-            raise TieredctlError("usage", "--spark-conf is for --engine spark.")
+            raise TieredctlError(ErrorCode.USAGE, "--spark-conf is for --engine spark.")
         return LocalEngine()
     points = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if name not in points:
         known = ", ".join([LOCAL, *sorted(points)])
         hint = f"Engines installed are: {known}. Spark's comes with `pip install tieredctl-spark`."
-        raise TieredctlError("missing-extra", f"There is no engine {name!r} here.", hint=hint)
+        raise TieredctlError(ErrorCode.MISSING_EXTRA, f"There is no engine {name!r} here.", hint=hint)
     try:
         engine: Engine = points[name].load()(settings)
     except ImportError as error:
         hint = "Install it with `pip install tieredctl-spark`."
-        raise TieredctlError("missing-extra", f"Engine {name!r} cannot be loaded: {error}.", hint=hint) from None
+        raise TieredctlError(
+            ErrorCode.MISSING_EXTRA, f"Engine {name!r} cannot be loaded: {error}.", hint=hint
+        ) from None
     return engine

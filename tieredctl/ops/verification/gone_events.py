@@ -7,18 +7,19 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tieredctl.kafka.source import CUT_SHORT, METADATA_TOPIC
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.compaction import COMPACTED
 from tieredctl.ops.metadata.event_stream import EventStream
 
 _BY_ABSENCE = (
-    "object-missing",
-    "object-unreferenced",
-    "offset-gap",
-    "local-remote-gap",
-    "copy-stuck",
-    "delete-stuck",
+    FindingCode.OBJECT_MISSING,
+    FindingCode.OBJECT_UNREFERENCED,
+    FindingCode.OFFSET_GAP,
+    FindingCode.LOCAL_REMOTE_GAP,
+    FindingCode.COPY_STUCK,
+    FindingCode.DELETE_STUCK,
 )
 
 

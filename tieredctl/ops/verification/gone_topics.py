@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tieredctl.layouts.protocol import ExplainedKey
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import (
@@ -95,7 +96,9 @@ def _finding(topic: str, topic_id: str, gone: _Gone) -> Finding:
         "bytes": gone.size,
     }
     message = f"{segments} of a topic that is gone; {left}"
-    return Finding("topic-gone", f"{topic} {topic_id}", message, evidence, None if gone.objects else Severity.INFO)
+    return Finding(
+        FindingCode.TOPIC_GONE, f"{topic} {topic_id}", message, evidence, None if gone.objects else Severity.INFO
+    )
 
 
 def believable_topics(sources: TopicSources, metadata: RemotePartitionMetadataStore, stream: EventStream) -> LiveTopics:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tieredctl.formats.index_columns import TimeIndexColumns
 from tieredctl.formats.indexes import AbortedTransaction
 from tieredctl.layouts.protocol import Part
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Severity
 from tieredctl.ops.verification.index_check import TIME_ENTRY_BYTES, IndexVerdict, TimeIndexCheck, WrongEntries
 from tieredctl.ops.verification.log_check import NO_TIMESTAMP, LogFacts
@@ -28,7 +29,7 @@ def report_wrong_entries(part: Part, verdict: IndexVerdict, findings: SegmentFin
 def report_missing_end(tail: UnindexedTail, index_size: int, findings: SegmentFindings) -> None:
     """An offset index of `index_size` bytes that stops too early."""
     message = f"it ends {tail.unindexed_bytes} bytes before the last batch: entries are missing"
-    findings.add("index-damaged", Part.OFFSET_INDEX, message, position=index_size)
+    findings.add(FindingCode.INDEX_DAMAGED, Part.OFFSET_INDEX, message, position=index_size)
 
 
 def report_missing_latest(index: TimeIndexCheck, facts: LogFacts, index_size: int, findings: SegmentFindings) -> bool:
@@ -37,7 +38,7 @@ def report_missing_latest(index: TimeIndexCheck, facts: LogFacts, index_size: in
     if latest in (NO_TIMESTAMP, named) or (facts.exemptions.positions and named is not None and named > latest):
         return False
     message = f"it ends with timestamp {named}, the log with {latest}: its end is missing"
-    findings.add("index-damaged", Part.TIME_INDEX, message, position=index_size)
+    findings.add(FindingCode.INDEX_DAMAGED, Part.TIME_INDEX, message, position=index_size)
     return True
 
 
@@ -60,7 +61,7 @@ def report_last_time(times: TimeIndexColumns, findings: SegmentFindings) -> bool
     if offset < findings.metadata.start_offset or timestamp != claimed:
         message = f"its last entry has timestamp {timestamp} at offset {offset}, the metadata says {claimed}"
         position = (len(times.timestamps) - 1) * TIME_ENTRY_BYTES
-        findings.add("index-damaged", Part.TIME_INDEX, message, position=position, offsets=(offset, offset))
+        findings.add(FindingCode.INDEX_DAMAGED, Part.TIME_INDEX, message, position=position, offsets=(offset, offset))
         return True
     return False
 
@@ -74,14 +75,14 @@ def report_transactions(
         entry = entries[wrong]
         message = f"its entry for producer {entry.producer_id} describes no transaction that the log aborts"
         position, offsets = wrong * TRANSACTION_ENTRY_BYTES, (entry.first_offset, entry.last_offset)
-        findings.add("index-damaged", Part.TRANSACTION_INDEX, message, position=position, offsets=offsets)
+        findings.add(FindingCode.INDEX_DAMAGED, Part.TRANSACTION_INDEX, message, position=position, offsets=offsets)
         return
     missing = check.without_entry()
     if missing:
         first = missing[0]
         message = f"{len(missing)} aborted transactions have no entry, first that of producer {first.producer_id}"
         findings.add(
-            "transaction-index-missing",
+            FindingCode.TRANSACTION_INDEX_MISSING,
             Part.TRANSACTION_INDEX,
             message,
             position=index_size,
@@ -95,7 +96,7 @@ def _report_entries(part: Part, wrong: WrongEntries, severity: Severity | None, 
     if wrong.count > 1:
         message += f"; so are {wrong.count - 1} more"
     findings.add(
-        "index-damaged",
+        FindingCode.INDEX_DAMAGED,
         part,
         message,
         position=wrong.index_position,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
@@ -88,7 +89,7 @@ class _Judge:
         last = self._local.local_start_offset - 1
         if first <= last:
             message = f"offsets {first} to {last} are neither in remote storage nor in the local log"
-            self._add("local-remote-gap", message, (first, last), segmentId=self._reached_by or None)
+            self._add(FindingCode.LOCAL_REMOTE_GAP, message, (first, last), segmentId=self._reached_by or None)
 
     def _beginning(self, piece: _Piece, deleted: int) -> None:
         """The first piece must begin where the log does, unless what was before it has been deleted: then the broker's
@@ -99,7 +100,7 @@ class _Judge:
         last = min(piece.first, self._local.local_start_offset) - 1
         if first <= last:
             message = f"no segment holds offsets {first} to {last}, with which the log begins"
-            self._add("offset-gap", message, (first, last), segmentId=piece.segment_id)
+            self._add(FindingCode.OFFSET_GAP, message, (first, last), segmentId=piece.segment_id)
 
     def _gap(self, piece: _Piece) -> None:
         assert self._reached is not None
@@ -112,7 +113,7 @@ class _Judge:
         elif log_start is not None:
             first = max(first, log_start)
         self._add(
-            "offset-gap",
+            FindingCode.OFFSET_GAP,
             message,
             (first, last),
             severity=severity,
@@ -127,10 +128,17 @@ class _Judge:
         self._overlapping.add(piece.segment_id)
         offsets = (piece.first, min(piece.last, self._reached))
         message = f"offsets {offsets[0]} to {offsets[1]} are in segment {self._reached_by} too"
-        self._add("offset-overlap", message, offsets, segmentId=piece.segment_id, previousSegmentId=self._reached_by)
+        self._add(
+            FindingCode.OFFSET_OVERLAP, message, offsets, segmentId=piece.segment_id, previousSegmentId=self._reached_by
+        )
 
     def _add(
-        self, code: str, message: str, offsets: tuple[int, int], severity: Severity | None = None, **evidence: object
+        self,
+        code: FindingCode,
+        message: str,
+        offsets: tuple[int, int],
+        severity: Severity | None = None,
+        **evidence: object,
     ) -> None:
         partition = self._partition
         facts: dict[str, object] = {

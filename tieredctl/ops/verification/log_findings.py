@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tieredctl.layouts.protocol import Part
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
 from tieredctl.ops.verification.offset_order import Misplaced
 from tieredctl.ops.verification.report import SegmentFindings
@@ -21,15 +22,23 @@ def report_log(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
     if facts.torn_at is not None and size == findings.metadata.segment_size_in_bytes:
         offsets = (_behind(facts, findings), end)
         findings.add(
-            "batch-corrupt", Part.LOG, "the last batch is not all there", position=facts.torn_at, offsets=offsets
+            FindingCode.BATCH_CORRUPT,
+            Part.LOG,
+            "the last batch is not all there",
+            position=facts.torn_at,
+            offsets=offsets,
         )
-    _report_misplaced("offsets-out-of-order", [batch for batch in facts.misplaced if not batch.outside], findings)
-    _report_misplaced("records-outside-segment", [batch for batch in facts.misplaced if batch.outside], findings)
+    _report_misplaced(
+        FindingCode.OFFSETS_OUT_OF_ORDER, [batch for batch in facts.misplaced if not batch.outside], findings
+    )
+    _report_misplaced(
+        FindingCode.RECORDS_OUTSIDE_SEGMENT, [batch for batch in facts.misplaced if batch.outside], findings
+    )
     _report_epochs(facts, findings)
     if facts.latest_beyond_claim is not None:
         claimed = findings.metadata.max_timestamp_ms
         message = f"timestamps reach {facts.max_timestamp}, the metadata says {claimed}"
-        findings.add("timestamp-beyond-claim", Part.LOG, message, position=facts.latest_beyond_claim)
+        findings.add(FindingCode.TIMESTAMP_BEYOND_CLAIM, Part.LOG, message, position=facts.latest_beyond_claim)
 
 
 def report_size(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
@@ -38,7 +47,7 @@ def report_size(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
     claimed = metadata.segment_size_in_bytes
     if size != claimed:
         findings.add(
-            "size-mismatch",
+            FindingCode.SIZE_MISMATCH,
             Part.LOG,
             f"the log has {size} bytes where the metadata says {claimed}",
             position=min(size, claimed),
@@ -52,7 +61,7 @@ def report_hole(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
     if sound and facts.first_hole:
         first, last = facts.first_hole
         message = f"no batch holds offsets {first} to {last}, which compaction or an aborted transaction explains"
-        findings.add("offset-shortfall", Part.LOG, message, offsets=facts.first_hole)
+        findings.add(FindingCode.OFFSET_SHORTFALL, Part.LOG, message, offsets=facts.first_hole)
 
 
 def _behind(facts: LogFacts, findings: SegmentFindings) -> int:
@@ -70,10 +79,10 @@ def _report_corrupt(corrupt: Sequence[CorruptBatch], findings: SegmentFindings) 
             last_offset = corrupt[-1].last_offset
         offsets = (batch.first_offset, last_offset)
         stored: dict[str, Any] = {"storedBytes": [batch.stored[0], batch.stored[1] - 1]} if batch.stored else {}
-        findings.add("batch-corrupt", Part.LOG, message, position=batch.position, offsets=offsets, **stored)
+        findings.add(FindingCode.BATCH_CORRUPT, Part.LOG, message, position=batch.position, offsets=offsets, **stored)
 
 
-def _report_misplaced(code: str, misplaced: Sequence[Misplaced], findings: SegmentFindings) -> None:
+def _report_misplaced(code: FindingCode, misplaced: Sequence[Misplaced], findings: SegmentFindings) -> None:
     metadata = findings.metadata
     for number, batch in enumerate(misplaced[:_MOST_OF_A_KIND]):
         belongs = f"where {batch.first_expected} or above belongs"
@@ -94,4 +103,4 @@ def _report_epochs(facts: LogFacts, findings: SegmentFindings) -> None:
     if wrong:
         position, offset, epoch = wrong[0]
         message = f"the batch has leader epoch {epoch}, which the metadata does not give to offset {offset}"
-        findings.add("epoch-mismatch", Part.LOG, message, position=position, offsets=(offset, offset))
+        findings.add(FindingCode.EPOCH_MISMATCH, Part.LOG, message, position=position, offsets=(offset, offset))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import DamagedRange, Part, SegmentReader
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.damaged_ranges import blame
 from tieredctl.ops.verification.log_check import LogFacts
@@ -17,11 +18,11 @@ from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT
 
 STREAM_BYTES = 1 << 22
 _UNDECODABLE = {
-    Part.LOG: "batch-corrupt",
-    Part.PRODUCER_SNAPSHOT: "producer-snapshot-damaged",
-    Part.LEADER_EPOCH: "leader-epoch-checkpoint-damaged",
+    Part.LOG: FindingCode.BATCH_CORRUPT,
+    Part.PRODUCER_SNAPSHOT: FindingCode.PRODUCER_SNAPSHOT_DAMAGED,
+    Part.LEADER_EPOCH: FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED,
 }
-_CONCERN_ALL = CONCERN_EVERY_OBJECT | {"private-key"}
+_CONCERN_ALL = CONCERN_EVERY_OBJECT | {ErrorCode.PRIVATE_KEY}
 """Errors for which no part is to blame."""
 _Decoded = TypeVar("_Decoded")
 
@@ -51,7 +52,9 @@ class OpenedSegment:
         except DecodeError as error:
             offsets = (self.metadata.start_offset, self.metadata.end_offset)
             message = f"{error.reason}: nothing of the segment can be read"
-            self.findings.add("manifest-damaged", Part.MANIFEST, message, position=error.position, offsets=offsets)
+            self.findings.add(
+                FindingCode.MANIFEST_DAMAGED, Part.MANIFEST, message, position=error.position, offsets=offsets
+            )
         self.is_open = True
         self._report_contradictions()
         self._at_first_sight = tuple(self.findings.found)
@@ -60,7 +63,7 @@ class OpenedSegment:
         if not self._parts:
             return
         for part, message, position in self._segment.contradictions():
-            code = "size-mismatch" if part is Part.LOG else "index-damaged"
+            code = FindingCode.SIZE_MISMATCH if part is Part.LOG else FindingCode.INDEX_DAMAGED
             self.findings.add(code, part, message, position=position)
             self._contradicted.add(part)
 
@@ -93,7 +96,7 @@ class OpenedSegment:
             self._bytes_read += len(data)
             return decode(data)
         except DecodeError as error:
-            code = _UNDECODABLE.get(part, "index-damaged")
+            code = _UNDECODABLE.get(part, FindingCode.INDEX_DAMAGED)
             self.findings.add(code, part, error.reason, position=error.position)
         except TieredctlError as error:
             if concerns_all(error):
@@ -159,4 +162,4 @@ class OpenedSegment:
 
 def concerns_all(error: TieredctlError) -> bool:
     """Whether the segment's next part would meet the same error."""
-    return error.kind.code in _CONCERN_ALL
+    return error.code in _CONCERN_ALL

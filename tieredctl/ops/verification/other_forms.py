@@ -9,6 +9,7 @@ from itertools import groupby
 
 from tieredctl.layouts.protocol import Layout, OtherForm, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.storage.protocol import ObjectStore, list_unreserved
@@ -64,7 +65,7 @@ def report_missing(part: Part, findings: SegmentFindings) -> None:
     """An object that is promised, and is not there. Without log or manifest, all offsets of the segment are at risk."""
     metadata = findings.metadata
     offsets = (metadata.start_offset, metadata.end_offset) if part in (Part.LOG, Part.MANIFEST) else None
-    findings.add("object-missing", part, f"{findings.keys[part]} is not in the store", offsets=offsets)
+    findings.add(FindingCode.OBJECT_MISSING, part, f"{findings.keys[part]} is not in the store", offsets=offsets)
 
 
 def _not_judged(segments: list[tuple[RemoteLogSegmentMetadata, OtherForm]]) -> Finding:
@@ -84,4 +85,4 @@ def _not_judged(segments: list[tuple[RemoteLogSegmentMetadata, OtherForm]]) -> F
     if len(segments) == 1:
         evidence["segmentId"] = first.segment_id
     message = f"{what} in {where}, in the form {form.name}: whether its records are all there is not known"
-    return Finding("segments-in-other-form", f"{partition.topic}-{partition.partition}", message, evidence)
+    return Finding(FindingCode.SEGMENTS_IN_OTHER_FORM, f"{partition.topic}-{partition.partition}", message, evidence)

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.metadata.selection import Selection
@@ -48,13 +48,13 @@ class Overlap:
             return
         if selection != Selection() and self._looks_right(known_topic_ids):
             return
-        raise TieredctlError("no-overlap", self._sentence())
+        raise TieredctlError(ErrorCode.NO_OVERLAP, self._sentence())
 
     def _has(self, segment: RemoteLogSegmentMetadata) -> bool:
         try:
             return any(self.store.head(key) for key in self.layout.promised_objects(segment).values())
         except TieredctlError as error:
-            if error.kind.code in CONCERN_EVERY_OBJECT:
+            if error.code in CONCERN_EVERY_OBJECT:
                 raise
             return True  # that it cannot be told is said of each object
 

@@ -9,6 +9,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
@@ -117,7 +118,7 @@ def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Findin
             "segmentId": explained.segment_id,
         }
     why = "its segment is not in the metadata" if explained else "no layout explains its key"
-    return Finding("object-unreferenced", stored.key, f"{stored.size} bytes: {why}", evidence)
+    return Finding(FindingCode.OBJECT_UNREFERENCED, stored.key, f"{stored.size} bytes: {why}", evidence)
 
 
 def _check_finished(
@@ -198,7 +199,7 @@ def _check_transaction_index(
         present[Part.TRANSACTION_INDEX] = found
         return
     message = f"{key} is not in the store; broker {metadata.author} sets txnIdxEmpty for segments without one, not here"
-    findings.add("transaction-index-missing", Part.TRANSACTION_INDEX, message)
+    findings.add(FindingCode.TRANSACTION_INDEX_MISSING, Part.TRANSACTION_INDEX, message)
 
 
 def _sizes_fit(
@@ -240,7 +241,7 @@ def _check_size(
         message = f"the log has {size} bytes where the metadata says {metadata.segment_size_in_bytes}"
         short = size < metadata.segment_size_in_bytes
         findings.add(
-            "size-mismatch",
+            FindingCode.SIZE_MISMATCH,
             Part.LOG,
             message,
             position=min(size, metadata.segment_size_in_bytes),
@@ -251,7 +252,7 @@ def _check_size(
 def _check_stored_size(size: int, claimed: int | None, findings: SegmentFindings) -> None:
     if claimed is not None and size != claimed:
         message = f"the segment's objects have {size} bytes together where its custom metadata says {claimed}"
-        findings.add("size-mismatch", Part.LOG, message, storedSize=size)
+        findings.add(FindingCode.SIZE_MISMATCH, Part.LOG, message, storedSize=size)
 
 
 def _lineage(finished: Sequence[RemoteLogSegmentMetadata], by: JudgedBy) -> LeaderEpochs:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 
 DEFAULT_INDEX_INTERVAL_BYTES = 4_096
@@ -52,7 +53,7 @@ class SegmentFindings:
 
     def add(
         self,
-        code: str,
+        code: FindingCode,
         part: Part,
         message: str,
         *,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout, Part
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.verification.full_check import check_everything
 from tieredctl.ops.verification.headers_check import ends_are_sound
@@ -49,10 +50,10 @@ def _believed(reports: list[SegmentReport], task: SegmentTask, layout: Layout) -
     findings = SegmentFindings(task.metadata, layout.promised_objects(task.metadata), list(last.findings))
     if not _looks_damaged(last) or _agree(reports):
         message = "an earlier read of it gave other bytes than the last: they are altered on the way from the store"
-        findings.add("altered-in-transit", Part.LOG, message)
+        findings.add(FindingCode.ALTERED_IN_TRANSIT, Part.LOG, message)
     else:
         findings.found = [finding for finding in last.findings if finding in reports[-2].findings]
-        findings.add("unreadable", Part.LOG, f"{len(reports)} reads of it gave different bytes each time")
+        findings.add(FindingCode.UNREADABLE, Part.LOG, f"{len(reports)} reads of it gave different bytes each time")
     return tuple(findings.found)
 
 

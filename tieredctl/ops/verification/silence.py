@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
@@ -31,7 +32,7 @@ class Silence:
 
     def note(self, error: TieredctlError | None) -> None:
         """What asking for a segment's objects gave: an error, or an answer."""
-        self._note(None if error is None or error.kind.code not in CONCERN_EVERY_OBJECT else error.message)
+        self._note(None if error is None or error.code not in CONCERN_EVERY_OBJECT else error.message)
 
     def note_report(self, report: SegmentReport) -> None:
         """What reading a segment gave."""
@@ -44,7 +45,7 @@ class Silence:
             return check_segment(task, store, layout)
         segment_id = task.metadata.segment_id
         evidence: Mapping[str, object] = {"segmentId": segment_id, "error": _NOT_LOOKED_AT}
-        return SegmentReport(segment_id, findings=(Finding("unreadable", segment_id, self.why, evidence),))
+        return SegmentReport(segment_id, findings=(Finding(FindingCode.UNREADABLE, segment_id, self.why, evidence),))
 
     def _note(self, why: str | None) -> None:
         if why is not None:
@@ -57,7 +58,7 @@ def not_looked_at(url: str, segments: int, why: str) -> Finding:
     """That so many segments of a store were not looked at, and what it said last."""
     were = "1 segment was" if segments == 1 else f"{segments} segments were"
     message = f"{were} not looked at, after {MOST_SEGMENTS_IN_A_ROW} in a row that could not be read: {why}"
-    return Finding("unreadable", url, message, {"file": url, "segments": segments})
+    return Finding(FindingCode.UNREADABLE, url, message, {"file": url, "segments": segments})
 
 
 def was_looked_at(report: SegmentReport) -> bool:

@@ -10,6 +10,7 @@ from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkp
 from tieredctl.formats.producer_snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT_HEADER, ProducerEntry
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Severity
 from tieredctl.ops.verification.producers_check import ProducersCheck, WrongProducer
 from tieredctl.ops.verification.report import SegmentFindings
@@ -49,7 +50,7 @@ def report_producers(entries: Sequence[ProducerEntry], check: ProducersCheck | N
         position = _SNAPSHOT_HEADER_BYTES + wrong.number * _ENTRY_BYTES
         severity = None if wrong.certain else Severity.WARNING
         part = Part.PRODUCER_SNAPSHOT
-        findings.add("producer-snapshot-damaged", part, wrong.message, position=position, severity=severity)
+        findings.add(FindingCode.PRODUCER_SNAPSHOT_DAMAGED, part, wrong.message, position=position, severity=severity)
     return wrong is not None
 
 
@@ -57,7 +58,7 @@ def report_leader_epochs(entries: Sequence[EpochEntry], findings: SegmentFinding
     """Where a segment's checkpoint contradicts its metadata."""
     contradiction = leader_epoch_contradiction(entries, findings.metadata)
     if contradiction:
-        findings.add("leader-epoch-checkpoint-damaged", Part.LEADER_EPOCH, contradiction)
+        findings.add(FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED, Part.LEADER_EPOCH, contradiction)
 
 
 def leader_epoch_contradiction(entries: Sequence[EpochEntry], metadata: RemoteLogSegmentMetadata) -> str | None:

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Part
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.storage.protocol import StoredObject
 
 _ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
 """Of S3. What Google Cloud Storage calls ARCHIVE is read as anything else."""
-UNDECRYPTABLE = "segment-undecryptable"
-_CODES = {"object-archived": "object-archived", "private-key": UNDECRYPTABLE}
+UNDECRYPTABLE = FindingCode.SEGMENT_UNDECRYPTABLE
+_CODES = {ErrorCode.OBJECT_ARCHIVED: FindingCode.OBJECT_ARCHIVED, ErrorCode.PRIVATE_KEY: UNDECRYPTABLE}
 """By the code of the error; `unreadable` for any other."""
 
 
 def report_unread(error: TieredctlError, part: Part, findings: SegmentFindings) -> None:
     """Why a part could not be read; once where several parts lie in one object that is archived."""
-    code = _CODES.get(error.kind.code, "unreadable")
+    code = _CODES.get(error.code, FindingCode.UNREADABLE)
     key = findings.keys.get(part, findings.keys.get(Part.INDEXES))
-    if code == "object-archived" and any(one.code == code and one.evidence["key"] == key for one in findings.found):
+    if code is FindingCode.OBJECT_ARCHIVED and any(
+        one.code == code and one.evidence["key"] == key for one in findings.found
+    ):
         return
     if code == UNDECRYPTABLE:
         findings.add(code, part, error.message, hint=error.hint)
     else:
-        findings.add(code, part, error.message, error=error.kind.code)
+        findings.add(code, part, error.message, error=error.code.value)
 
 
 def report_archived(present: Mapping[Part, StoredObject], findings: SegmentFindings) -> None:
@@ -36,12 +39,12 @@ def report_archived(present: Mapping[Part, StoredObject], findings: SegmentFindi
             message = (
                 f"{stored.key} is in storage class {stored.storage_class}, and cannot be read until it is restored"
             )
-            findings.add("object-archived", part, message)
+            findings.add(FindingCode.OBJECT_ARCHIVED, part, message)
 
 
 def private_key_error(findings: Iterable[Finding]) -> TieredctlError | None:
     """The error behind the first segment that could not be decrypted."""
     for finding in findings:
         if finding.code == UNDECRYPTABLE:
-            return TieredctlError("private-key", finding.message, hint=str(finding.evidence["hint"]))
+            return TieredctlError(ErrorCode.PRIVATE_KEY, finding.message, hint=str(finding.evidence["hint"]))
     return None

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.crc32c import crc32c
 from tieredctl.kafka.source import CUT_SHORT
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LocalLog
@@ -39,7 +40,12 @@ from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.storage.protocol import ObjectStore
 
 _HASH_RANGE = 1 << 32
-_NOTICED_TWICE = ("object-archived", "size-mismatch", "transaction-index-missing", "unreadable")
+_NOTICED_TWICE = (
+    FindingCode.OBJECT_ARCHIVED,
+    FindingCode.SIZE_MISMATCH,
+    FindingCode.TRANSACTION_INDEX_MISSING,
+    FindingCode.UNREADABLE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ class Subset:
         except (ValueError, ZeroDivisionError):
             subset = cls(0)
         if not 1 <= subset.number <= subset.count:
-            raise TieredctlError("usage", f"{text!r} is no subset.", hint="Write it as 3/30 or 5%.")
+            raise TieredctlError(ErrorCode.USAGE, f"{text!r} is no subset.", hint="Write it as 3/30 or 5%.")
         return subset
 
     def has(self, segment_id: str) -> bool:
@@ -303,10 +309,10 @@ def _listed_partitions(
             overlap.of_known_topics += 1  # what was not listed may be
             result.findings.append(
                 Finding(
-                    "unreadable",
+                    FindingCode.UNREADABLE,
                     by.store.url,
                     f"its listing ended too early: {error.message}",
-                    {"file": by.store.url, "error": error.kind.code},
+                    {"file": by.store.url, "error": error.code.value},
                 )
             )
 
@@ -318,12 +324,12 @@ def _without_referenced(
     findings: list[Finding], metadata: RemotePartitionMetadataStore, layout: Layout
 ) -> list[Finding]:
     """Without the objects that no key explains and a segment's custom metadata does."""
-    unexplained = {f.evidence["key"] for f in findings if f.code == "object-unreferenced"}
+    unexplained = {f.evidence["key"] for f in findings if f.code is FindingCode.OBJECT_UNREFERENCED}
     if not unexplained:
         return findings
     for _, known in metadata.segments():
         unexplained -= set(layout.promised_objects(known.metadata).values())
-    return [f for f in findings if f.code != "object-unreferenced" or f.evidence["key"] in unexplained]
+    return [f for f in findings if f.code is not FindingCode.OBJECT_UNREFERENCED or f.evidence["key"] in unexplained]
 
 
 def _demand_known_segment(
@@ -333,7 +339,7 @@ def _demand_known_segment(
     if segment_id and all(cache.state_of(segment_id) is None for cache in metadata.caches.values()):
         why = f"The metadata has no segment {segment_id}, or no longer."
         coverage.demand_all(why)
-        raise TieredctlError("unknown-segment", why)
+        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
 
 
 def _demand_no_topic(selection: Selection, stream: EventStream) -> None:
@@ -341,13 +347,13 @@ def _demand_no_topic(selection: Selection, stream: EventStream) -> None:
     if selection != Selection():
         why = f"Neither the metadata nor the store knows {selection}{selection.known_besides(stream.partitions)}."
         stream.coverage.demand_all(why)
-        raise TieredctlError("unknown-topic", why)
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, why)
 
 
 def _concerns(finding: Finding, segment_id: str) -> bool:
     """Whether a finding is about a segment, or about metadata that might be about it."""
     about = finding.evidence.get("segmentId")
-    if finding.code in (MISSING, COMPACTED, CUT_SHORT, "topic-gone"):
+    if finding.code in (MISSING, COMPACTED, CUT_SHORT, FindingCode.TOPIC_GONE):
         return True
     return about == segment_id or (about is None and "metadataPartition" in finding.evidence)
 
