@@ -15,11 +15,9 @@ from tieredctl.ops.metadata.event_stream import EventStream
 if TYPE_CHECKING:
     from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
     from tieredctl.kafka.live_cluster import LiveCluster
-    from tieredctl.kafka.metadata_producer import MetadataProducer
     from tieredctl.layouts.protocol import Layout
-    from tieredctl.model.local_replica import LocalReplica
     from tieredctl.ops.cluster.live_topics import TopicSources
-    from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+    from tieredctl.storage.protocol import ObjectStore
 
 
 def open_source(
@@ -98,19 +96,6 @@ def open_remote(
     return opened, layout_in(opened, layout, pairs("--layout-option", layout_option))
 
 
-def open_writable_remote(
-    store: str | None, store_option: Sequence[str] | None, layout: str, layout_option: Sequence[str] | None
-) -> tuple[WritableObjectStore, Layout]:
-    """The same, where the store is to be changed."""
-    from tieredctl.layouts.registry import layout_in
-    from tieredctl.storage.registry import open_writable_store
-
-    if store is None:
-        raise TieredctlError(ErrorCode.NO_STORE, "There is no store to change.")
-    opened = open_writable_store(store, pairs("--store-option", store_option))
-    return opened, layout_in(opened, layout, pairs("--layout-option", layout_option))
-
-
 def open_cluster(bootstrap_server: str | None, command_config: Path | None) -> LiveCluster:
     """The live cluster that was named, to be closed. Raises TieredctlError where none was."""
     if bootstrap_server is None:
@@ -120,19 +105,6 @@ def open_cluster(bootstrap_server: str | None, command_config: Path | None) -> L
     return LiveCluster(bootstrap_server, command_config)
 
 
-def topic_id_today(bootstrap_server: str | None, command_config: Path | None, topic: str) -> str | None:
-    """The id that the live cluster's topic of that name has; None without a cluster, or where it has none."""
-    if bootstrap_server is None:
-        return None
-    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
-        try:
-            return cluster.topic(topic).topic_id
-        except TieredctlError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC:
-                raise
-            return None
-
-
 def open_cluster_with_groups(bootstrap_server: str | None, command_config: Path | None) -> LiveClusterWithGroups:
     """The same, to be asked about its consumer groups besides."""
     if bootstrap_server is None:
@@ -140,24 +112,6 @@ def open_cluster_with_groups(bootstrap_server: str | None, command_config: Path 
     from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
 
     return LiveClusterWithGroups(bootstrap_server, command_config)
-
-
-def open_metadata_producer(bootstrap_server: str | None, command_config: Path | None) -> MetadataProducer:
-    """What writes events to the cluster that was named, to be closed. Raises TieredctlError where none was."""
-    if bootstrap_server is None:
-        raise TieredctlError(ErrorCode.NO_SOURCE, "There is no cluster to write to.", hint="Give --bootstrap-server.")
-    from tieredctl.kafka.metadata_producer import MetadataProducer
-
-    return MetadataProducer(bootstrap_server, command_config)
-
-
-def local_replicas(log_dirs: Sequence[Path] | None) -> list[LocalReplica] | None:
-    """What the log directories that were named hold of user partitions; None where none was."""
-    if not log_dirs:
-        return None
-    from tieredctl.kafka.local_replicas import read_local_replicas
-
-    return read_local_replicas(log_dirs)
 
 
 @contextmanager

@@ -27,7 +27,8 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.wiring import local_replicas, open_cluster, open_cluster_with_groups, open_remote, open_stream
+from tieredctl.cli.places import local_replicas
+from tieredctl.cli.wiring import open_cluster, open_cluster_with_groups, open_remote, open_stream
 from tieredctl.errors import DecodeError, ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding, Severity

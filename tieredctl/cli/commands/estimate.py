@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +28,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.wiring import local_replicas, open_cluster, open_remote, open_stream
+from tieredctl.cli.places import cluster_place, local_replicas, metadata_place, store_place
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
@@ -38,6 +38,7 @@ from tieredctl.ops.estimates.cost import cost_estimate
 from tieredctl.ops.estimates.metadata_growth import read_metadata, stated_metadata
 from tieredctl.ops.estimates.retention import RetentionChange, retention_estimate
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.wiring.places import MetadataPlace
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _WAY_COLUMNS = (
@@ -123,8 +124,8 @@ def follower_bootstrap(
     if where is None:
         found = stated_bootstrap(*map(byte_count, stated))
     else:
-        with closing(open_cluster(bootstrap_server, command_config)) as cluster:
-            stream = open_stream(None, bootstrap_server, command_config, None, None)
+        place = cluster_place(bootstrap_server, command_config)
+        with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
             found, source = live_bootstrap(cluster, stream, *topic_partition(where)), stream.source.describe()
             findings = [finding for finding in stream.findings if finding.kind.incomplete]
     rows = found.rows(bytes_per_second)
@@ -176,8 +177,8 @@ def retention(
     """
     change = RetentionChange(retention_ms, retention_bytes, before_offset, local_retention_ms, local_retention_bytes)
     replicas = local_replicas(log_dir)
-    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
-        stream = open_stream(None, bootstrap_server, command_config, None, None)
+    place = cluster_place(bootstrap_server, command_config)
+    with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
         found = retention_estimate(cluster, stream, topic, partition, change, now_ms(now), replicas=replicas)
     findings = [finding for finding in stream.findings if finding.kind.incomplete]
     summary = found.summary()
@@ -219,12 +220,9 @@ def metadata(
         found, findings = stated_metadata(segments), list[Finding]()
         source: Mapping[str, object] = {"kind": "arguments"}
     else:
-        stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
-        if bootstrap_server is None:
-            found = read_metadata(stream, None)
-        else:
-            with closing(open_cluster(bootstrap_server, command_config)) as cluster:
-                found = read_metadata(stream, cluster)
+        place = metadata_place(log_dir, bootstrap_server, command_config, export)
+        with place.open() as stream, nullcontext() if place.cluster is None else place.cluster.open() as cluster:
+            found = read_metadata(stream, cluster)
         source, findings = stream.source.describe(), stream.findings
     grows = found.summary.get("eventsPerDay") is not None
     said = [_GROWTH_SENTENCE.format_map(found.summary)] if grows else []
@@ -256,15 +254,16 @@ def cost(
 
     Bytes are those of the logs, before the layout compresses them. Deletions, and uploads in several parts, are not in.
     """
-    opened, chosen = open_remote(store, store_option, layout, layout_option)
+    opened, chosen = store_place(store, store_option, layout, layout_option).open()
     price = storage_price(opened.url)
     if price is None:
         hint = "Add it to `prices` in the configuration file."
         raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {opened.url}.", hint=hint)
-    stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
-    found = cost_estimate(stream, Selection(topic, topic_id), chosen, price, now_ms(now), reads_per_day=reads_per_day)
-    said = [f"Not in the cost: {reason}" for reason in found.summary["notKnown"]]
-    said.append(f"{found.summary['cost']} {found.summary['currency']} a month")
-    listing = Listing("CostEstimate", stream.source.describe(), found.rows, _COST_COLUMNS, found.summary)
-    findings = [one for one in stream.findings if one.kind.incomplete]
-    return finish(listing, output, findings, quiet=quiet, sentences=said)
+    with metadata_place(log_dir, bootstrap_server, command_config, export).open() as stream:
+        selection = Selection(topic, topic_id)
+        found = cost_estimate(stream, selection, chosen, price, now_ms(now), reads_per_day=reads_per_day)
+        said = [f"Not in the cost: {reason}" for reason in found.summary["notKnown"]]
+        said.append(f"{found.summary['cost']} {found.summary['currency']} a month")
+        listing = Listing("CostEstimate", stream.source.describe(), found.rows, _COST_COLUMNS, found.summary)
+        findings = [one for one in stream.findings if one.kind.incomplete]
+        return finish(listing, output, findings, quiet=quiet, sentences=said)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -26,7 +25,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Item, Listing, OutputFormat
-from tieredctl.cli.wiring import open_cluster, open_remote, open_stream
+from tieredctl.cli.places import cluster_place, metadata_place, store_place
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding
@@ -82,25 +81,25 @@ def explain(
         raise TieredctlError(
             ErrorCode.USAGE, "A live cluster is asked for the topic as it is: no --as-of, no --topic-id."
         )
-    remote = None if store is None else open_remote(store, store_option, layout, layout_option)
-    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
-    found: Explanation | None
-    if offset is not None and bootstrap_server is None:
-        found = explain_metadata(stream, Selection(topic, topic_id, partition), offset, epoch)
-    else:
-        with closing(open_cluster(bootstrap_server, command_config)) as cluster:
-            moment = None if timestamp is None else time_ms(timestamp)
-            found = explain_live(cluster, stream, TopicPlace(topic, partition, offset, moment), epoch)
-    findings = [finding for finding in stream.findings if finding.kind.incomplete]
-    items: list[Item] = []
-    if found:
-        objects = segment_objects(*remote, found.segment.metadata) if remote and found.segment else None
-        findings += objects.findings if objects else ()
-        items.append(explanation_document(found, objects.items if objects else None))
-    elif not quiet:
-        say(f"No record of {topic}-{partition} has that time or a later one.")
-    code = ExitCode.CLEAN if found and found.readable else ExitCode.FINDINGS
-    return finish(_listing(stream, items, findings, output), output, findings, quiet=quiet, otherwise=code)
+    remote = None if store is None else store_place(store, store_option, layout, layout_option).open()
+    with metadata_place(log_dir, bootstrap_server, command_config, export, as_of).open() as stream:
+        found: Explanation | None
+        if offset is not None and bootstrap_server is None:
+            found = explain_metadata(stream, Selection(topic, topic_id, partition), offset, epoch)
+        else:
+            with cluster_place(bootstrap_server, command_config).open() as cluster:
+                moment = None if timestamp is None else time_ms(timestamp)
+                found = explain_live(cluster, stream, TopicPlace(topic, partition, offset, moment), epoch)
+        findings = [finding for finding in stream.findings if finding.kind.incomplete]
+        items: list[Item] = []
+        if found:
+            objects = segment_objects(*remote, found.segment.metadata) if remote and found.segment else None
+            findings += objects.findings if objects else ()
+            items.append(explanation_document(found, objects.items if objects else None))
+        elif not quiet:
+            say(f"No record of {topic}-{partition} has that time or a later one.")
+        code = ExitCode.CLEAN if found and found.readable else ExitCode.FINDINGS
+        return finish(_listing(stream, items, findings, output), output, findings, quiet=quiet, otherwise=code)
 
 
 def _listing(stream: EventStream, items: list[Item], findings: Sequence[Finding], output: OutputFormat) -> Listing:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,7 +48,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, printable
-from tieredctl.cli.wiring import open_stream, topic_id_today
+from tieredctl.cli.places import metadata_place
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of
@@ -125,19 +124,19 @@ def format_events(
     """Every event, one a line: by metadata partition, then offset."""
     if formatter_property and style is not Style.KIP405:
         raise TieredctlError(ErrorCode.USAGE, "--property is for --style kip405.")
-    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of, metadata_partition)
-    if output is not None:
-        documents = map(event_document, stream.records())
-        listing = replace(_listing("MetadataEvents", stream, documents, EVENT_COLUMNS), fields=EVENT_FIELDS)
-        return finish(listing, output, stream.findings, quiet=quiet)
-    pieces = _pieces(stream, style, kafka_version, formatter_property)
-    first = [] if quiet else say_what_is_incomplete(stream.findings)
-    for piece in pieces:
-        sys.stdout.buffer.write(piece)
-    sys.stdout.buffer.flush()
-    if not quiet:
-        say_findings(finding for finding in stream.findings if finding not in first)
-    return exit_code_of(stream.findings)
+    with metadata_place(log_dir, bootstrap_server, command_config, export, as_of).open(metadata_partition) as stream:
+        if output is not None:
+            documents = map(event_document, stream.records())
+            listing = replace(_listing("MetadataEvents", stream, documents, EVENT_COLUMNS), fields=EVENT_FIELDS)
+            return finish(listing, output, stream.findings, quiet=quiet)
+        pieces = _pieces(stream, style, kafka_version, formatter_property)
+        first = [] if quiet else say_what_is_incomplete(stream.findings)
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        if not quiet:
+            say_findings(finding for finding in stream.findings if finding not in first)
+        return exit_code_of(stream.findings)
 
 
 def _pieces(
@@ -171,14 +170,14 @@ def segments(
     """The current state of every segment, after replay."""
     selection = Selection(topic, topic_id, partition, segment_id)
     wanted = _state(state)
-    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
-    store = metadata_state.replayed(stream, selection, keep_deleted=everything)
-    items = list(metadata_state.segments(store, selection, wanted))
-    size = sum(item["segmentSizeInBytes"] for item in items)
-    if not items and output in _TABLES and not quiet:
-        say("No segments.")
-    listing = _listing("RemoteLogSegments", stream, items, SEGMENT_COLUMNS, segments=len(items), bytes=size)
-    return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
+    with metadata_place(log_dir, bootstrap_server, command_config, export, as_of).open() as stream:
+        store = metadata_state.replayed(stream, selection, keep_deleted=everything)
+        items = list(metadata_state.segments(store, selection, wanted))
+        size = sum(item["segmentSizeInBytes"] for item in items)
+        if not items and output in _TABLES and not quiet:
+            say("No segments.")
+        listing = _listing("RemoteLogSegments", stream, items, SEGMENT_COLUMNS, segments=len(items), bytes=size)
+        return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
 
 
 def _state(text: str | None) -> RemoteLogSegmentState | None:
@@ -204,13 +203,13 @@ def history(
     quiet: Quiet = False,
 ) -> ExitCode:
     """All events of one segment, with offsets, times and brokers."""
-    stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
-    items = list(metadata_state.history(stream, segment_id))
-    if not items:
-        why = f"The metadata has no event of segment {segment_id}."
-        stream.coverage.demand_all(why)
-        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
-    return finish(_listing("SegmentHistory", stream, items, EVENT_COLUMNS), output, stream.findings, quiet=quiet)
+    with metadata_place(log_dir, bootstrap_server, command_config, export).open() as stream:
+        items = list(metadata_state.history(stream, segment_id))
+        if not items:
+            why = f"The metadata has no event of segment {segment_id}."
+            stream.coverage.demand_all(why)
+            raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
+        return finish(_listing("SegmentHistory", stream, items, EVENT_COLUMNS), output, stream.findings, quiet=quiet)
 
 
 @_commands.command("lookup")
@@ -233,19 +232,19 @@ def lookup(
     """The segment that serves a fetch, or why none does (exit 3)."""
     topic, partition = topic_partition(where)
     selection = Selection(topic, topic_id, partition)
-    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
-    store = metadata_state.replayed(stream, replace(selection, partition=None))
-    topic_id_of = partial(topic_id_today, None if as_of else bootstrap_server, command_config)
-    known = metadata_state.partition_of_today(store.caches, selection, stream.coverage, topic_id_of)
-    answer = metadata_state.lookup(store.caches[known], epoch, offset)
-    items = [segment_document(answer.segment)] if answer.segment else []
-    listing = _listing("SegmentLookup", stream, items, SEGMENT_COLUMNS, reason=answer.reason)
-    findings = [finding for finding in stream.findings if finding.kind.incomplete]
-    if answer.reason and output in _TABLES and not quiet:
-        say(f"No segment serves it: {answer.reason}.")
-    return finish(
-        listing, output, findings, quiet=quiet, otherwise=ExitCode.CLEAN if answer.segment else ExitCode.FINDINGS
-    )
+    place = metadata_place(log_dir, bootstrap_server, command_config, export, as_of)
+    with place.open() as stream:
+        store = metadata_state.replayed(stream, replace(selection, partition=None))
+        known = metadata_state.partition_of_today(store.caches, selection, stream.coverage, place.topic_id_today)
+        answer = metadata_state.lookup(store.caches[known], epoch, offset)
+        items = [segment_document(answer.segment)] if answer.segment else []
+        listing = _listing("SegmentLookup", stream, items, SEGMENT_COLUMNS, reason=answer.reason)
+        findings = [finding for finding in stream.findings if finding.kind.incomplete]
+        if answer.reason and output in _TABLES and not quiet:
+            say(f"No segment serves it: {answer.reason}.")
+        return finish(
+            listing, output, findings, quiet=quiet, otherwise=ExitCode.CLEAN if answer.segment else ExitCode.FINDINGS
+        )
 
 
 @_commands.command("epochs")
@@ -266,13 +265,13 @@ def epochs(
     """
     topic, number = topic_partition(where)
     selection = Selection(topic, topic_id, number)
-    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
-    store = metadata_state.replayed(stream, replace(selection, partition=None))
-    topic_id_of = partial(topic_id_today, None if as_of else bootstrap_server, command_config)
-    partition = metadata_state.partition_of_today(store.caches, selection, stream.coverage, topic_id_of)
-    items = list(metadata_state.leader_epochs(store, partition))
-    listing = _listing("LeaderEpochs", stream, items, EPOCH_COLUMNS)
-    return finish(listing, output, stream.findings, quiet=quiet)
+    place = metadata_place(log_dir, bootstrap_server, command_config, export, as_of)
+    with place.open() as stream:
+        store = metadata_state.replayed(stream, replace(selection, partition=None))
+        partition = metadata_state.partition_of_today(store.caches, selection, stream.coverage, place.topic_id_today)
+        items = list(metadata_state.leader_epochs(store, partition))
+        listing = _listing("LeaderEpochs", stream, items, EPOCH_COLUMNS)
+        return finish(listing, output, stream.findings, quiet=quiet)
 
 
 @_commands.command("stuck")
@@ -296,15 +295,15 @@ def stuck(
     """Copies and deletions that never ended (exit 3 if any)."""
     selection = Selection(topic, topic_id, partition)
     age_ms, moment = duration_ms(older_than), now_ms(now)
-    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
-    store = metadata_state.replayed(stream, selection)
-    metadata_state.demand_known(stream, store, selection)
-    found = metadata_state.stuck(store, selection, moment, age_ms)
-    items = finding_documents(found)
-    listing = _listing("StuckSegments", stream, items, STUCK_COLUMNS, stuck=len(found))
-    said = [*stream.findings, *found] if metrics_file else stream.findings
-    otherwise = exit_code_of(found)
-    return finish(listing, output, said, quiet=quiet, metrics_file=metrics_file, otherwise=otherwise)
+    with metadata_place(log_dir, bootstrap_server, command_config, export, as_of).open() as stream:
+        store = metadata_state.replayed(stream, selection)
+        metadata_state.demand_known(stream, store, selection)
+        found = metadata_state.stuck(store, selection, moment, age_ms)
+        items = finding_documents(found)
+        listing = _listing("StuckSegments", stream, items, STUCK_COLUMNS, stuck=len(found))
+        said = [*stream.findings, *found] if metrics_file else stream.findings
+        otherwise = exit_code_of(found)
+        return finish(listing, output, said, quiet=quiet, metrics_file=metrics_file, otherwise=otherwise)
 
 
 @_commands.command("partition-of", cls=CommandOfIds)
@@ -349,11 +348,11 @@ def stats(
     """
     from tieredctl.ops.metadata.stats import statistics
 
-    stream = open_stream(log_dir, bootstrap_server, command_config, export, as_of)
-    found = statistics(stream)
-    listing = _listing("MetadataStatistics", stream, found.partitions, STATISTICS_COLUMNS, **found.total)
-    said = [_STATISTICS_SENTENCE.format_map(found.total)] if output in _TABLES else []
-    return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file, sentences=said)
+    with metadata_place(log_dir, bootstrap_server, command_config, export, as_of).open() as stream:
+        found = statistics(stream)
+        listing = _listing("MetadataStatistics", stream, found.partitions, STATISTICS_COLUMNS, **found.total)
+        said = [_STATISTICS_SENTENCE.format_map(found.total)] if output in _TABLES else []
+        return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file, sentences=said)
 
 
 @_commands.command("export")
@@ -376,9 +375,9 @@ def export_to_file(
     """
     from tieredctl.ops.metadata.export import export_metadata
 
-    stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
-    items = export_metadata(stream, file, force=force)
-    records = sum(item["records"] for item in items)
-    summary = {"file": str(file), "records": records, "bytes": file.stat().st_size}
-    listing = _listing("MetadataExport", stream, items, EXPORT_COLUMNS, **summary)
-    return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
+    with metadata_place(log_dir, bootstrap_server, command_config, export).open() as stream:
+        items = export_metadata(stream, file, force=force)
+        records = sum(item["records"] for item in items)
+        summary = {"file": str(file), "records": records, "bytes": file.stat().st_size}
+        listing = _listing("MetadataExport", stream, items, EXPORT_COLUMNS, **summary)
+        return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)

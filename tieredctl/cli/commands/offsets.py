@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from tieredctl.cli.options import BootstrapServer, CommandConfig, MetricsFile, Output, Quiet
 from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.wiring import open_cluster
+from tieredctl.cli.places import cluster_place
 from tieredctl.errors import ExitCode
 from tieredctl.ops.cluster.offsets import FIELD_OF, topic_offsets
 
@@ -48,7 +47,7 @@ def offsets(
 
     A dash is an offset that there is none of; what a release cannot tell is said. Exit 5 where a leader did not answer.
     """
-    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+    with cluster_place(bootstrap_server, command_config).open() as cluster:
         found = topic_offsets(cluster, topic)
     rows = found.rows()
     listing = Listing("Offsets", cluster.describe(), rows, _COLUMNS, found.summary(), _FIELDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,13 +43,14 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, OutputFormat, printable
+from tieredctl.cli.places import metadata_place
 from tieredctl.cli.progress import LinesApart
-from tieredctl.cli.wiring import demand_topic_based_metadata, open_source, topic_sources
 from tieredctl.config.plan_key import known_key
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.registry import layout_in, layouts_installed
 from tieredctl.model.removal import ReceiptsHeader, RemovalMode
 from tieredctl.storage.counting import CountingStore
+from tieredctl.wiring.places import TopicsPlace
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
@@ -141,22 +141,22 @@ def apply(
         what += " for good" if header.mode is RemovalMode.DELETE else ""
         demand_confirmation(what, header.cluster_id, yes=yes, typed_cluster_id=cluster_id)
     store = CountingStore(opened_store(header.store, store_option, dry_run=dry_run))
-    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
-    with topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics:
-        read = partial(open_source, log_dir, bootstrap_server, command_config, export)
+    place = metadata_place(log_dir, bootstrap_server, command_config, export)
+    place.demand_topic_based()
+    with TopicsPlace.beside(place, live_topic_ids, kraft_snapshot).open() as topics:
         metadata = FreshMetadata(
-            FollowedMetadata(read, header.cluster_id, header.metadata_end_offsets),
+            FollowedMetadata(place.open_source, header.cluster_id, header.metadata_end_offsets),
             layout=layout_in(store, header.layout, pairs("--layout-option", layout_option)),
             min_age_ms=limits.min_age_ms,
             topic_sources=topics,
             clock_ms=clock_ms,
         )
-        place = _ReceiptPlace(receipts, plan, store)
+        receipt_place = _ReceiptPlace(receipts, plan, store)
         user = PlanUser(
             chosen,
             store,
             metadata,
-            place.open,
+            receipt_place.open,
             clock_ms,
             limits,
             layouts_installed(),
@@ -172,9 +172,9 @@ def apply(
     stays = what_stays(store, result)
     summary["stays"] = stays.document()
     if not quiet:
-        say(printable(_headline(chosen, result, place, dry_run=dry_run)))
+        say(printable(_headline(chosen, result, receipt_place, dry_run=dry_run)))
         say_what_stays(stays)
-    rows = () if dry_run else receipt_rows(place.opened, output)
+    rows = () if dry_run else receipt_rows(receipt_place.opened, output)
     listing = Listing("Removal", source, rows, COLUMNS, summary, FIELDS)
     findings = [lost(key, header.store) for key in result.lost]
     incomplete = bool(result.failed or result.skipped or result.with_versions)

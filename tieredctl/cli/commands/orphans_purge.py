@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -42,10 +41,11 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, OutputFormat, printable
-from tieredctl.cli.wiring import demand_topic_based_metadata, open_source, topic_sources
+from tieredctl.cli.places import metadata_place
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.layouts.registry import layout_in
+from tieredctl.wiring.places import TopicsPlace
 
 _WHICH_TOPICS = " Give --live-topic-ids or --kraft-snapshot to purge what topics left that are gone."
 
@@ -98,9 +98,9 @@ def purge(
             ErrorCode.AGE_TOO_LOW, message, hint="Give an --older-than of 1h or more, or --allow-young."
         )
     demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
-    read = partial(open_source, log_dir, bootstrap_server, command_config, export)
-    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
-    known_cluster_id = read().describe().get("clusterId") or cluster_id
+    place = metadata_place(log_dir, bootstrap_server, command_config, export)
+    place.demand_topic_based()
+    known_cluster_id = place.open_source().describe().get("clusterId") or cluster_id
     if not isinstance(known_cluster_id, str):
         raise TieredctlError(
             ErrorCode.USAGE, "The metadata does not tell which cluster it is of.", hint="Give --cluster-id."
@@ -109,9 +109,9 @@ def purge(
         what = f"The deletion for good of what has been in the quarantine of {store} for {older_than}"
         demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
     opened = opened_store(store, store_option, dry_run=dry_run)
-    with topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics:
+    with TopicsPlace.beside(place, live_topic_ids, kraft_snapshot).open() as topics:
         metadata = FreshMetadata(
-            FollowedMetadata(read, known_cluster_id),
+            FollowedMetadata(place.open_source, known_cluster_id),
             layout=layout_in(opened, layout, pairs("--layout-option", layout_option)),
             min_age_ms=0,
             topic_sources=topics,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -29,15 +27,8 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.cli.places import store_place
 from tieredctl.cli.progress import LinesApart
-from tieredctl.cli.wiring import (
-    demand_topic_based_metadata,
-    open_metadata_producer,
-    open_remote,
-    open_source,
-    open_writable_remote,
-    topic_sources,
-)
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.documents import Document
@@ -48,6 +39,7 @@ from tieredctl.ops.topic_removal.remover import PartitionOutcome, RemotePartitio
 from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import PartitionPlan, plan_removal, removal_scope
 from tieredctl.storage.protocol import WritableObjectStore
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, TopicsPlace
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -122,12 +114,15 @@ def remove(
         message = "Partitions are removed by what the live cluster says, and it is told: give --bootstrap-server."
         hint = "For a cluster that is no more, `tieredctl orphans plan` finds what its topics left."
         raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
-    opened, chosen = (open_writable_remote if apply else open_remote)(store, store_option, layout, layout_option)
-    followed = FollowedMetadata(partial(open_source, None, bootstrap_server, command_config))
+    remote = store_place(store, store_option, layout, layout_option)
+    opened, chosen = remote.open_writable() if apply else remote.open()
+    cluster = ClusterPlace(bootstrap_server, command_config)
+    place = MetadataPlace(cluster=cluster)
+    followed = FollowedMetadata(place.open_source)
     metadata = TopicMetadata(topic_id, number, followed)
     metadata.refresh()
-    demand_topic_based_metadata(None, bootstrap_server, command_config)
-    with topic_sources(None, None, bootstrap_server, command_config) as topics:
+    place.demand_topic_based()
+    with TopicsPlace.beside(place).open() as topics:
         named = {"segment_events_only": segment_events_only, "even_if_live": even_if_live}
         scope = removal_scope(topic_id, topics.cluster, **named)
     plans = plan_removal(metadata, opened, chosen, scope)
@@ -146,7 +141,7 @@ def remove(
     writable = cast("WritableObjectStore", opened)
     with (
         lease_held(writable, "partition remove", clock_ms, unguarded=no_lease) as lease,
-        closing(open_metadata_producer(bootstrap_server, command_config)) as producer,
+        cluster.open_metadata_producer() as producer,
     ):
         remover = RemotePartitionRemover(
             plans, metadata, writable, chosen, producer, lease, clock_ms, scope, tell=_told(quiet)
@@ -211,7 +206,7 @@ def _end(
     rows = [one.document() for one in outcome.partitions]
     done = {name: sum(row[name] for row in rows) for name in ("done", "failed", "segmentsDone", "events")}
     stopped = outcome.stopped
-    summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.code.value}
+    summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.code}
     summary["stays"] = stays.document()
     if not quiet:
         say(f"Removed {done['segmentsDone']} segments and {done['done']} objects; wrote {done['events']} events.")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from functools import partial
-from pathlib import Path
 from typing import Annotated, cast
 
 import typer
@@ -28,7 +25,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
-from tieredctl.cli.wiring import open_cluster, open_remote, open_stream, open_writable_remote
+from tieredctl.cli.places import metadata_place, store_place
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.documents import Document
@@ -36,9 +33,11 @@ from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome, demand_conditional_writes
 from tieredctl.ops.index_recovery.broker_cache import cached_file_names, cached_files
 from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, finished_segment, plan_index_recovery
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.store_check.local_stores import REMOTE_LOG_INDEX_CACHE
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES
 from tieredctl.storage.protocol import WritableObjectStore
+from tieredctl.wiring.places import ClusterPlace
 
 _INDEX_INTERVAL = "index.interval.bytes"
 _COLUMNS = (
@@ -84,13 +83,18 @@ def indexes(
 
     Damaged objects are copied into quarantine first. Exit 3 if something is to mend, 5 if something stays unmended.
     """
-    opened, chosen = (open_writable_remote if apply else open_remote)(store, store_option, layout, layout_option)
-    read = partial(open_stream, log_dir, bootstrap_server, command_config, export, None)
+    remote = store_place(store, store_option, layout, layout_option)
+    opened, chosen = remote.open_writable() if apply else remote.open()
+    place = metadata_place(log_dir, bootstrap_server, command_config, export)
+
+    def read() -> EventStream:
+        return EventStream(place.open_source())
+
     stream = read()
     segment = finished_segment(stream, segment_id)
     topic = segment.metadata.topic_id_partition.topic
     if index_interval_bytes is None:
-        index_interval_bytes = _index_interval(topic, bootstrap_server, command_config)
+        index_interval_bytes = _index_interval(topic, place.cluster)
     plan = plan_index_recovery(segment, opened, chosen, index_interval_bytes)
     cached = {
         "files": cached_file_names(plan.metadata),
@@ -126,11 +130,11 @@ def indexes(
     return code
 
 
-def _index_interval(topic: str, bootstrap_server: str | None, command_config: Path | None) -> int:
+def _index_interval(topic: str, place: ClusterPlace | None) -> int:
     """What the live cluster says, if there is one; Kafka's default for a topic that it no longer has."""
-    if bootstrap_server is None:
+    if place is None:
         return DEFAULT_INDEX_INTERVAL_BYTES
-    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+    with place.open() as cluster:
         if topic not in cluster.topic_names():
             return DEFAULT_INDEX_INTERVAL_BYTES
         return int(cluster.topic_configs([topic])[topic][_INDEX_INTERVAL].value or DEFAULT_INDEX_INTERVAL_BYTES)

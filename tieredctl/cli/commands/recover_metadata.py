@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, cast
@@ -34,15 +34,8 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finding_documents, finish, say, say_error
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
+from tieredctl.cli.places import metadata_place, store_place
 from tieredctl.cli.progress import LinesApart, ProgressMode, counted_progress
-from tieredctl.cli.wiring import (
-    demand_topic_based_metadata,
-    open_cluster,
-    open_metadata_producer,
-    open_remote,
-    open_source,
-    open_writable_remote,
-)
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
@@ -65,6 +58,7 @@ from tieredctl.ops.metadata_recovery.segment_judgement import Judge
 from tieredctl.ops.metadata_recovery.steps import AFTERWARDS, steps
 from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
 from tieredctl.storage.protocol import WritableObjectStore
+from tieredctl.wiring.places import MetadataPlace
 
 
 def _left_out(item: Item) -> str | None:
@@ -139,18 +133,20 @@ def metadata(
             ErrorCode.NO_SOURCE, message, hint="With --log-dir or --export it is only shown what is lacking."
         )
     ids = {kafka_id(old): kafka_id(new) for old, new in pairs("--map-topic-id", map_topic_id).items()}
-    opened, chosen = (open_writable_remote if apply else open_remote)(store, store_option, layout, layout_option)
-    read = partial(_source, partial(open_source, log_dir, bootstrap_server, command_config, export))
+    remote = store_place(store, store_option, layout, layout_option)
+    opened, chosen = remote.open_writable() if apply else remote.open()
+    place = metadata_place(log_dir, bootstrap_server, command_config, export)
+    read = partial(_source, place)
     # What cannot be read, or is another cluster's, is refused now, not after the store was read.
     first = read()
-    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
+    place.demand_topic_based()
     if apply:
         demand_same_cluster(str(first.describe().get("clusterId")), cluster_id)
     followed = FollowedMetadata(read)
     known = KnownMetadata(followed)
     source: Document = {"bootstrapServer": bootstrap_server, "store": opened.url}
     with (
-        _cluster(bootstrap_server, command_config) as cluster,
+        nullcontext() if place.cluster is None else place.cluster.open() as cluster,
         counted_progress(progress, quiet, "segments") as told,
     ):
         if cluster is not None and (apply or metadata_partitions is not None):
@@ -168,7 +164,7 @@ def metadata(
         _say_plan(recovery, opened.url, () if is_applied and not recovery.moved else todo)
     findings = [*faults, *recovery.all_findings()]
     summary = recovery.summary() | {"steps": todo, "findings": finding_documents(findings)}
-    if not is_applied:
+    if not is_applied or place.cluster is None:
         rows = [one.document() for one in recovery.partitions]
         listed = Listing("MetadataRecoveryPlan", source, rows, _COLUMNS, summary | {"applied": False})
         needed = ExitCode.FINDINGS if recovery.to_recover else ExitCode.CLEAN
@@ -177,20 +173,20 @@ def metadata(
     demand_confirmation(what, str(followed.cluster_id), yes=yes, typed_cluster_id=cluster_id)
     with (
         lease_held(cast("WritableObjectStore", opened), "recover metadata", clock_ms, unguarded=no_lease) as lease,
-        closing(open_cluster(bootstrap_server, command_config)) as now,
-        closing(open_metadata_producer(bootstrap_server, command_config)) as producer,
+        place.cluster.open() as now,
+        place.cluster.open_metadata_producer() as producer,
     ):
         look = LivePartitions(now).look
         outcome = Recoverer(recovery, known, producer, lease, clock_ms, look, opened, tell=_told(quiet)).run()
     return _end(recovery, outcome, findings, source, summary, output, quiet=quiet, metrics_file=metrics_file)
 
 
-def _source(opened: Callable[[], MetadataSource]) -> MetadataSource:
+def _source(place: MetadataPlace) -> MetadataSource:
     """Raises TieredctlError as the source does; with what to do where there is no metadata topic at all."""
     try:
-        return opened()
+        return place.open_source()
     except TieredctlError as error:
-        if error.code is not ErrorCode.NO_METADATA_TOPIC:
+        if error.code != ErrorCode.NO_METADATA_TOPIC:
             raise
         create = f"kafka-topics.sh --create --topic {METADATA_TOPIC} --partitions N"
         hint = (
@@ -198,16 +194,6 @@ def _source(opened: Callable[[], MetadataSource]) -> MetadataSource:
             f"{create} --replication-factor R --config cleanup.policy=delete --config retention.ms=-1"
         )
         raise TieredctlError(error.code, error.message, hint=hint) from None
-
-
-@contextmanager
-def _cluster(bootstrap_server: str | None, command_config: Path | None) -> Iterator[Cluster | None]:
-    """The live cluster; None where none was named."""
-    if bootstrap_server is None:
-        yield None
-        return
-    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
-        yield cluster
 
 
 def _plan(
@@ -284,7 +270,7 @@ def _end(
             say(f"Left alone: segment {segment_id}: its objects are no longer those that the plan was made of.")
         if outcome.is_complete and not recovery.moved:
             say(AFTERWARDS)
-    summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.code.value}
+    summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.code}
     listing = Listing("MetadataRecovery", source, rows, _OUTCOME_COLUMNS, summary)
     code = ExitCode.CLEAN if outcome.is_complete else ExitCode.INCOMPLETE
     if stopped is not None:

@@ -30,7 +30,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import discard, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.wiring import open_remote, open_stream
+from tieredctl.cli.places import metadata_place, store_place
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO, ORIGINAL_PARTS, Part
 from tieredctl.ops.metadata.selection import Selection
@@ -108,7 +108,7 @@ def list_objects(
     quiet: Quiet = False,
 ) -> ExitCode:
     """Every object, and what of which segment it holds by its key."""
-    opened, chosen = open_remote(store, store_option, layout, layout_option)
+    opened, chosen = store_place(store, store_option, layout, layout_option).open()
     inventory = Inventory(opened, chosen, Selection(topic, topic_id, partition, segment_id))
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     listing = Listing("RemoteObjects", source, inventory.rows(), _OBJECT_COLUMNS, inventory.summary, _OBJECT_FIELDS)
@@ -130,7 +130,7 @@ def disk_usage(
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
     """How many objects and bytes each partition has, by part."""
-    opened, chosen = open_remote(store, store_option, layout, layout_option)
+    opened, chosen = store_place(store, store_option, layout, layout_option).open()
     inventory = Inventory(opened, chosen, Selection(topic, topic_id, partition, segment_id))
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     listing = Listing("RemoteUsage", source, inventory.usage(), _USAGE_COLUMNS, inventory.summary, _USAGE_FIELDS)
@@ -150,7 +150,7 @@ def multipart(
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
     """Uploads that were never completed: in no listing, but on the bill (exit 3 if there are any)."""
-    opened, chosen = open_remote(store, store_option, layout, layout_option)
+    opened, chosen = store_place(store, store_option, layout, layout_option).open()
     uploads = UnfinishedUploads(opened, chosen, now_ms(now), duration_ms(older_than))
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     listing = Listing("MultipartUploads", source, uploads.rows(), _UPLOAD_COLUMNS, uploads.summary, _UPLOAD_FIELDS)
@@ -185,13 +185,15 @@ def read(
 
     Without metadata the store is searched for the segment; topic, topic id and partition make that quick.
     """
-    opened, chosen = open_remote(store, store_option, layout, layout_option)
+    opened, chosen = store_place(store, store_option, layout, layout_option).open()
     selection = Selection(topic, topic_id, partition, segment_id)
-    if log_dir or bootstrap_server is not None or export is not None:
-        stream = open_stream(log_dir, bootstrap_server, command_config, export, None)
-        found = SegmentPart(opened, chosen, segment_in_metadata(stream, selection), part)
+    place = metadata_place(log_dir, bootstrap_server, command_config, export)
+    if place.is_given:
+        with place.open() as stream:
+            segment = segment_in_metadata(stream, selection)
     else:
-        found = SegmentPart(opened, chosen, segment_in_store(opened, chosen, selection), part)
+        segment = segment_in_store(opened, chosen, selection)
+    found = SegmentPart(opened, chosen, segment, part)
     if to == _STDOUT:
         return _write_to_stdout(found)
     items = [found.document(found.save_as(to, force=force), to)]

@@ -3,7 +3,6 @@ off."""
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -14,11 +13,12 @@ from tieredctl.cli.commands.topic_enable import enable
 from tieredctl.cli.options import BootstrapServer, CommandConfig, MetricsFile, Now, Output, Quiet
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, known
-from tieredctl.cli.wiring import open_cluster, open_stream
+from tieredctl.cli.places import cluster_place
 from tieredctl.errors import ExitCode
 from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.tiering.ability import TieringAbility
 from tieredctl.ops.tiering.topic_status import TopicStatus, remote_parts, topic_list, topic_status
+from tieredctl.wiring.places import MetadataPlace
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _commands.command("enable")(enable)
@@ -71,8 +71,8 @@ def list_topics(
 
     A topic whose settings the user may not see is `unknown`: exit 5.
     """
-    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
-        stream = open_stream(None, bootstrap_server, command_config, None, None)
+    place = cluster_place(bootstrap_server, command_config)
+    with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
         rows, unseen = topic_list(cluster, remote_parts(stream), every=every)
     counted = ("remoteSegments", "remoteBytes", "localBytes", "unfinished")
     findings = [*stream.findings, *unseen]
@@ -102,8 +102,8 @@ def status(
 
     Settings are in the summary of -o json, with where each comes from.
     """
-    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
-        stream = open_stream(None, bootstrap_server, command_config, None, None)
+    place = cluster_place(bootstrap_server, command_config)
+    with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
         found = topic_status(cluster, topic, remote_parts(stream), now_ms(now), duration_ms(older_than))
     findings = [*stream.findings, *found.findings]
     summary = {**found.summary(), "findings": finding_documents(findings)}

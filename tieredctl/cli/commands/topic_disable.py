@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -22,8 +20,8 @@ from tieredctl.cli.options import (
     Yes,
 )
 from tieredctl.cli.output import OutputFormat
+from tieredctl.cli.places import cluster_place
 from tieredctl.cli.progress import ProgressMode, counted_progress
-from tieredctl.cli.wiring import open_cluster, open_source
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
@@ -31,6 +29,7 @@ from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
 from tieredctl.ops.tiering.disable import DisablePlan, Form, plan_disable
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
 from tieredctl.ops.tiering.watching import Patience, Seen, await_nothing_left, not_seen
+from tieredctl.wiring.places import MetadataPlace
 
 
 def disable(
@@ -74,8 +73,9 @@ def disable(
         raise TieredctlError(ErrorCode.USAGE, "--at-once is for --delete.")
     seconds = duration_ms(timeout) / 1000
     form = Form.DELETE if delete else Form.STOP_COPYING
-    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
-        metadata = FollowedMetadata(partial(open_source, None, bootstrap_server, command_config))
+    place = cluster_place(bootstrap_server, command_config)
+    with place.open() as cluster:
+        metadata = FollowedMetadata(MetadataPlace(cluster=place).open_source)
         remote = RemoteTopic(cluster.topic(topic), metadata)
         remote.refresh()
         plan = plan_disable(cluster, remote, form, at_once=at_once)

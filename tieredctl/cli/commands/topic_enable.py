@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +21,8 @@ from tieredctl.cli.options import (
     Yes,
 )
 from tieredctl.cli.output import OutputFormat
+from tieredctl.cli.places import cluster_place, local_replicas
 from tieredctl.cli.progress import ProgressMode, counted_progress
-from tieredctl.cli.wiring import local_replicas, open_cluster
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
@@ -88,7 +87,7 @@ def enable(
     if store is not None and price is None:
         hint = "Add it to `prices` in the configuration file."
         raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {store}.", hint=hint)
-    with closing(open_cluster(bootstrap_server, command_config)) as cluster:
+    with cluster_place(bootstrap_server, command_config).open() as cluster:
         plan = plan_enable(cluster, topic, local, replicas, clock_ms())
         summary = plan.summary(price)
         shown = Shown("TopicEnable", cluster.describe(), output, quiet, metrics_file)

@@ -1,0 +1,234 @@
+"""Where things are, as values: a cluster, its metadata, its remote store, the list of its topics; and how to open them.
+
+They are made of a command line's options, of a job's arguments, or by hand. Making one opens nothing, and all of them
+can be pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.layouts.protocol import AUTO
+from tieredctl.ops.metadata.event_stream import AsOf, EventStream
+
+# A look-up in a log directory loads neither a client library nor numpy.
+if TYPE_CHECKING:
+    from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
+    from tieredctl.kafka.live_cluster import LiveCluster
+    from tieredctl.kafka.metadata_producer import MetadataProducer
+    from tieredctl.kafka.source import MetadataSource
+    from tieredctl.layouts.protocol import Layout
+    from tieredctl.ops.cluster.live_topics import TopicSources
+    from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+
+_Store = TypeVar("_Store", bound="ObjectStore")
+_Store_co = TypeVar("_Store_co", bound="ObjectStore", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlace:
+    """A live cluster. Each method raises TieredctlError where no broker answers, or one refuses."""
+
+    bootstrap_server: str
+    """HOST:PORT, or several with commas between them."""
+    command_config: Path | None = None
+    """A file of client properties, as Kafka's own tools take them."""
+
+    @contextmanager
+    def open(self) -> Iterator[LiveCluster]:
+        """The cluster, to be asked."""
+        from tieredctl.kafka.live_cluster import LiveCluster
+
+        with closing(LiveCluster(self.bootstrap_server, self.command_config)) as cluster:
+            yield cluster
+
+    @contextmanager
+    def open_with_groups(self) -> Iterator[LiveClusterWithGroups]:
+        """The cluster, to be asked about its consumer groups besides."""
+        from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
+
+        with closing(LiveClusterWithGroups(self.bootstrap_server, self.command_config)) as cluster:
+            yield cluster
+
+    @contextmanager
+    def open_metadata_producer(self) -> Iterator[MetadataProducer]:
+        """What writes events to the cluster's metadata topic."""
+        from tieredctl.kafka.metadata_producer import MetadataProducer
+
+        with closing(MetadataProducer(self.bootstrap_server, self.command_config)) as producer:
+            yield producer
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataPlace:
+    """Where `__remote_log_metadata` is read: in brokers' log directories, on a live cluster, or in an export of it.
+
+    Raises TieredctlError `usage` where several are given. That none is given is told when it is opened.
+    """
+
+    log_dirs: tuple[Path, ...] = ()
+    cluster: ClusterPlace | None = None
+    export: Path | None = None
+    """What `metadata export` wrote."""
+    as_of: AsOf | None = None
+    """The last events to believe; None for all."""
+
+    def __post_init__(self) -> None:
+        if bool(self.log_dirs) + (self.cluster is not None) + (self.export is not None) > 1:
+            raise TieredctlError(ErrorCode.USAGE, "--log-dir, --bootstrap-server and --export exclude each other.")
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is a place to read it."""
+        return bool(self.log_dirs) or self.cluster is not None or self.export is not None
+
+    def open_source(self) -> MetadataSource:
+        """The records, up to the end of the moment. Raises TieredctlError where they cannot be read."""
+        if self.log_dirs:
+            from tieredctl.kafka.log_directory import LogDirectories
+
+            return LogDirectories(self.log_dirs)
+        if self.cluster is not None:
+            from tieredctl.kafka.live_topic import LiveTopic
+
+            return LiveTopic(self.cluster.bootstrap_server, self.cluster.command_config)
+        if self.export is not None:
+            from tieredctl.kafka.export_file import ExportFile
+
+            return ExportFile(self.export)
+        raise TieredctlError(ErrorCode.NO_SOURCE, "There is nothing to read metadata from.")
+
+    @contextmanager
+    def open(self, metadata_partition: int | None = None) -> Iterator[EventStream]:
+        """The events up to the end of the moment, and no later than `as_of`; or those of one metadata partition.
+
+        Raises TieredctlError as `open_source` does, and `usage` for a metadata partition that is not here.
+        """
+        source = self.open_source()
+        if metadata_partition is not None and metadata_partition not in source.metadata_partitions():
+            known = ", ".join(map(str, source.metadata_partitions()))
+            message = f"There is no metadata partition {metadata_partition} here; there are {known}."
+            raise TieredctlError(ErrorCode.USAGE, message)
+        yield EventStream(source, metadata_partition=metadata_partition, as_of=self.as_of)
+
+    def demand_topic_based(self) -> None:
+        """Raises TieredctlError where the cluster, or a server.properties beside its log directories, says that it does
+        not keep its remote log metadata in the topic. To be called once the metadata could be opened."""
+        from tieredctl.ops.cluster.broker_settings import METADATA_CLASS
+        from tieredctl.ops.cluster.metadata_manager import demand_topic_based, managers_of
+
+        if self.log_dirs:
+            from tieredctl.kafka.server_properties import stated_settings
+
+            demand_topic_based(stated_settings(self.log_dirs, METADATA_CLASS))
+        if self.cluster is not None:
+            with self.cluster.open() as cluster:
+                demand_topic_based(managers_of(cluster))
+
+    def topic_id_today(self, topic: str) -> str | None:
+        """The id of the live cluster's topic of that name. None where it has none, and where no cluster can be asked:
+        none is asked about a point in the past."""
+        if self.cluster is None or self.as_of is not None:
+            return None
+        with self.cluster.open() as cluster:
+            try:
+                return cluster.topic(topic).topic_id
+            except TieredctlError as error:
+                if error.code != ErrorCode.UNKNOWN_TOPIC:
+                    raise
+                return None
+
+
+class Remote(NamedTuple, Generic[_Store_co]):
+    """An open store, and how its keys map to segments."""
+
+    store: _Store_co
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """A remote store. Both methods raise TieredctlError as `open_store` and `layout_in` do."""
+
+    url: str
+    """Such as file:DIR, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    layout: str = AUTO
+    """How keys map to segments: a layout's name, or AUTO to look at the store's keys."""
+    layout_options: Mapping[str, str] = field(default_factory=dict)
+
+    def open(self) -> Remote[ObjectStore]:
+        """The store to look at: nothing can be changed through it."""
+        from tieredctl.storage.registry import open_store
+
+        return self._settled(open_store(self.url, self.options))
+
+    def open_writable(self) -> Remote[WritableObjectStore]:
+        """The store to change."""
+        from tieredctl.storage.registry import open_writable_store
+
+        return self._settled(open_writable_store(self.url, self.options))
+
+    def _settled(self, store: _Store) -> Remote[_Store]:
+        from tieredctl.layouts.registry import layout_in
+
+        return Remote(store, layout_in(store, self.layout, self.layout_options))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsPlace:
+    """Who says which topics there are: a file of all their ids, a KRaft snapshot, or the live cluster. With none of
+    them, no topic is known to be gone.
+
+    Raises TieredctlError `usage` where both a file and a snapshot are given.
+    """
+
+    topic_ids: Path | None = None
+    """One id a line."""
+    snapshot: Path | None = None
+    cluster: ClusterPlace | None = None
+
+    def __post_init__(self) -> None:
+        if self.topic_ids is not None and self.snapshot is not None:
+            raise TieredctlError(ErrorCode.USAGE, "--live-topic-ids and --kraft-snapshot exclude each other.")
+
+    @classmethod
+    def beside(
+        cls, metadata: MetadataPlace, topic_ids: Path | None = None, snapshot: Path | None = None
+    ) -> TopicsPlace:
+        """What is given; else the cluster whose metadata it is, which is not asked about a point in the past.
+
+        Raises TieredctlError `usage` where something is given though the cluster itself can be asked.
+        """
+        offline = [("--kraft-snapshot", snapshot is not None)]
+        if metadata.as_of is None:
+            offline.append(("--live-topic-ids", topic_ids is not None))
+        for option, is_given in offline:
+            if is_given and metadata.cluster is not None:
+                hint = f"The cluster itself is asked which topics there are; leave {option} out."
+                raise TieredctlError(ErrorCode.USAGE, f"{option} is for a cluster that is down.", hint=hint)
+        return cls(topic_ids, snapshot, metadata.cluster if metadata.as_of is None else None)
+
+    @contextmanager
+    def open(self) -> Iterator[TopicSources]:
+        """Reads the file or the snapshot; or joins the cluster, which is asked later. Raises TieredctlError where that
+        cannot be done."""
+        from tieredctl.ops.cluster.live_topics import TopicSources, read_topic_ids
+        from tieredctl.ops.cluster.topic_snapshot import read_topic_snapshot
+
+        if self.topic_ids is not None:
+            yield TopicSources(topic_ids=read_topic_ids(self.topic_ids))
+        elif self.snapshot is not None:
+            yield TopicSources(snapshot=read_topic_snapshot(self.snapshot))
+        elif self.cluster is not None:
+            from tieredctl.kafka.topics_by_id import TopicsById
+
+            with closing(TopicsById(self.cluster.bootstrap_server, self.cluster.command_config)) as cluster:
+                yield TopicSources(cluster=cluster)
+        else:
+            yield TopicSources()
