@@ -16,7 +16,7 @@ from random import Random
 
 from tests.chaos.model_cluster import METADATA_PARTITIONS, ModelCluster, ReadUpTo
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.formats.removal_files import encode_receipt
+from tieredctl.formats.removal_files import RECEIPT
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataSource, OffsetRange, RecordChunk
 from tieredctl.model.findings import Finding
@@ -271,7 +271,7 @@ class ObservedReceipts:
     def append(self, receipts: Sequence[Receipt]) -> None:
         self.world.boundary()
         if self.file is not None and receipts and self.world.boundaries + 1 == self.world.kill_at:
-            lines = b"".join(map(encode_receipt, receipts))
+            lines = b"".join(map(RECEIPT.encode, receipts))
             with self.file.open("ab+") as file:
                 _drop_unfinished_line(self.file, file.fileno())
                 file.write(lines[: self.world.chance.randrange(1, len(lines))])

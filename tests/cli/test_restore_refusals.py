@@ -22,7 +22,7 @@ from tests.cli.crashed_cluster import (
     without_lease,
     without_own,
 )
-from tieredctl.formats.removal_files import encode_receipt
+from tieredctl.formats.removal_files import RECEIPT
 from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptStep
 from tieredctl.ops.guards.own_objects import LEASE_KEY, QUARANTINE, receipts_folder
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
@@ -191,9 +191,9 @@ def forged(cluster: CrashedClusterOnDisk, forgery: str) -> None:
         put(cluster, copy, b"forged")
     forged_copy = QuarantinedCopy(copy, (cluster.bucket / copy).stat().st_size, 0, "1")
     steps = (ReceiptStep.COPIED, ReceiptStep.REMOVED, ReceiptStep.RESTORED, ReceiptStep.DELETING)
-    lines += [encode_receipt(Receipt(step, key, 0, forged_copy.size, forged_copy)) for step in steps]
+    lines += [RECEIPT.encode(Receipt(step, key, 0, forged_copy.size, forged_copy)) for step in steps]
     live_copy = QuarantinedCopy(live[1], 1, 0, "1")
-    lines += [encode_receipt(Receipt(step, "never/there", 0, 1, live_copy)) for step in steps]
+    lines += [RECEIPT.encode(Receipt(step, "never/there", 0, 1, live_copy)) for step in steps]
     cluster.receipts_file.write_bytes(b"".join(lines))
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, started, updated
 from tieredctl.errors import TieredctlError
-from tieredctl.formats.removal_files import decode_plan_header, decode_planned
+from tieredctl.formats.removal_files import PLAN_HEADER, decode_planned
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
@@ -109,7 +109,7 @@ def test_each_has_the_evidence_for_it() -> None:
 
 
 def test_the_header_says_how_far_the_metadata_was_read() -> None:
-    header = decode_plan_header(plan().lines[0])
+    header = PLAN_HEADER.decode(plan().lines[0])
 
     assert header.metadata_end_offsets == {0: len(EVENTS)}
     assert (header.created_ms, header.valid_until_ms) == (NOW_MS, NOW_MS + 24 * HOUR_MS)

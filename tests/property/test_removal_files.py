@@ -15,16 +15,13 @@ from hypothesis import strategies as st
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.removal_files import (
-    decode_plan_header,
+    PLAN_HEADER,
+    PLAN_TOTALS,
+    RECEIPT,
+    RECEIPTS_HEADER,
     decode_planned,
-    decode_receipt,
-    decode_receipts_header,
     decode_seal,
-    encode_plan_header,
-    encode_plan_totals,
     encode_planned,
-    encode_receipt,
-    encode_receipts_header,
     encode_seal,
 )
 from tieredctl.model.removal import (
@@ -99,11 +96,11 @@ LINES: Sequence[Planned] = (
     PlannedUpload("t-1/0/c.log", "upload-1", 900, 5),
 )
 DECODERS: Sequence[Callable[[bytes], object]] = (
-    decode_plan_header,
+    PLAN_HEADER.decode,
     decode_planned,
     decode_seal,
-    decode_receipts_header,
-    decode_receipt,
+    RECEIPTS_HEADER.decode,
+    RECEIPT.decode,
 )
 
 
@@ -166,7 +163,7 @@ def test_a_receipt_that_was_cut_off_is_dropped(tmp_path: Path, receipts: list[Re
 @pytest.mark.parametrize("cut", range(0, 200, 7))
 def test_a_header_of_receipts_that_was_cut_off_is_written_anew(tmp_path: Path, cut: int) -> None:
     header = ReceiptsHeader("0123", "digest", "cluster", "file:/store", "aiven", RemovalMode.QUARANTINE)
-    (tmp_path / "receipts").write_bytes(encode_receipts_header(header)[:cut])
+    (tmp_path / "receipts").write_bytes(RECEIPTS_HEADER.encode(header)[:cut])
 
     ReceiptFile.begun(tmp_path / "receipts", header)
 
@@ -256,11 +253,11 @@ def test_a_plan_that_names_very_many_keys_is_read(tmp_path: Path) -> None:
 @settings(max_examples=600, deadline=None)
 @given(
     line=st.one_of(
-        HEADERS.map(encode_plan_header),
+        HEADERS.map(PLAN_HEADER.encode),
         (OBJECTS | UPLOADS).map(encode_planned),
-        st.builds(PlanTotals, NUMBERS, NUMBERS, NUMBERS, NUMBERS).map(encode_plan_totals),
-        RECEIPTS.map(encode_receipt),
-        RECEIPTS_HEADERS.map(encode_receipts_header),
+        st.builds(PlanTotals, NUMBERS, NUMBERS, NUMBERS, NUMBERS).map(PLAN_TOTALS.encode),
+        RECEIPTS.map(RECEIPT.encode),
+        RECEIPTS_HEADERS.map(RECEIPTS_HEADER.encode),
     ),
     at=NUMBERS,
     put=st.binary(max_size=8) | st.sampled_from([b"null", b"[]", b"{}", b"-1", b"1e999", b"NaN", b'"', b"[" * 9_999]),

@@ -7,11 +7,11 @@ Receipts: a header, and a line for each thing that was done.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from tieredctl.errors import DecodeError
+from tieredctl.formats.json_lines import Field, LineFormat, fields_of, line_of
 from tieredctl.model.removal import (
     PlanHeader,
     Planned,
@@ -28,262 +28,160 @@ from tieredctl.model.removal import (
     Seal,
 )
 
-API_VERSION = "tieredctl/v1"
-PLAN_KIND = "RemovalPlan"
-RECEIPTS_KIND = "RemovalReceipts"
-DIGEST = "sha256"
-SIGNATURE = "hmacSha256"
-
-
-def encode_plan_header(header: PlanHeader) -> bytes:
-    """The first line of a plan."""
-    return _line(
-        {
-            "kind": PLAN_KIND,
-            "apiVersion": API_VERSION,
-            "planId": header.plan_id,
-            "createdMs": header.created_ms,
-            "validUntilMs": header.valid_until_ms,
-            "clusterId": header.cluster_id,
-            "store": header.store,
-            "layout": header.layout,
-            "mode": header.mode.value,
-            "minAgeMs": header.min_age_ms,
-            "maxPercent": header.max_percent,
-            "metadataEndOffsets": {str(number): end for number, end in sorted(header.metadata_end_offsets.items())},
-            "foreignTopicIds": sorted(header.foreign_topic_ids),
-            "unknownKeys": sorted(header.unknown_keys),
-        }
-    )
-
-
-def decode_plan_header(line: bytes) -> PlanHeader:
-    """Raises DecodeError."""
-    fields = _fields(line, PLAN_KIND)
-    with _Reading():
-        return PlanHeader(
-            plan_id=_text(fields["planId"]),
-            created_ms=_number(fields["createdMs"]),
-            valid_until_ms=_number(fields["validUntilMs"]),
-            cluster_id=_text(fields["clusterId"]),
-            store=_text(fields["store"]),
-            layout=_text(fields["layout"]),
-            mode=RemovalMode(fields["mode"]),
-            min_age_ms=_number(fields["minAgeMs"]),
-            max_percent=float(fields["maxPercent"]),
-            metadata_end_offsets={int(name): _number(end) for name, end in fields["metadataEndOffsets"].items()},
-            foreign_topic_ids=frozenset(map(_text, fields["foreignTopicIds"])),
-            unknown_keys=frozenset(map(_text, fields["unknownKeys"])),
-        )
-
-
-def encode_planned(planned: Planned) -> bytes:
-    """A line of a plan."""
-    if isinstance(planned, PlannedUpload):
-        initiated_ms, size = planned.initiated_ms, planned.size
-        return _line({"upload": planned.upload_id, "key": planned.key, "initiatedMs": initiated_ms, "size": size})
-    return _line(
-        {
-            "key": planned.key,
-            "size": planned.size,
-            "lastModifiedMs": planned.last_modified_ms,
-            "version": planned.version,
-            "status": planned.status,
-            "cause": planned.cause,
-            "evidence": planned.evidence,
-        }
-    )
-
-
-def decode_planned(line: bytes) -> Planned | PlanTotals:
-    """A line of a plan between the first and the last. Raises DecodeError."""
-    fields = _fields(line)
-    with _Reading():
-        if "listedObjects" in fields:
-            names = ("objects", "bytes", "uploads", "listedObjects")
-            return PlanTotals(*(_number(fields[name]) for name in names))
-        if "upload" in fields:
-            initiated_ms, size = _number(fields["initiatedMs"]), _number(fields["size"])
-            return PlannedUpload(_text(fields["key"]), _text(fields["upload"]), initiated_ms, size)
-        version, cause = fields["version"], fields["cause"]
-        return PlannedObject(
-            key=_text(fields["key"]),
-            size=_number(fields["size"]),
-            last_modified_ms=_number(fields["lastModifiedMs"]),
-            version=None if version is None else _text(version),
-            status=_text(fields["status"]),
-            cause=None if cause is None else _text(cause),
-            evidence=fields["evidence"],
-        )
-
-
-def encode_plan_totals(totals: PlanTotals) -> bytes:
-    """The last line but one of a plan."""
-    return _line(
-        {
-            "objects": totals.objects,
-            "bytes": totals.bytes,
-            "uploads": totals.uploads,
-            "listedObjects": totals.listed_objects,
-        }
-    )
-
-
-def encode_seal(seal: Seal) -> bytes:
-    """The last line of a plan."""
-    return _line({DIGEST: seal.digest, SIGNATURE: seal.signature})
-
-
-def decode_seal(line: bytes) -> Seal:
-    """Raises DecodeError. Plans of older releases have no signature."""
-    with _Reading():
-        fields = _fields(line)
-        if line != _line(fields):
-            raise ValueError("more or less than a seal")
-        signature = fields.get(SIGNATURE)
-        return Seal(_text(fields[DIGEST]), None if signature is None else _text(signature))
-
-
-def encode_receipts_header(header: ReceiptsHeader) -> bytes:
-    """The first line of receipts."""
-    return _line(
-        {
-            "kind": RECEIPTS_KIND,
-            "apiVersion": API_VERSION,
-            "planId": header.plan_id,
-            "planDigest": header.plan_digest,
-            "clusterId": header.cluster_id,
-            "store": header.store,
-            "layout": header.layout,
-            "mode": header.mode.value,
-        }
-    )
-
-
-def decode_receipts_header(line: bytes) -> ReceiptsHeader:
-    """Raises DecodeError."""
-    fields = _fields(line, RECEIPTS_KIND)
-    with _Reading():
-        return ReceiptsHeader(
-            plan_id=_text(fields["planId"]),
-            plan_digest=_text(fields["planDigest"]),
-            cluster_id=_text(fields["clusterId"]),
-            store=_text(fields["store"]),
-            layout=_text(fields["layout"]),
-            mode=RemovalMode(fields["mode"]),
-        )
-
-
-def encode_receipt(receipt: Receipt) -> bytes:
-    """A line of receipts, without what is not known."""
-    fields = {
-        "step": receipt.step.value,
-        "key": receipt.key,
-        "atMs": receipt.at_ms,
-        "size": receipt.size,
-        "copy": receipt.copy and receipt.copy._asdict(),
-        "uploadId": receipt.upload_id,
-        "error": receipt.error,
-        "comparedBy": receipt.compared_by,
-        "modifiedMs": receipt.modified_ms,
-    }
-    return _line({name: value for name, value in fields.items() if value is not None})
-
-
-def decode_receipt(line: bytes) -> Receipt:
-    """Raises DecodeError."""
-    fields = _fields(line)
-    with _Reading():
-        copy = fields.get("copy")
-        return Receipt(
-            step=ReceiptStep(fields["step"]),
-            key=_text(fields["key"]),
-            at_ms=_number(fields["atMs"]),
-            size=_number(fields["size"]),
-            copy=copy and _copy(copy),
-            upload_id=fields.get("uploadId"),
-            error=fields.get("error"),
-            compared_by=fields.get("comparedBy"),
-            modified_ms=None if fields.get("modifiedMs") is None else _number(fields["modifiedMs"]),
-        )
-
-
-def _copy(fields: Mapping[str, Any]) -> QuarantinedCopy:
-    size, modified_ms = _number(fields["size"]), _number(fields["last_modified_ms"])
-    return QuarantinedCopy(_text(fields["key"]), size, modified_ms, _text(fields["version"]))
-
-
-def encode_plan_record(record: PlanRecord) -> bytes:
-    """What a store remembers of a plan, without what is not known."""
-    fields: dict[str, Any] = {
-        "use": record.use.value,
-        "digest": record.plan_digest,
-        "clusterId": record.cluster_id,
-        "layout": record.layout,
-    }
-    for name, named in (("foreignTopicIds", record.foreign_topic_ids), ("unknownKeys", record.unknown_keys)):
-        if named is not None:
-            fields[name] = sorted(named)
-    return _line(fields)
-
-
-def decode_plan_record(data: bytes) -> PlanRecord:
-    """Raises DecodeError."""
-    fields = _fields(data)
-    with _Reading():
-        digest = fields["digest"]
-        return PlanRecord(
-            PlanUse(fields["use"]),
-            _text(fields["clusterId"]),
-            _text(fields["layout"]),
-            None if digest is None else _text(digest),
-            _texts(fields.get("foreignTopicIds")),
-            _texts(fields.get("unknownKeys")),
-        )
-
-
-def _texts(values: object) -> frozenset[str] | None:
-    if values is None:
-        return None
-    if not isinstance(values, list):
-        raise TypeError(f"{values!r} is no list")
-    return frozenset(map(_text, values))
-
-
-class _Reading:
-    """Whatever is not there, or of another kind, is one error."""
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, KeyError | TypeError | ValueError | AttributeError | OverflowError):
-            raise DecodeError(f"a field is missing or of another kind ({error})", 0) from None
-
-
-def _line(fields: Mapping[str, Any]) -> bytes:
-    return json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def _fields(line: bytes, kind: str | None = None) -> dict[str, Any]:
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):
-        raise DecodeError("a line is no JSON", 0) from None
-    if not isinstance(fields, dict) or (kind is not None and fields.get("kind") != kind):
-        raise DecodeError(f"it is no {kind or 'object'}", 0)
-    if kind is not None and fields.get("apiVersion") != API_VERSION:
-        raise DecodeError(f"it is of version {fields.get('apiVersion')!r}, not {API_VERSION}", 0)
-    return fields
-
 
 def _number(value: object) -> int:
     if type(value) is not int:
-        raise TypeError(f"{value!r} is no integer")
+        raise TypeError(f"{value!r} is not an integer")
     return value
 
 
 def _text(value: object) -> str:
     if type(value) is not str:
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value
+
+
+def _share(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value <= 100:
+        raise TypeError(f"{value!r} is not a share")
+    return float(value)
+
+
+def _texts(values: object) -> frozenset[str]:
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is not a list")
+    return frozenset(map(_text, values))
+
+
+def _offsets(fields: Mapping[str, Any]) -> dict[int, int]:
+    return {int(name): _number(end) for name, end in fields.items()}
+
+
+def _offsets_written(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(number): end for number, end in sorted(offsets.items())}
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+PLAN_HEADER = LineFormat(
+    PlanHeader,
+    "RemovalPlan",
+    plan_id=Field("planId", _text),
+    created_ms=Field("createdMs", _number),
+    valid_until_ms=Field("validUntilMs", _number),
+    cluster_id=Field("clusterId", _text),
+    store=Field("store", _text),
+    layout=Field("layout", _text),
+    mode=Field("mode", RemovalMode),
+    min_age_ms=Field("minAgeMs", _number),
+    max_percent=Field("maxPercent", _share),
+    metadata_end_offsets=Field("metadataEndOffsets", _offsets, _offsets_written),
+    foreign_topic_ids=Field("foreignTopicIds", _texts, sorted),
+    unknown_keys=Field("unknownKeys", _texts, sorted),
+)
+"""The first line of a plan."""
+
+_OBJECT = LineFormat(
+    PlannedObject,
+    key=Field("key", _text),
+    size=Field("size", _number),
+    last_modified_ms=Field("lastModifiedMs", _number),
+    version=Field("version", _text, null=True),
+    status=Field("status", _text),
+    cause=Field("cause", _text, null=True),
+    evidence=Field("evidence", _as_it_is, null=True),
+)
+_UPLOAD = LineFormat(
+    PlannedUpload,
+    upload_id=Field("upload", _text),
+    key=Field("key", _text),
+    initiated_ms=Field("initiatedMs", _number),
+    size=Field("size", _number),
+)
+PLAN_TOTALS = LineFormat(
+    PlanTotals,
+    objects=Field("objects", _number),
+    bytes=Field("bytes", _number),
+    uploads=Field("uploads", _number),
+    listed_objects=Field("listedObjects", _number),
+)
+"""The last line but one of a plan."""
+
+_SEAL = LineFormat(
+    Seal,
+    digest=Field("sha256", _text),
+    # Plans of older releases have none.
+    signature=Field("hmacSha256", _text, null=True, lacking=True),
+)
+
+RECEIPTS_HEADER = LineFormat(
+    ReceiptsHeader,
+    "RemovalReceipts",
+    plan_id=Field("planId", _text),
+    plan_digest=Field("planDigest", _text),
+    cluster_id=Field("clusterId", _text),
+    store=Field("store", _text),
+    layout=Field("layout", _text),
+    mode=Field("mode", RemovalMode),
+)
+"""The first line of receipts."""
+
+_COPY = LineFormat(
+    QuarantinedCopy,
+    key=Field("key", _text),
+    size=Field("size", _number),
+    last_modified_ms=Field("last_modified_ms", _number),
+    version=Field("version", _text),
+)
+RECEIPT = LineFormat(
+    Receipt,
+    step=Field("step", ReceiptStep),
+    key=Field("key", _text),
+    at_ms=Field("atMs", _number),
+    size=Field("size", _number),
+    copy=Field("copy", _COPY.read, _COPY.written, lacking=True),
+    upload_id=Field("uploadId", _text, lacking=True),
+    error=Field("error", _text, lacking=True),
+    compared_by=Field("comparedBy", _text, lacking=True),
+    modified_ms=Field("modifiedMs", _number, lacking=True),
+)
+"""A line of receipts, without what is not known."""
+
+PLAN_RECORD = LineFormat(
+    PlanRecord,
+    use=Field("use", PlanUse),
+    plan_digest=Field("digest", _text, null=True),
+    cluster_id=Field("clusterId", _text),
+    layout=Field("layout", _text),
+    foreign_topic_ids=Field("foreignTopicIds", _texts, sorted, lacking=True),
+    unknown_keys=Field("unknownKeys", _texts, sorted, lacking=True),
+)
+"""What a store remembers of a plan, without what is not known."""
+
+
+def encode_planned(planned: Planned) -> bytes:
+    """A line of a plan."""
+    return _UPLOAD.encode(planned) if isinstance(planned, PlannedUpload) else _OBJECT.encode(planned)
+
+
+def decode_planned(line: bytes) -> Planned | PlanTotals:
+    """A line of a plan between the first and the last. Raises DecodeError."""
+    fields = fields_of(line)
+    if "listedObjects" in fields:
+        return PLAN_TOTALS.read(fields)
+    return _UPLOAD.read(fields) if "upload" in fields else _OBJECT.read(fields)
+
+
+def encode_seal(seal: Seal) -> bytes:
+    """The last line of a plan."""
+    return _SEAL.encode(seal)
+
+
+def decode_seal(line: bytes) -> Seal:
+    """Raises DecodeError, for more or less than a seal too."""
+    fields = fields_of(line)
+    if line != line_of(fields):
+        raise DecodeError("it does not end with a seal", 0)
+    return _SEAL.read(fields)

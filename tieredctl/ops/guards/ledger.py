@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.formats.removal_files import decode_plan_record, encode_plan_record
+from tieredctl.formats.removal_files import PLAN_RECORD
 from tieredctl.model.removal import PlanRecord, PlanUse, ReceiptsHeader
 from tieredctl.ops.guards.own_objects import ledger_key
 from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, WritableObjectStore
@@ -40,7 +40,7 @@ class Ledger:
         `store-incapable` where the store does not take what it is given."""
         for _ in range(_MOST_TRIES):
             current = self._store.head(self._key)
-            text = encode_plan_record(replace(self._known_as_less_than(use) or self._record, use=use))
+            text = PLAN_RECORD.encode(replace(self._known_as_less_than(use) or self._record, use=use))
             if self._is_written(current, text):
                 return
         message = f"{self._store.url} did not take {self._key} in {_MOST_TRIES} tries, although nothing else wrote it."
@@ -83,7 +83,7 @@ def plan_record(store: ObjectStore, plan_id: str) -> PlanRecord | None:
     if store.head(key) is None:
         return None
     try:
-        return decode_plan_record(store.read(key))
+        return PLAN_RECORD.decode(store.read(key))
     except DecodeError as error:
         raise TieredctlError(
             ErrorCode.LEDGER_DAMAGED, f"{key} of {store.url} cannot be read: {error.reason}."

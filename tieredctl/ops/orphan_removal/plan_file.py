@@ -10,11 +10,10 @@ from typing import BinaryIO
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.removal_files import (
-    decode_plan_header,
+    PLAN_HEADER,
+    PLAN_TOTALS,
     decode_planned,
     decode_seal,
-    encode_plan_header,
-    encode_plan_totals,
     encode_planned,
     encode_seal,
 )
@@ -38,7 +37,7 @@ class PlanWriter:
         self.objects = self.bytes = self.uploads = 0
 
     def begin(self, header: PlanHeader) -> None:
-        self._write(encode_plan_header(header))
+        self._write(PLAN_HEADER.encode(header))
 
     def add(self, planned: Planned) -> None:
         self._write(encode_planned(planned))
@@ -51,7 +50,7 @@ class PlanWriter:
     def end(self, listed_objects: int) -> PlanTotals:
         """Writes the totals and the seal."""
         totals = PlanTotals(self.objects, self.bytes, self.uploads, listed_objects)
-        self._write(encode_plan_totals(totals))
+        self._write(PLAN_TOTALS.encode(totals))
         self._file.write(encode_seal(self._sealer.seal()))
         return totals
 
@@ -83,7 +82,7 @@ class PlanFile:
         """All that is planned, in the order of the file. Streams. Raises TieredctlError `plan-altered` where another
         plan took the file's place since it was opened."""
         with self.path.open("rb") as file:
-            if decode_plan_header(file.readline(_LONGEST_LINE)) != self.header:
+            if PLAN_HEADER.decode(file.readline(_LONGEST_LINE)) != self.header:
                 raise TieredctlError(ErrorCode.PLAN_ALTERED, f"{self.path} has another plan than a moment ago.")
             while not isinstance(planned := decode_planned(file.readline(_LONGEST_LINE)), PlanTotals):
                 yield planned
@@ -104,7 +103,7 @@ def read_plan(path: Path, key: bytes | None = None) -> PlanFile:
         if path.exists() and not path.is_file():
             raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: it is not a regular file.", hint="")
         with path.open("rb") as file:
-            header = decode_plan_header(file.readline(_LONGEST_LINE))
+            header = PLAN_HEADER.decode(file.readline(_LONGEST_LINE))
             last_lines = _last_lines(file)
             seal, found = _sealed(file, file.seek(0, 2) - len(last_lines[-1]), key), decode_seal(last_lines[-1])
             if seal.digest != found.digest:

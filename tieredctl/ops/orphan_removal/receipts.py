@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.formats.removal_files import (
-    decode_receipt,
-    decode_receipts_header,
-    encode_receipt,
-    encode_receipts_header,
-)
+from tieredctl.formats.removal_files import RECEIPT, RECEIPTS_HEADER
 from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
 from tieredctl.ops.guards.own_objects import receipts_folder
 from tieredctl.ops.guards.replaced_file import file_added_to
@@ -24,7 +19,7 @@ DamageTaker = Callable[[str], object]
 """Is told where a line of receipts is that cannot be read, and why."""
 
 
-_HEADER_BEGINS = encode_receipts_header(ReceiptsHeader("", "", "", "", "", RemovalMode.DELETE)).partition(b",")[0]
+_HEADER_BEGINS = RECEIPTS_HEADER.encode(ReceiptsHeader("", "", "", "", "", RemovalMode.DELETE)).partition(b",")[0]
 _NUMBER = re.compile(r"[0-9]{10}")
 _MOST_TRIES = 10
 """How often receipts are added before it is believed that the store will never take them."""
@@ -89,7 +84,7 @@ class ReceiptFile:
         """The receipts at `path`, which are made where there are none. Raises TieredctlError where the file cannot be
         written or has another plan's."""
         _demand_file(path)
-        first = encode_receipts_header(header)
+        first = RECEIPTS_HEADER.encode(header)
         if _is_cut_from(path, first):
             receipts = ReceiptFile(path, header)
             receipts._write(first)
@@ -107,7 +102,7 @@ class ReceiptFile:
             with path.open("rb") as file:
                 if not (first := file.readline()):
                     raise FileNotFoundError  # whoever made it was killed before there was a line
-                return ReceiptFile(path, decode_receipts_header(first))
+                return ReceiptFile(path, RECEIPTS_HEADER.decode(first))
         except FileNotFoundError:
             raise TieredctlError(ErrorCode.PATH_MISSING, f"There are no receipts {path}.") from None
         except OSError as error:
@@ -117,7 +112,7 @@ class ReceiptFile:
 
     def append(self, receipts: Sequence[Receipt]) -> None:
         if receipts:
-            self._write(b"".join(map(encode_receipt, receipts)))
+            self._write(b"".join(map(RECEIPT.encode, receipts)))
 
     def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
         with self._path.open("rb") as file:
@@ -154,7 +149,7 @@ class StoredReceipts:
     def begun(store: WritableObjectStore, header: ReceiptsHeader) -> StoredReceipts:
         """The plan's receipts, which are made where there are none. Raises TieredctlError where they cannot be."""
         receipts = StoredReceipts(store, header)
-        receipts._add(encode_receipts_header(header))
+        receipts._add(RECEIPTS_HEADER.encode(header))
         _demand_same(StoredReceipts.opened(store, header.plan_id).header, header, receipts.where)
         return receipts
 
@@ -166,13 +161,13 @@ class StoredReceipts:
             message = f"{store.url} has no receipts of a plan {plan_id}."
             raise TieredctlError(ErrorCode.PATH_MISSING, message, hint="Give the file of receipts, or a plan's id.")
         try:
-            return StoredReceipts(store, decode_receipts_header(store.read(first.key)))
+            return StoredReceipts(store, RECEIPTS_HEADER.decode(store.read(first.key)))
         except DecodeError as error:
             raise _damaged(first.key, error) from None
 
     def append(self, receipts: Sequence[Receipt]) -> None:
         if receipts:
-            self._add(b"".join(map(encode_receipt, receipts)))
+            self._add(b"".join(map(RECEIPT.encode, receipts)))
 
     def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
         for stored in list(self._store.list(self._folder)):
@@ -214,7 +209,7 @@ class ReceiptsInMemory:
 
 def _decoded(line: bytes, where: str, damaged: DamageTaker | None) -> Iterator[Receipt]:
     try:
-        yield decode_receipt(line)
+        yield RECEIPT.decode(line)
     except DecodeError as error:
         if damaged is None:
             raise _damaged(where, error) from None

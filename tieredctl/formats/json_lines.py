@@ -1,0 +1,98 @@
+"""Values as lines of JSON: each kind of line has a table of its fields, by which it is written and read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from tieredctl.errors import DecodeError
+
+API_VERSION = "tieredctl/v1"
+# It escapes what is not ASCII, lone surrogates too: names of files that are not UTF-8 come as such.
+_json_text = json.JSONEncoder(separators=(",", ":")).encode
+_Value = TypeVar("_Value")
+
+
+class Field(NamedTuple):
+    """A field of a line: its name there, and how its value is read and written."""
+
+    name: str
+    read: Callable[[Any], Any]
+    """Raises TypeError or ValueError for a value of another kind."""
+    write: Callable[[Any], Any] | None = None
+    """None where JSON takes the value as it is."""
+    null: bool = False
+    """Whether None is written as null."""
+    lacking: bool = False
+    """Whether a line without it is read as None. It is written so too, unless as null."""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it is not written where it is None."""
+        return self.lacking and not self.null
+
+    def value(self, fields: Mapping[str, Any]) -> Any:
+        """What a line has. Raises KeyError where it lacks it, and as `read` does."""
+        found = fields.get(self.name) if self.lacking else fields[self.name]
+        return None if found is None and (self.null or self.lacking) else self.read(found)
+
+
+class LineFormat(Generic[_Value]):
+    """How one kind of line is written and read."""
+
+    def __init__(self, make: Callable[..., _Value], kind: str | None = None, /, **fields: Field) -> None:
+        """`fields` in the order of the line, each by the attribute of what `make` makes. A line that is the first of
+        its file says its `kind` before them."""
+        self._make = make
+        self._kind = kind
+        self._head = {} if kind is None else {"kind": kind, "apiVersion": API_VERSION}
+        self._fields = fields
+        self._values = attrgetter(*fields)
+        self._names = [field.name for field in fields.values()]
+        self._is_plain = all(field.write is None and not field.is_left_out for field in fields.values())
+
+    def encode(self, value: _Value) -> bytes:
+        """The line of a value, with its end."""
+        return line_of(self._head | self.written(value))
+
+    def decode(self, line: bytes) -> _Value:
+        """Raises DecodeError."""
+        return self.read(fields_of(line, self._kind))
+
+    def written(self, value: _Value) -> dict[str, Any]:
+        """The fields of a value, as a line has them."""
+        values = self._values(value)
+        if self._is_plain:
+            return dict(zip(self._names, values, strict=True))
+        return {
+            field.name: one if one is None or field.write is None else field.write(one)
+            for field, one in zip(self._fields.values(), values, strict=True)
+            if not (one is None and field.is_left_out)
+        }
+
+    def read(self, fields: Mapping[str, Any]) -> _Value:
+        """The value of a line that has these fields. Raises DecodeError."""
+        try:
+            return self._make(**{attribute: field.value(fields) for attribute, field in self._fields.items()})
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise DecodeError(f"a field is missing or of another kind ({error})", 0) from None
+
+
+def line_of(fields: Mapping[str, Any]) -> bytes:
+    """Fields as a line, with its end."""
+    return _json_text(fields).encode("ascii") + b"\n"
+
+
+def fields_of(line: bytes, kind: str | None = None) -> dict[str, Any]:
+    """A line's fields; of one that says its kind, it has to be this one, and of this version. Raises DecodeError."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        raise DecodeError("a line is not JSON", 0) from None
+    if not isinstance(fields, dict) or (kind is not None and fields.get("kind") != kind):
+        raise DecodeError(f"it is not a {kind or 'JSON object'}", 0)
+    if kind is not None and fields.get("apiVersion") != API_VERSION:
+        raise DecodeError(f"it is of version {fields.get('apiVersion')!r}, not {API_VERSION}", 0)
+    return fields
