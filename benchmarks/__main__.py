@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import shutil
@@ -14,7 +15,8 @@ from pathlib import Path
 from benchmarks.list_bucket import LISTED_BUCKET, fill_bucket
 from benchmarks.measure import REPETITIONS, Contender, python, race, tieredctl
 from benchmarks.remote_segment import remote_segments
-from benchmarks.results import Row, compared, table, write_json
+from benchmarks.replay import replay_rows
+from benchmarks.results import Row, compared, table, within, write_json
 from tests.rigs.maven import KafkaJars, java_command, kafka_jars
 from tests.rigs.metadata_log_generator import generate_metadata_log
 from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, versitygw
@@ -121,15 +123,12 @@ def memory(folder: Path, _: KafkaJars) -> list[Row]:
         "tieredctl metadata format", tieredctl("metadata", "format", "--log-dir", generated.log_file.parent.parent)
     )
     race(contender, repetitions=1)
-    least, most = contender.spread("megabytes")
-    ratio = 300 / contender.median("megabytes")
     title = f"{MANY_EVENTS:,} events formatted: peak memory, against 300 MB"
-    note = f"{contender.median('wall'):.1f} s"
-    return [Row(title, contender.name, "megabytes", contender.median("megabytes"), least, most, "MB", ratio, 1.0, note)]
+    return [within(title, contender, "megabytes", "MB", 300, f"{contender.median('wall'):.1f} s")]
 
 
 def orphans(folder: Path, _: KafkaJars) -> list[Row]:
-    """A million objects, and ten million, of which one in a hundred is nobody's: from a list of keys and a log."""
+    """A million objects, and ten million, one in a hundred of them orphaned: from a list of keys and a log."""
     rows = []
     for objects in (1_000_000, 10_000_000):
         # Three objects a segment; a live segment has two events, a deleted one four.
@@ -169,6 +168,11 @@ def listing(_: Path, __: KafkaJars) -> list[Row]:
     return compared(title, contenders, "wall", "s", {contenders[2].name: 1.0}, notes)
 
 
+def replay(folder: Path, jars: KafkaJars) -> list[Row]:
+    """A million events, and ten million, replayed by Kafka, and by the commands that look at all of them."""
+    return replay_rows(folder, jars)
+
+
 SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
     "decode": decode,
     "verify": verify,
@@ -176,12 +180,24 @@ SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
     "memory": memory,
     "orphans": orphans,
     "listing": listing,
+    "replay": replay,
 }
 
 
 def main() -> None:
     """Runs the suites that are named, or all."""
-    chosen = sys.argv[1:] or list(SUITES)
+    suites = "\n".join(f"  {name:<8} {suite.__doc__}" for name, suite in SUITES.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure, print a table, and write build/bench.json.",
+        epilog=f"suites:\n{suites}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "suites", nargs="*", metavar="SUITE", choices=["all", *SUITES], default="all", help="all by default"
+    )
+    named = parser.parse_args().suites
+    chosen = list(SUITES) if "all" in named else named
     jars = kafka_jars(KAFKA_VERSION)
     rows: list[Row] = []
     for name in chosen:
@@ -193,4 +209,5 @@ def main() -> None:
     write_json(JSON_FILE, rows, machine)
 
 
-main()
+if __name__ == "__main__":
+    main()

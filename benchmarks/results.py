@@ -44,6 +44,12 @@ def compared(
     return rows
 
 
+def within(group: str, contender: Contender, what: str, unit: str, limit: float, note: str = "") -> Row:
+    """A row for a contender against a limit; `ratio` is how many times it fits into that."""
+    median, (least, most) = contender.median(what), contender.spread(what)
+    return Row(group, contender.name, what, median, least, most, unit, limit / median, 1.0, note)
+
+
 def table(rows: list[Row]) -> str:
     """Rows by group, with medians, spreads and ratios."""
     lines = []

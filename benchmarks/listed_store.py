@@ -1,0 +1,72 @@
+"""tieredctl with one more kind of store, `listed:FILE`: `python -m benchmarks.listed_store WORD …`, words as its own.
+
+The file names the store's objects as an inventory does: a key a line, in the order of their bytes. They can be listed,
+and have no bytes. `verify` takes no inventory, and millions of files would measure their file system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from os import SEEK_END
+from pathlib import Path
+from typing import BinaryIO
+
+from tieredctl.cli.main import main
+from tieredctl.storage import registry
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import StoredObject
+
+SCHEME = "listed"
+_READ_AT_ONCE = 1 << 20
+
+
+class ListedStore(MemoryStore):
+    """Objects in name only. Every one has 1,000 bytes that can't be read."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__()
+        self.url = f"{SCHEME}:{file}"
+        self._file = Path(file)
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        with self._file.open("rb", buffering=_READ_AT_ONCE) as lines:
+            _find(max(prefix, start_after).encode(), lines)
+            for line in lines:
+                key = line[:-1].decode()
+                if not key.startswith(prefix):
+                    return
+                if key != start_after:
+                    yield StoredObject(key, 1_000, 0, "1")
+
+    def head(self, key: str) -> StoredObject | None:
+        return next((stored for stored in self.list(key) if stored.key == key), None)
+
+
+def _find(key: bytes, lines: BinaryIO) -> None:
+    """Goes to the first line that does not come before the key."""
+    low, high = 0, lines.seek(0, SEEK_END)
+    while low < high:
+        middle = (low + high) // 2
+        _go_to_line(lines, middle)
+        line = lines.readline()
+        if line and line[:-1] < key:
+            low = middle + 1
+        else:
+            high = middle
+    _go_to_line(lines, low)
+
+
+def _go_to_line(lines: BinaryIO, place: int) -> None:
+    """Goes to the first line that begins at `place` or after it."""
+    lines.seek(max(place - 1, 0))
+    if place:
+        lines.readline()
+
+
+def _open(file: str, _options: Mapping[str, str], _to_change: bool) -> ListedStore:
+    return ListedStore(file)
+
+
+if __name__ == "__main__":
+    registry._OPENERS[SCHEME] = (f"{SCHEME}:FILE", _open)
+    main()
