@@ -14,7 +14,10 @@ from tests.cli.command_line import Outcome
 from tests.integration.conftest import jars_of
 from tests.rigs.access_rules import AUTHORIZER, grant, scram_config
 from tests.rigs.broker import METADATA_TOPIC
+from tests.rigs.buckets import S3Bucket
 from tests.rigs.leftovers import LEFT_BEHIND, ORDERS, RECORDS, STUCK, TRIMMED, Leftovers, leftovers, written_values
+from tests.rigs.object_servers import ObjectServer
+from tests.rigs.versioned_bucket import VersionedBucket
 from tieredctl.cli.main import run
 
 pytestmark = pytest.mark.integration
@@ -201,6 +204,27 @@ def test_a_second_run_has_nothing_to_do(cluster: Leftovers, tieredctl: CommandLi
 
     assert (outcome.exit_code, outcome.document()["summary"]["applied"]) == (0, False)
     assert tieredctl.events(STUCK) == before
+
+
+def test_what_a_versioned_bucket_keeps_is_said_and_deleted_where_that_is_asked_for(
+    cluster: Leftovers, tieredctl: CommandLine, moto: ObjectServer
+) -> None:
+    topic_id = cluster.topic_ids[STUCK]
+    key = f"{STUCK}-0-{topic_id}/{0:020}-{NO_TOPIC_ID}.log"
+    with VersionedBucket(S3Bucket(moto.endpoint).client, moto.endpoint) as bucket:
+        bucket.fill({key: b"bytes"})
+        store = bucket.store_words()
+        asked = tieredctl.remove(topic_id, "--apply", "--brokers-are-done", "--yes", *store)
+        asked_more = tieredctl.remove(topic_id, "--apply", "--brokers-are-done", "--yes", "--delete-versions", *store)
+        removed = tieredctl.apply(topic_id, *store)
+        kept = bucket.kept({key})
+        again = tieredctl.apply(topic_id, "--delete-versions", *store)
+
+        assert ("for good" in asked.err, "The deletion for good of" in asked_more.err) == (False, True)
+        assert (removed.exit_code, kept) == (0, (1, 1)), removed.err
+        assert "A delete marker was written for 1 object: 5 bytes stay as noncurrent versions" in removed.err
+        assert (again.exit_code, bucket.kept({key})) == (0, (0, 0)), again.err
+        assert again.document()["summary"]["stays"]["versionsDeleted"] == 1
 
 
 def test_no_segment_is_left_by_the_metadata(cluster: Leftovers, tieredctl: CommandLine) -> None:

@@ -18,7 +18,7 @@ from tieredctl.ops.topic_removal.remover import RemotePartitionRemover, RemovalO
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope, plan_partition
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject
+from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject, WritableObjectStore
 
 GONE = RemovalScope()
 EVENTS_ONLY = RemovalScope(segment_events_only=True)
@@ -85,16 +85,25 @@ class RemovedTopic:
         return TopicMetadata(topic_id, partition, FollowedMetadata(self.source))
 
     def remove(
-        self, scope: RemovalScope = GONE, *, partition: int | None = None, batch_segments: int = 100
+        self,
+        scope: RemovalScope = GONE,
+        *,
+        partition: int | None = None,
+        batch_segments: int = 100,
+        store: WritableObjectStore | None = None,
+        with_versions: bool = False,
     ) -> RemovalOutcome:
+        """One run, over another store where one is given."""
+        kept_in = self.store if store is None else store
         metadata = self.metadata(partition=partition)
         metadata.refresh()
         states = map(metadata.state, metadata.partitions())
-        plans = [plan_partition(state, self.store, self.layout, scope) for state in states]
+        plans = [plan_partition(state, kept_in, self.layout, scope) for state in states]
         self.after_showing()
         remover = RemotePartitionRemover(
-            *(plans, metadata, self.store, self.layout, self, Unguarded(StoreClock(_clock_ms, 0)), _clock_ms, scope),
+            *(plans, metadata, kept_in, self.layout, self, Unguarded(StoreClock(_clock_ms, 0)), _clock_ms, scope),
             batch_segments=batch_segments,
+            with_versions=with_versions,
         )
         return remover.run()
 

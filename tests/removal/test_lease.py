@@ -11,7 +11,7 @@ from tieredctl.ops.guards.lease import LEASE_MS, break_lease, find_lease, lease_
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS, store_clock
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import Capability
+from tieredctl.storage.protocol import Capability, StoredObject
 
 NOW_MS = 1_800_000_000_000
 DAY_MS = 24 * 3_600_000
@@ -151,3 +151,22 @@ def test_a_lease_that_was_renewed_since_it_was_looked_at_is_not_broken() -> None
         assert held is not None
         assert not break_lease(store, held)
         lease.renew()
+
+
+class FullStore(ClockedStore):
+    """A store that can take no more, and lets things go."""
+
+    is_full = False
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        if self.is_full:
+            raise TieredctlError("unwritable", "No space left on device.")
+        return super().replace(current, data)
+
+
+def test_a_lease_that_cannot_be_written_any_more_is_no_hindrance_once_its_run_ended() -> None:
+    store = FullStore()
+    with lease_held(store, "partition remove", lambda: NOW_MS):
+        store.is_full = True
+
+    assert code_of(store) is None

@@ -46,6 +46,10 @@ class VersionedBucket:
         for key, data in contents.items():
             self._client.put_object(Bucket=self._name, Key=key, Body=data)
 
+    def delete(self, key: str) -> None:
+        """As somebody does who does not think of versions."""
+        self._client.delete_object(Bucket=self._name, Key=key)
+
     def lock(self, rule: Mapping[str, Any]) -> None:
         """Keeps what is written from now on; the bucket is empty still."""
         configuration = {"ObjectLockEnabled": "Enabled", "Rule": rule}

@@ -9,6 +9,7 @@ from typing import Annotated, cast
 import typer
 
 from tieredctl.cli.arguments import clock_ms, topic_id_partition
+from tieredctl.cli.commands.removal_outcome import DeleteVersions, say_what_stays
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import (
@@ -32,7 +33,7 @@ from tieredctl.cli.progress import LinesApart
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
+from tieredctl.ops.guards.kept_versions import WhatStays, for_good, retention_of
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.topic_removal.remover import PartitionOutcome, RemotePartitionRemover, RemovalOutcome
@@ -101,11 +102,12 @@ def remove(
     cluster_id: ClusterId = None,
     yes: Yes = False,
     no_lease: NoLease = False,
+    delete_versions: DeleteVersions = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
-    """Remove for good what a deleted topic has in remote storage, and say so in the metadata, as KIP-405 describes it.
+    """Remove what a deleted topic has in remote storage, and record it in the metadata, as KIP-405 describes it.
 
     Interrupted anywhere, the same command goes on. Exit 5 if something is left.
     """
@@ -130,13 +132,16 @@ def remove(
     summary = _totals(plan.document() for plan in plans)
     if not quiet:
         _say_plan(plans, _amount(summary), opened.url)
-    if not apply or all(plan.is_done(scope) for plan in plans):
+    # What an earlier run deleted may have left versions, of which no listing tells.
+    if not apply or (not delete_versions and all(plan.is_done(scope) for plan in plans)):
         rows = [plan.document() for plan in plans]
         listing = Listing("PartitionRemovalPlan", source, rows, _COLUMNS, summary | {"applied": False})
         return finish(listing, output, (), quiet=quiet, metrics_file=metrics_file)
     if not brokers_are_done:
         _demand_silence(plans, topic_id)
-    what = f"{_amount(summary)}, are to be deleted for good from {opened.url}"
+    final = for_good(retention_of(opened), with_versions=delete_versions)
+    and_versions = " and all versions of what was removed" if delete_versions else ""
+    what = f"The deletion{final} of {_amount(summary)}{and_versions}, from {opened.url}"
     demand_confirmation(what, str(followed.cluster_id), yes=yes, typed_cluster_id=cluster_id)
     writable = cast("WritableObjectStore", opened)
     with (
@@ -144,11 +149,14 @@ def remove(
         cluster.open_metadata_producer() as producer,
     ):
         remover = RemotePartitionRemover(
-            plans, metadata, writable, chosen, producer, lease, clock_ms, scope, tell=_told(quiet)
+            *(plans, metadata, writable, chosen, producer, lease, clock_ms, scope),
+            tell=_told(quiet),
+            with_versions=delete_versions,
         )
         outcome = remover.run()
     objects = sum(one.objects for one in outcome.partitions)
-    stays = WhatStays(retention_of(writable), objects, sum(one.bytes for one in outcome.partitions))
+    removed_bytes = sum(one.bytes for one in outcome.partitions)
+    stays = WhatStays(retention_of(writable), objects, removed_bytes, outcome.versions)
     return _end(outcome, source, summary, stays, output, quiet=quiet, metrics_file=metrics_file)
 
 
@@ -210,8 +218,7 @@ def _end(
     summary["stays"] = stays.document()
     if not quiet:
         say(f"Removed {done['segmentsDone']} segments and {done['done']} objects; wrote {done['events']} events.")
-        for sentence in stays.sentences():
-            say(printable(sentence))
+        say_what_stays(stays)
         for one in (text for row in rows for text in row["appeared"]):
             say(printable(f"Left alone: {one}."))
     listing = Listing("PartitionRemoval", source, rows, _OUTCOME_COLUMNS, summary)

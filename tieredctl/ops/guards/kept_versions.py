@@ -102,6 +102,11 @@ class WhatStays:
         return f"The bucket does not tell whether it keeps versions: {self.bytes} bytes may stay, and be paid for."
 
 
+def for_good(retention: Retention, *, with_versions: bool) -> str:
+    """` for good` where a deletion leaves no version; for the sentence that asks for a confirmation."""
+    return " for good" if with_versions or retention.versioning is Versioning.OFF else ""
+
+
 def retention_of(store: ObjectStore) -> Retention:
     """What the store keeps of what is deleted; unknown where it does not answer: what was done is told all the same."""
     try:

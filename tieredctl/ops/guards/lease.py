@@ -12,7 +12,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import uuid4
@@ -110,10 +110,13 @@ class Lease:
         self._stored = stored
 
     def release(self) -> None:
-        """Gives it up; where that fails, it runs out."""
-        with suppress(TieredctlError):
+        """Gives it up, or removes it where nothing can be written, as on a full disk; else it runs out."""
+        try:
             text = _lease_text(self._holder, self._purpose, self._since_ms, _RELEASED_MS)
             self._store.replace(self._stored, text)
+        except TieredctlError:
+            if Capability.CONDITIONAL_DELETE in self._store.capabilities:
+                self._store.delete([self._stored])
 
     def _taken(self) -> StoredObject:
         for _ in range(2):

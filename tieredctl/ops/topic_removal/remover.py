@@ -25,9 +25,11 @@ from tieredctl.model.events import (
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.metadata.event_publisher import NO_BROKER, EventPublisher
 from tieredctl.ops.topic_removal.changes import appeared_since, changes_to_shown, demand_no_changes, named
+from tieredctl.ops.topic_removal.removed_versions import keys_with_versions
 from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import PartitionPlan, RemovalScope, plan_partition
 from tieredctl.storage.protocol import (
@@ -40,6 +42,7 @@ from tieredctl.storage.protocol import (
 
 BATCH_SEGMENTS = 100
 """How many segments are between the same two steps at a time."""
+_KEYS_BETWEEN_RENEWALS = 100
 _Item = TypeVar("_Item")
 
 
@@ -61,6 +64,9 @@ class PartitionOutcome:
     """That were written."""
     appeared: list[str] = field(default_factory=list)
     """What came to a topic that is live since the plan was shown, and was left alone."""
+    versions: DeletedVersions | None = None
+    """That were deleted, of what this run or an earlier one removed; None where that was not asked for, or not reached.
+    """
     is_complete: bool = False
     """Whether nothing is left to do."""
 
@@ -88,7 +94,20 @@ class RemovalOutcome:
 
     @property
     def is_complete(self) -> bool:
-        return self.stopped is None and all(one.is_complete for one in self.partitions)
+        versions = self.versions
+        is_whole = versions is None or not versions.failed
+        return self.stopped is None and is_whole and all(one.is_complete for one in self.partitions)
+
+    @property
+    def versions(self) -> DeletedVersions | None:
+        """Those of all partitions."""
+        found = [one.versions for one in self.partitions if one.versions is not None]
+        if not found:
+            return None
+        total = DeletedVersions()
+        for one in found:
+            total.add(one)
+        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +126,8 @@ class RemotePartitionRemover:
     batch_segments: int = BATCH_SEGMENTS
     tell: Callable[[PartitionOutcome], None] = lambda _outcome: None
     """Called with what was done so far."""
+    with_versions: bool = False
+    """Whether what the store keeps of deleted objects is deleted too."""
 
     def run(self) -> RemovalOutcome:
         """Removes what was shown of every partition. Whatever stops it is in the outcome."""
@@ -151,6 +172,8 @@ class RemotePartitionRemover:
             self._delete(objects, outcome)
         if outcome.failed == 0:
             self._end(outcome)
+        if self.with_versions:
+            self._delete_versions(outcome)
 
     def _begin(self, state: PartitionState, outcome: PartitionOutcome) -> None:
         """Publishes what of DELETE_PARTITION_MARKED and DELETE_PARTITION_STARTED is not there yet."""
@@ -219,6 +242,14 @@ class RemotePartitionRemover:
             self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED, outcome)
         outcome.is_complete = True
         self.tell(outcome)
+
+    def _delete_versions(self, outcome: PartitionOutcome) -> None:
+        """Last of all: what an earlier run deleted is in no listing, and neither is what this one did."""
+        outcome.versions = DeletedVersions()
+        found = keys_with_versions(outcome.plan, self.store, self.layout, self.scope)
+        for keys in _batches(found, _KEYS_BETWEEN_RENEWALS):
+            self.lease.renew()
+            outcome.versions.add(delete_versions(self.store, keys))
 
     def _publish_partition(self, state: RemotePartitionDeleteState, outcome: PartitionOutcome) -> None:
         if self.scope.segment_events_only:

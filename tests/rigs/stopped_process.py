@@ -1,0 +1,89 @@
+"""The real command in a process of its own, stopped right before it changes a file: by a signal, or by a full disk."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.cli.command_line import SECONDS, Outcome, environment
+
+STARTUP = Path(__file__).parent / "stopping"
+
+
+class Moment(NamedTuple):
+    """Right before the nth change that a pattern is found in: `remove KEY`, `rename KEY`, `link KEY` or `open NAME` of
+    a new file."""
+
+    change: str
+    number: int = 1
+
+
+class FullDisk:
+    """From some moment on no file can be made."""
+
+    name = "full disk"
+
+
+FULL_DISK = FullDisk()
+
+
+def run_until(
+    moment: Moment | None, stop: signal.Signals | FullDisk, folder: Path, words: Iterable[str | Path]
+) -> tuple[Outcome, list[str]]:
+    """Runs tieredctl, and stops it at a moment of its work below a folder. How it ended, and the changes that it was
+    about to make. Raises AssertionError where the moment did not come."""
+    told, tell = os.pipe()
+    waits, go_on = os.pipe()
+    command = [sys.executable, "-m", "tieredctl", *map(str, words)]
+    variables = environment(TIEREDCTL_STOPPING=f"{folder}:{tell}:{waits}")
+    variables["PYTHONPATH"] = os.pathsep.join([str(STARTUP), variables["PYTHONPATH"]])
+    with subprocess.Popen(
+        *(command,),
+        env=variables,
+        pass_fds=(tell, waits),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        os.close(tell)
+        os.close(waits)
+        with os.fdopen(told) as changes:
+            seen = _supervise(process, changes, go_on, moment, stop)
+        os.close(go_on)
+        out, error = process.communicate(timeout=SECONDS)
+    assert moment is None or _count(seen, moment) >= moment.number, f"{moment} did not come: {seen}\n{error}"
+    return Outcome(process.returncode, out, error), seen
+
+
+def _supervise(
+    process: subprocess.Popen[str],
+    changes: Iterable[str],
+    go_on: int,
+    moment: Moment | None,
+    stop: signal.Signals | FullDisk,
+) -> list[str]:
+    seen: list[str] = []
+    answer = b"."
+    for line in changes:
+        seen.append(line.rstrip("\n"))
+        is_now = moment is not None and re.search(moment.change, line) and _count(seen, moment) == moment.number
+        if not is_now:
+            os.write(go_on, answer)
+        elif isinstance(stop, FullDisk):
+            answer = b"F"
+            os.write(go_on, answer)
+        else:
+            # Until it is handled, the process waits for an answer that does not come.
+            process.send_signal(stop)
+    return seen
+
+
+def _count(seen: Iterable[str], moment: Moment) -> int:
+    return sum(bool(re.search(moment.change, change)) for change in seen)
