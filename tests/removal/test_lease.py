@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.lease import LEASE_MS, break_lease, find_lease, lease_held
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS, store_clock
@@ -160,7 +160,7 @@ class FullStore(ClockedStore):
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
         if self.is_full:
-            raise TieredctlError("unwritable", "No space left on device.")
+            raise TieredctlError(ErrorCode.UNWRITABLE, "No space left on device.")
         return super().replace(current, data)
 
 
