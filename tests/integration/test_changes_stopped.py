@@ -3,8 +3,6 @@ live stays as it was, nothing is half done, and another run finishes the work.""
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,7 +16,17 @@ from tests.integration.conftest import jars_of
 from tests.metadata_logs import COPIED, started, updated
 from tests.rigs.broker import METADATA_PARTITIONS
 from tests.rigs.forgetful_cluster import ORDERS, ForgetfulCluster, forgetful_cluster
-from tests.rigs.stopped_process import FULL_DISK, FullDisk, Moment, run_until
+from tests.rigs.stopped_process import (
+    FULL_DISK,
+    INT,
+    KILL,
+    TERM,
+    Moment,
+    Stop,
+    demand_said,
+    let_the_lease_run_out,
+    run_until,
+)
 from tieredctl.cli.main import run
 from tieredctl.kafka.metadata_producer import MetadataProducer
 from tieredctl.layouts.protocol import ExplainedKey, Part
@@ -32,9 +40,6 @@ pytestmark = pytest.mark.integration
 LAYOUT = layout_named("local")
 SEGMENTS = 3
 COPIED_STATES = ["COPY_SEGMENT_STARTED"] * SEGMENTS + ["COPY_SEGMENT_FINISHED"] * SEGMENTS
-INT, TERM, KILL = signal.SIGINT, signal.SIGTERM, signal.SIGKILL
-INTERRUPTED = 130
-Stop = signal.Signals | FullDisk
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +61,9 @@ class CommandLine:
 
     def stopped(self, stop: Stop, moment: Moment, *words: str) -> Outcome:
         """The same, stopped. A lease that a killed run left has run out then."""
-        outcome, _ = run_until(moment, stop, self.cluster.broker.remote_dir, self.words(*words))
-        lease = self.cluster.broker.remote_dir / LEASE_KEY
-        if stop is KILL and lease.exists():
-            long_ago = lease.stat().st_mtime - 3_600
-            os.utime(lease, (long_ago, long_ago))
+        store = self.cluster.broker.remote_dir
+        outcome = run_until(moment, stop, store, self.words(*words))
+        let_the_lease_run_out(store, stop)
         return outcome
 
     def words(self, *words: str) -> Sequence[str]:
@@ -88,21 +91,6 @@ class CommandLine:
 @pytest.fixture
 def tieredctl(cluster: ForgetfulCluster, capfd: pytest.CaptureFixture[str]) -> CommandLine:
     return CommandLine(cluster, capfd)
-
-
-def demand_said(stopped: Outcome, stop: Stop) -> None:
-    """An exit code that fits, and one sentence with a hint, without a traceback."""
-    if stop is KILL:
-        assert stopped.exit_code == -KILL
-        return
-    said = [line for line in stopped.err.splitlines() if line.startswith("tieredctl: ")]
-    assert len(said) == 1, stopped.err
-    assert "Traceback" not in stopped.err
-    if isinstance(stop, FullDisk):
-        assert (stopped.exit_code, "No space left on device" in said[0]) == (1, True), stopped
-    else:
-        assert (stopped.exit_code, said[0]) == (INTERRUPTED, "tieredctl: Interrupted."), stopped
-        assert "it goes on where it stopped" in stopped.err
 
 
 @dataclass(frozen=True)
@@ -212,39 +200,3 @@ def test_a_recovery_of_metadata_that_is_stopped_is_finished_by_another_run(
     assert sorted(tieredctl.states(ORDERS)) == whole
     assert tieredctl.live_objects() == live
     assert cluster.read() == cluster.written
-
-
-@pytest.mark.parametrize(
-    ("stop", "moment"),
-    [
-        pytest.param(KILL, Moment(r"\.tieredctl/quarantine"), id="killed-while-it-copies-to-quarantine"),
-        pytest.param(TERM, Moment(r"rename .*\.index$"), id="terminated-before-it-replaces"),
-        pytest.param(KILL, Moment(r"rename .*\.index$"), id="killed-before-it-replaces"),
-        pytest.param(INT, Moment(r"link .*\.timeindex$"), id="interrupted-before-it-adds"),
-        pytest.param(KILL, Moment(r"link .*\.timeindex$"), id="killed-before-it-adds"),
-        pytest.param(FULL_DISK, Moment(LEASE_RENEWED, 1), id="full-at-once"),
-        pytest.param(FULL_DISK, Moment(r"rename .*\.index$"), id="full-between-two-indexes"),
-    ],
-)
-def test_a_recovery_of_indexes_that_is_stopped_leaves_each_whole_and_is_finished_by_another_run(
-    cluster: ForgetfulCluster, tieredctl: CommandLine, stop: Stop, moment: Moment
-) -> None:
-    log = max(cluster.broker.remote_dir.glob(f"{ORDERS}-0-*/*.log"), key=lambda file: file.stat().st_size)
-    damaged, missing = log.with_suffix(".index"), log.with_suffix(".timeindex")
-    right = {file: file.read_bytes() for file in (damaged, missing)}
-    damaged.write_bytes(b"seven b")
-    missing.unlink()
-    others = {key: data for key, data in tieredctl.live_objects().items() if log.stem not in key}
-    recover = ("recover", "indexes", log.stem[-22:])
-
-    stopped = tieredctl.stopped(stop, moment, *recover)
-
-    between = [damaged.read_bytes(), missing.read_bytes() if missing.exists() else None]
-    finished = tieredctl.run(*recover)
-
-    demand_said(stopped, stop)
-    assert between[0] in (b"seven b", right[damaged])
-    assert between[1] in (None, right[missing])
-    assert finished.exit_code == 0, finished.err
-    assert {file: file.read_bytes() for file in right} == right
-    assert {key: data for key, data in tieredctl.live_objects().items() if log.stem not in key} == others

@@ -1,0 +1,72 @@
+"""`recover indexes` stopped in the middle, by a signal or by a disk that is full: each index is as it was or whole, and
+another run finishes the work."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tests.cli.test_recover_indexes import CONFIRMED, SEGMENT_ID, STEM
+from tests.rigs.stopped_process import (
+    FULL_DISK,
+    INT,
+    KILL,
+    TERM,
+    Moment,
+    Stop,
+    demand_said,
+    let_the_lease_run_out,
+    run_until,
+)
+from tieredctl.ops.guards.own_objects import LEASE_KEY
+from tieredctl.storage.protocol import RESERVED_FOLDER
+
+DAMAGED, MISSING = f"{STEM}.index", f"{STEM}.timeindex"
+GARBAGE = b"seven b"
+REPLACES, ADDS = rf"rename .*{DAMAGED}$", rf"link .*{MISSING}$"
+
+
+def contents(store: Path) -> dict[str, bytes]:
+    """All but what is tieredctl's own."""
+    keys = {str(path.relative_to(store)): path for path in store.rglob("*") if path.is_file()}
+    return {key: path.read_bytes() for key, path in keys.items() if not key.startswith(RESERVED_FOLDER)}
+
+
+@pytest.mark.parametrize(
+    ("stop", "moment"),
+    [
+        pytest.param(KILL, Moment(r"rename .*\.tieredctl/quarantine"), id="killed-before-it-is-in-quarantine"),
+        pytest.param(KILL, Moment(REPLACES), id="killed-before-it-replaces"),
+        pytest.param(TERM, Moment(REPLACES), id="terminated-before-it-replaces"),
+        pytest.param(KILL, Moment(ADDS), id="killed-before-it-adds"),
+        pytest.param(INT, Moment(ADDS), id="interrupted-before-it-adds"),
+        pytest.param(FULL_DISK, Moment(f"rename {LEASE_KEY}"), id="full-at-once"),
+        pytest.param(FULL_DISK, Moment(REPLACES), id="full-between-two-indexes"),
+    ],
+)
+def test_a_recovery_of_indexes_that_is_stopped_leaves_each_whole_and_is_finished_by_another_run(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl, stop: Stop, moment: Moment
+) -> None:
+    capture, store = captures / "kafka-4.3.1", tmp_path / "store"
+    folder = STEM.partition("/")[0]
+    shutil.copytree(capture / "remote" / "kafka-tiered-storage" / folder, store / folder)
+    right = contents(store)
+    (store / DAMAGED).write_bytes(GARBAGE)
+    (store / MISSING).unlink()
+    recover = ("recover", "indexes", SEGMENT_ID, "--store", f"file:{store}", "--log-dir", capture / "data", *CONFIRMED)
+
+    stopped = run_until(moment, stop, store, recover)
+
+    between = contents(store)
+    let_the_lease_run_out(store, stop)
+    finished = tieredctl(*recover)
+
+    demand_said(stopped, stop)
+    assert between[DAMAGED] in (GARBAGE, right[DAMAGED])
+    assert between.get(MISSING) in (None, right[MISSING])
+    assert between | {DAMAGED: b"", MISSING: b""} == right | {DAMAGED: b"", MISSING: b""}
+    assert finished.exit_code == 0, finished.err
+    assert contents(store) == right
