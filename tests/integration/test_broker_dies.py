@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import Outcome, own_process
 from tests.integration.conftest import jars_of
 from tests.rigs.three_brokers import NODE_IDS, ThreeBrokers, three_brokers
+from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.kafka.live_cluster import LiveCluster
@@ -67,9 +67,8 @@ def counted(monkeypatch: pytest.MonkeyPatch, deaths: Deaths) -> Iterator[None]:
 
 def topic_with(three: ThreeBrokers, name: str, settings: dict[str, str]) -> None:
     """Three partitions, one led by each broker, with a closed segment each; tiered if it is to be."""
-    admin = AdminClient({"bootstrap.servers": three.bootstrap_servers, "log_level": 0})
     config = {"segment.bytes": str(1 << 20), **settings}
-    admin.create_topics([NewTopic(name, len(NODE_IDS), len(NODE_IDS), config=config)])[name].result(timeout=30)
+    create_topics(three.bootstrap_servers, NewTopic(name, len(NODE_IDS), len(NODE_IDS), config=config))
     producer = Producer({"bootstrap.servers": three.bootstrap_servers, "log_level": 0})
     for _ in range(RECORDS):
         for partition in range(len(NODE_IDS)):
@@ -132,4 +131,4 @@ def test_the_others_carry_it_through(
     finally:
         dying.kill()
         dying.start()
-        wait_until(lambda: three.leader_of(name, 0, dying.node_id) > 0, "it is back", SECONDS)
+        three.await_whole()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.metadata_logs import COPIED, DELETED, DELETING, copied, event_records, segment_id, segment_key, updated
@@ -17,6 +16,7 @@ from tests.rigs.availability import rig_unavailable
 from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
 from tests.rigs.maven import kafka_jars
 from tests.rigs.prerequisites import RigMissing
+from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.kafka.live_topic import LiveTopic
 from tieredctl.kafka.log_directory import LogDirectories
@@ -46,9 +46,7 @@ def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
         rig_unavailable(str(missing))
     with KafkaBroker(jars, work_dir=tmp_path / "broker", properties=properties) as broker:
         topic = NewTopic(METADATA_TOPIC, num_partitions=1, replication_factor=1, config=COMPACTED)
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap_server})
-        (made,) = admin.create_topics([topic]).values()
-        made.result(timeout=30)
+        create_topics(broker.bootstrap_server, topic)
         yield broker
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import own_process
 from tests.integration.conftest import jars_of
 from tests.rigs.broker import KafkaBroker
+from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -46,8 +46,7 @@ def broker() -> Iterator[KafkaBroker]:
 def create(broker: KafkaBroker, name: str, lag: dict[str, str]) -> None:
     settings = {"remote.storage.enable": "true", "local.retention.ms": str(DAY_MS), "retention.ms": str(10 * DAY_MS)}
     topic = NewTopic(name, 1, 1, config={**settings, "segment.bytes": str(SEGMENT_BYTES), **lag})
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_server})
-    admin.create_topics([topic])[name].result(SECONDS)
+    create_topics(broker.bootstrap_server, topic)
 
 
 def status(broker: KafkaBroker, topic: str) -> dict[str, int]:

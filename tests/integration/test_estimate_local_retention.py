@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
@@ -16,6 +15,7 @@ from tests.cli.command_line import Outcome, own_process
 from tests.integration.conftest import DrivenBroker
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.remote_segments import COPIED, RemoteSegments
+from tests.rigs.topics import admin_client, create_topics
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -32,9 +32,8 @@ class Trimmed:
 
     def __init__(self, broker: KafkaBroker) -> None:
         self._broker = broker
-        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap_server, "log_level": 0})
-        (created,) = self._admin.create_topics([NewTopic(TOPIC, 1, 1, config=SETTINGS)]).values()
-        created.result(timeout=30)
+        self._admin = admin_client(broker.bootstrap_server)
+        create_topics(broker.bootstrap_server, NewTopic(TOPIC, 1, 1, config=SETTINGS))
         producer = Producer({"bootstrap.servers": broker.bootstrap_server, "log_level": 0})
         for number in range(RECORDS):
             producer.produce(TOPIC, f"{number}".encode().ljust(RECORD_BYTES, b"."), partition=0)

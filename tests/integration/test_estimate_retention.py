@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import own_process
 from tests.integration.conftest import DrivenBroker
+from tests.rigs.topics import admin_client, create_topics
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -35,9 +35,8 @@ class Expiring:
 
     def __init__(self, driven: DrivenBroker) -> None:
         self._server = driven.broker.bootstrap_server
-        self._admin = AdminClient({"bootstrap.servers": self._server, "log_level": 0})
-        (created,) = self._admin.create_topics([NewTopic(TOPIC, 1, 1, config=SETTINGS)]).values()
-        created.result(timeout=30)
+        self._admin = admin_client(self._server)
+        create_topics(self._server, NewTopic(TOPIC, 1, 1, config=SETTINGS))
         producer = Producer({"bootstrap.servers": self._server, "log_level": 0})
         for number in range(RECORDS):
             producer.produce(TOPIC, f"{number}".encode().ljust(RECORD_BYTES, b"."), partition=0)

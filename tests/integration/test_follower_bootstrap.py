@@ -15,6 +15,7 @@ from tests.cli.command_line import own_process
 from tests.integration.conftest import jars_of
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.joining_broker import NODE_ID, JoiningBroker
+from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -93,9 +94,7 @@ def _fill(broker: KafkaBroker) -> None:
     wanted = [
         NewTopic(topic, num_partitions=1, replication_factor=1, config=settings) for topic, settings in TOPICS.items()
     ]
-    for created in admin.create_topics(wanted).values():
-        created.result(30)
-    wait_until(lambda: TOPICS.keys() <= admin.list_topics(timeout=10).topics.keys(), "the topics are known", SECONDS)
+    create_topics(broker.bootstrap_server, *wanted)
     _produce(broker, PARTLY_LOCAL, 6 * SEGMENT_BYTES)
     _produce(broker, ALL_UPLOADED, 100_000)
     _produce(broker, NEVER_UPLOADED, 400_000)

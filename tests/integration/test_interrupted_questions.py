@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import Outcome
 from tests.integration.conftest import DrivenBroker
-from tests.rigs.waiting import wait_until
+from tests.rigs.topics import create_topics, delete_topic
 from tieredctl.cli.main import run
 from tieredctl.kafka.live_cluster import LiveCluster
 
@@ -71,12 +70,10 @@ def ask(driven: DrivenBroker, tmp_path: Path, capfd: pytest.CaptureFixture[str])
 
 @pytest.fixture
 def short_lived(driven: DrivenBroker) -> Iterator[str]:
-    admin, name = AdminClient({"bootstrap.servers": driven.broker.bootstrap_server}), f"short-lived-{uuid.uuid4()}"
-    admin.create_topics([NewTopic(name, 1, config={"remote.storage.enable": "true"})])[name].result()
-    wait_until(lambda: name in admin.list_topics(timeout=10).topics, f"the broker knows {name}", SECONDS)
+    server, name = driven.broker.bootstrap_server, f"short-lived-{uuid.uuid4()}"
+    create_topics(server, NewTopic(name, 1, config={"remote.storage.enable": "true"}))
     yield name
-    if name in admin.list_topics(timeout=10).topics:
-        admin.delete_topics([name])[name].result()
+    delete_topic(server, name)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -109,8 +106,7 @@ def test_a_topic_that_is_deleted_in_the_middle_is_told(
     question: str, driven: DrivenBroker, short_lived: str, requests: Requests, ask: Callable[..., Outcome]
 ) -> None:
     def delete() -> None:
-        admin = AdminClient({"bootstrap.servers": driven.broker.bootstrap_server})
-        admin.delete_topics([short_lived])[short_lived].result()
+        delete_topic(driven.broker.bootstrap_server, short_lived)
 
     requests.happens_before, requests.happens = 2, delete
 

@@ -19,6 +19,7 @@ from .access_rules import AUTHORIZER
 from .broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from .maven import KafkaJars
 from .remote_segments import RemoteSegments
+from .topics import create_topics
 from .waiting import wait_until
 
 ORDERS, PARTITIONS = "orders", 2
@@ -150,8 +151,7 @@ def forgetful_cluster(jars: KafkaJars) -> Iterator[ForgetfulCluster]:
     """A fresh broker with `orders` copied, and gone from its own disk but for the last records."""
     with KafkaBroker(jars, secure=True, properties=AUTHORIZER) as broker:
         topic = NewTopic(ORDERS, num_partitions=PARTITIONS, replication_factor=1, config=_SETTINGS)
-        admin = _admin(broker)
-        admin.create_topics([topic])[ORDERS].result(timeout=30)
+        create_topics(broker.bootstrap_server, topic)
         _produce(broker, "aborted", commit=False)
         _produce(broker, "committed", commit=True)
         _await_tiered(broker)

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicCollection, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
@@ -17,6 +17,7 @@ from confluent_kafka.cimpl import NewTopic
 from .broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from .maven import JAVA_SOURCES, KafkaJars, compile_java
 from .remote_segments import COPIED, DELETED, RemoteSegments
+from .topics import create_topics, known_topics, topic_ids
 from .waiting import wait_until
 
 ORDERS, TRIMMED, LEFT_BEHIND, STUCK = "orders", "trimmed", "left-behind", "stuck"
@@ -132,16 +133,10 @@ def _admin(broker: KafkaBroker) -> AdminClient:
 
 
 def _create_topics(broker: KafkaBroker) -> dict[str, str]:
-    admin, names = _admin(broker), (ORDERS, TRIMMED, LEFT_BEHIND, STUCK)
-    wait_until(lambda: METADATA_TOPIC in admin.list_topics(timeout=10).topics, "the metadata topic is there", 60)
-    made = [NewTopic(name, num_partitions=1, replication_factor=1, config=_SETTINGS) for name in names]
-    for created in admin.create_topics(made).values():
-        created.result(timeout=30)
-    wait_until(lambda: set(names) <= admin.list_topics(timeout=10).topics.keys(), "the topics are known", 30)
-    described = admin.describe_topics(TopicCollection(list(names)))
-    ids = {name: str(found.result(timeout=30).topic_id) for name, found in described.items()}
-    # Kafka's URL-safe base64; librdkafka spells it in the other one.
-    return {name: topic_id.replace("+", "-").replace("/", "_") for name, topic_id in ids.items()}
+    server, names = broker.bootstrap_server, (ORDERS, TRIMMED, LEFT_BEHIND, STUCK)
+    wait_until(lambda: METADATA_TOPIC in known_topics(server), "the metadata topic is there", 60)
+    create_topics(server, *(NewTopic(name, 1, 1, config=_SETTINGS) for name in names))
+    return topic_ids(server, names)
 
 
 def _fill(broker: KafkaBroker) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
@@ -17,9 +16,9 @@ from confluent_kafka.cimpl import NewTopic
 from tieredctl.kafka.cluster import OffsetSpec
 from tieredctl.kafka.live_cluster import LiveCluster
 
-from .broker import KafkaBroker
+from .broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from .remote_segments import COPIED, RemoteSegment, RemoteSegments
-from .waiting import wait_until
+from .topics import admin_client, answered, create_topics, delete_topic
 
 RECORD_BYTES = 600_000
 SEGMENT_BYTES = 1 << 20
@@ -45,9 +44,9 @@ class OwnTopic:
     def settings(self) -> Mapping[str, str]:
         """All of its settings."""
         resource = ConfigResource(ResourceType.TOPIC, self.name)
-        admin = self._admin()
-        (described,) = admin.describe_configs([resource]).values()
-        return {name: entry.value for name, entry in described.result(timeout=30).items()}
+        admin = admin_client(self.broker.bootstrap_server)
+        entries = answered(lambda: admin.describe_configs([resource])[resource].result(SECONDS))
+        return {name: entry.value for name, entry in entries.items()}
 
     def offsets(self) -> list[int | None]:
         """Where it begins, where its leader's disk does, and the last offset in remote storage."""
@@ -58,8 +57,7 @@ class OwnTopic:
 
     def copied(self) -> list[RemoteSegment]:
         """Its segments in COPY_SEGMENT_FINISHED."""
-        topic, partitions = "__remote_log_metadata", self._metadata_partitions()
-        with RemoteSegments(self.broker.bootstrap_server, topic, partitions) as known:
+        with RemoteSegments(self.broker.bootstrap_server, METADATA_TOPIC, METADATA_PARTITIONS) as known:
             known.refresh()
             return [segment for segment in known.of_topic(self.name) if segment.state == COPIED]
 
@@ -68,26 +66,16 @@ class OwnTopic:
         return sum(log.stat().st_size for log in self.broker.remote_dir.glob(f"{self.name}-0-*/*.log"))
 
     def delete(self) -> None:
-        """Once more where it has gone already, nothing."""
-        admin = self._admin()
-        if self.name in admin.list_topics(timeout=10).topics:
-            admin.delete_topics([self.name])[self.name].result(timeout=30)
-
-    def _metadata_partitions(self) -> int:
-        return len(self._admin().list_topics(timeout=10).topics["__remote_log_metadata"].partitions)
-
-    def _admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.broker.bootstrap_server, "log_level": 0})
+        """Nothing happens where it is gone."""
+        delete_topic(self.broker.bootstrap_server, self.name)
 
 
 @contextmanager
 def own_topic(broker: KafkaBroker, name: str | None = None, **settings: str) -> Iterator[OwnTopic]:
     """Makes the topic, with settings whose dots are underscores here; it is not tiered unless they say so."""
     topic = OwnTopic(broker, name or f"own-{uuid4().hex[:8]}")
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_server, "log_level": 0})
     configs = {"segment.bytes": str(SEGMENT_BYTES)} | {name.replace("_", "."): to for name, to in settings.items()}
-    admin.create_topics([NewTopic(topic.name, 1, 1, config=configs)])[topic.name].result(timeout=30)
-    wait_until(lambda: topic.name in admin.list_topics(timeout=10).topics, f"the broker knows {topic.name}", SECONDS)
+    create_topics(broker.bootstrap_server, NewTopic(topic.name, 1, 1, config=configs))
     try:
         yield topic
     finally:

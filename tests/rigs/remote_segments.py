@@ -9,11 +9,13 @@ import struct
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from .topics import answered
 from .waiting import DeadlineMissed
 
 STATES = ("COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED", "DELETE_SEGMENT_STARTED", "DELETE_SEGMENT_FINISHED")
@@ -62,7 +64,7 @@ class RemoteSegments:
         Raises DeadlineMissed when the events up to there do not arrive.
         """
         ends = {
-            partition.partition: self._consumer.get_watermark_offsets(partition, timeout=READ_SECONDS)[1]
+            partition.partition: answered(partial(self._consumer.get_watermark_offsets, partition, READ_SECONDS))[1]
             for partition in self._partitions
         }
         deadline = time.monotonic() + READ_SECONDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -13,8 +14,11 @@ from confluent_kafka.admin import AdminClient
 from .broker import KafkaBroker
 from .maven import KafkaJars
 from .ports import free_ports
+from .topics import cluster_metadata, known_topics
+from .waiting import wait_until
 
 NODE_IDS = (1, 2, 3)
+_WHOLE_SECONDS = 90
 
 
 class Node(KafkaBroker):
@@ -61,12 +65,23 @@ class ThreeBrokers:
     def bootstrap_servers(self) -> str:
         return ",".join(node.bootstrap_server for node in self.nodes.values())
 
-    def leader_of(self, topic: str, partition: int, asked: int | None = None) -> int:
-        """By a node that runs, or by the one that is named."""
-        running = [node for node in self.nodes.values() if node.running]
-        server = (self.nodes[asked] if asked is not None else running[0]).bootstrap_server
-        admin = AdminClient({"bootstrap.servers": server, "log_level": 0})
-        return int(admin.list_topics(topic, timeout=10).topics[topic].partitions[partition].leader)
+    def leader_of(self, topic: str, partition: int) -> int:
+        """By a node that runs."""
+        server = next(node.bootstrap_server for node in self.nodes.values() if node.running)
+        return int(known_topics(server)[topic].partitions[partition].leader)
+
+    def await_whole(self) -> None:
+        """Returns once each node knows all of them, and that every partition's replicas are in sync."""
+        for node in self.nodes.values():
+            wait_until(partial(_knows_all_in_sync, node.bootstrap_server), "the cluster is whole", _WHOLE_SECONDS)
+
+
+def _knows_all_in_sync(server: str) -> bool:
+    cluster = cluster_metadata(server)
+    partitions = (partition for topic in cluster.topics.values() for partition in topic.partitions.values())
+    return cluster.brokers.keys() == set(NODE_IDS) and all(
+        partition.leader >= 0 and set(partition.isrs) == set(partition.replicas) for partition in partitions
+    )
 
 
 @contextmanager
@@ -91,7 +106,9 @@ def three_brokers(
             node.launch()
         for node in nodes.values():
             node.await_ready()
-        yield ThreeBrokers(nodes)
+        brokers = ThreeBrokers(nodes)
+        brokers.await_whole()
+        yield brokers
     finally:
         for node in nodes.values():
             node.dispose()

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicCollection, TopicPartition, Uuid
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
 from .broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from .remote_segments import COPIED, DELETED, RemoteSegments
+from .topics import create_topics, delete_topic, topic_ids
 from .waiting import wait_until
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -86,7 +86,7 @@ def drive(broker: KafkaBroker) -> DrivenCluster:
     _live_through_rounds(broker, tally, ROUNDS_BEFORE_RESTART, expired_clicks=True)
     _fill_ledger(broker, tally, byte_count=400_000)
     _await_segments(broker, "all is tiered", lambda known: _settled(broker, known, *_TIERED_WHOLE, RETIRED))
-    _delete_topic(broker, RETIRED)
+    delete_topic(broker.bootstrap_server, RETIRED)
     # a copy that a restart interrupts stays in COPY_SEGMENT_STARTED for ever, so nothing may be under way
     _await_segments(broker, "retired is deleted", lambda known: _all_deleted(known, RETIRED) and _no_change_due(known))
     broker.restart()
@@ -111,29 +111,12 @@ def drive(broker: KafkaBroker) -> DrivenCluster:
 
 
 def _create_topics(broker: KafkaBroker) -> dict[str, str]:
-    admin = AdminClient(_client_settings(broker))
-    created = admin.create_topics(
-        [
-            NewTopic(name, num_partitions=count, replication_factor=1, config=_TOPIC_SETTINGS[name])
-            for name, count in _PARTITIONS.items()
-        ]
-    )
-    for outcome in created.values():
-        outcome.result(timeout=30)
-    # the controller has made them, but the broker may not know them yet
-    wait_until(lambda: _PARTITIONS.keys() <= admin.list_topics(timeout=10).topics.keys(), "the topics are known", 30)
-    described = admin.describe_topics(TopicCollection(list(_PARTITIONS)))
-    return {name: _spelled_by_kafka(outcome.result(timeout=30).topic_id) for name, outcome in described.items()}
-
-
-def _spelled_by_kafka(topic_id: Uuid) -> str:
-    """The id in Kafka's URL-safe base64; librdkafka spells it in the other one."""
-    return str(topic_id).replace("+", "-").replace("/", "_")
-
-
-def _delete_topic(broker: KafkaBroker, topic: str) -> None:
-    admin = AdminClient(_client_settings(broker))
-    admin.delete_topics([topic])[topic].result(timeout=30)
+    made = [
+        NewTopic(name, num_partitions=count, replication_factor=1, config=_TOPIC_SETTINGS[name])
+        for name, count in _PARTITIONS.items()
+    ]
+    create_topics(broker.bootstrap_server, *made)
+    return topic_ids(broker.bootstrap_server, _PARTITIONS)
 
 
 def _live_through_rounds(broker: KafkaBroker, tally: _Tally, rounds: int, *, expired_clicks: bool) -> None:
