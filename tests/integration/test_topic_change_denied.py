@@ -76,11 +76,24 @@ def test_who_may_not_change_it_sees_a_plan_and_changes_nothing(
     assert topic.settings()["remote.storage.enable"] == "false"
 
 
+def test_who_may_not_read_the_metadata_disables_nothing(
+    topic: OwnTopic, tieredctl: TopicCommands, as_user: tuple[object, ...], guarded: KafkaBroker
+) -> None:
+    for operation in (AclOperation.DESCRIBE, AclOperation.ALTER_CONFIGS):
+        grant(guarded, topic.name, operation)
+
+    outcome = tieredctl.apply("disable", topic.name, "--delete", *as_user)
+
+    assert (outcome.exit_code, f"Describe and Read on topic {METADATA_TOPIC}" in outcome.err) == (1, True), outcome.err
+
+
 def test_who_may_not_see_disks_gets_no_sizes_and_waits_for_the_first_segment_all_the_same(
     topic: OwnTopic, tieredctl: TopicCommands, as_user: tuple[object, ...], guarded: KafkaBroker
 ) -> None:
     for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS):
         grant(guarded, topic.name, operation)
+    for operation in (AclOperation.DESCRIBE, AclOperation.READ):
+        grant(guarded, METADATA_TOPIC, operation)
     topic.write(2)
 
     planned = tieredctl.plan("enable", topic.name, *as_user)
@@ -92,17 +105,6 @@ def test_who_may_not_see_disks_gets_no_sizes_and_waits_for_the_first_segment_all
     assert not_made >= {"bytes on disks", "broker settings", "controllers"}
     assert "In all: unknown bytes" in planned.err
     assert (applied.exit_code, "first segment in remote storage" in applied.err) == (0, True), applied.err
-
-
-def test_who_may_not_read_the_metadata_disables_nothing(
-    topic: OwnTopic, tieredctl: TopicCommands, as_user: tuple[object, ...], guarded: KafkaBroker
-) -> None:
-    for operation in (AclOperation.DESCRIBE, AclOperation.ALTER_CONFIGS):
-        grant(guarded, topic.name, operation)
-
-    outcome = tieredctl.apply("disable", topic.name, "--delete", *as_user)
-
-    assert (outcome.exit_code, f"Describe and Read on topic {METADATA_TOPIC}" in outcome.err) == (1, True), outcome.err
 
 
 def test_a_topic_whose_settings_may_not_be_seen_hides_no_other(

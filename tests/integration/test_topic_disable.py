@@ -101,6 +101,28 @@ def test_a_topic_that_was_taken_out_is_tiered_anew(topic: OwnTopic, tieredctl: T
     assert min(segment.start_offset for segment in topic.copied()) == SEGMENTS
 
 
+def test_what_was_copied_once_and_is_still_local_is_never_copied_again(
+    driven: DrivenBroker, tieredctl: TopicCommands
+) -> None:
+    with own_topic(driven.broker, remote_storage_enable="true") as kept:
+        kept.write(RECORDS)
+        wait_until(lambda: kept.offsets()[2] == SEGMENTS - 1, "all but the last segment is copied", SECONDS)
+        tieredctl.apply("disable", kept.name, "--delete")
+
+        shortened = tieredctl.apply("enable", kept.name, "--local-retention-bytes", 1)
+        untouched = kept.settings()
+        enabled = tieredctl.apply("enable", kept.name)
+        kept.write(2)
+        wait_until(lambda: len(kept.copied()) == 2, "what was written since is copied", SECONDS)
+
+        assert findings(shortened.document())["never-copied-again"]["partitions"] == [
+            {"partition": 0, "offsets": [0, SEGMENTS - 1]}
+        ]
+        assert (shortened.exit_code, untouched["remote.storage.enable"]) == (3, "false"), shortened.err
+        assert (enabled.exit_code, "no closed segment yet" in enabled.err) == (0, True), enabled.err
+        assert min(segment.start_offset for segment in kept.copied()) == SEGMENTS
+
+
 def test_kafka_keeps_no_remote_data_of_a_topic_that_is_not_tiered(driven: DrivenBroker, topic: OwnTopic) -> None:
     cluster = LiveCluster(driven.broker.bootstrap_server)
 

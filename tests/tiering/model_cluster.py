@@ -101,6 +101,8 @@ class ModelCluster:
     first_young_offset: int | None = 500
     """What a look-up by time gives."""
     looks_until_tiered: int = 2
+    copied_once: int | None = None
+    """The last offset that was in remote storage before the topic was taken out."""
     dies_at: int | None = None
     boundaries: int = 0
     deletes: bool = True
@@ -122,6 +124,7 @@ class ModelCluster:
     def source(self) -> EventsWithFindings:
         """Its metadata."""
         self._boundary()
+        self._demand_right("source")
         return EventsWithFindings(tuple(self.events), self.source_findings)
 
     def topic(self, name: str) -> TopicDescription:
@@ -207,11 +210,13 @@ class ModelCluster:
     def _latest_tiered(self) -> ListedOffset:
         if self.level < LEVEL_3_9:
             return ListedOffset(None, error="UNSUPPORTED_VERSION")
-        if self.own.get("remote.storage.enable") == "true" and self.latest_tiered is None:
+        if self.own.get("remote.storage.enable") != "true":
+            return ListedOffset(self.latest_tiered)
+        if self.latest_tiered is None:
             self.looks_until_tiered -= 1
             if self.looks_until_tiered == 0:
-                self.latest_tiered = 99
-        return ListedOffset(self.latest_tiered)
+                self.latest_tiered = 99 if self.copied_once is None else self.copied_once + 100
+        return ListedOffset(self.copied_once if self.latest_tiered is None else self.latest_tiered)
 
     def _demand_valid(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         reason = None
@@ -230,8 +235,10 @@ class ModelCluster:
             raise TieredctlError(ErrorCode.CONFIG_REFUSED, f"Kafka refuses these settings of topic {TOPIC}: {reason}")
 
     def _disabled(self) -> None:
-        """What a leader does then (ConfigHandler, RemoteLogManager.stopPartitions)."""
+        """What a leader does then (ConfigHandler, RemoteLogManager.stopPartitions). What it copied once it never copies
+        again, and tells as tiered once the topic is (UnifiedLog.highestOffsetInRemoteStorage)."""
         self.latest_tiered = None
+        self.copied_once = max((last for _, last in self.remote_segments.values()), default=None)
         self.events += [updated(number, DELETING) for number in self.remote_segments]
         if self.deletes:
             self.events += [updated(number, DELETED) for number in self.remote_segments]

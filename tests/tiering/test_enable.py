@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Outcome
+from tests.metadata_logs import DELETED, DELETING, copied, updated
 from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import DEFAULTS, HOUR_MS, LEVEL_3_8, SEGMENT_BYTES, TOPIC, ModelCluster
 
@@ -83,6 +84,38 @@ def test_all_settings_are_changed_in_one_request(applied: TopicCommand) -> None:
             "local.retention.bytes": str(SEGMENT_BYTES),
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("deleted", "retention", "severity"),
+    [
+        (True, LOCAL, "error"),
+        (True, ("--local-retention-bytes", SEGMENT_BYTES), "error"),
+        (True, (), "warning"),
+        (True, ("--local-retention-ms", 240 * HOUR_MS), "warning"),
+        (False, LOCAL, None),
+    ],
+)
+def test_what_was_deleted_from_remote_storage_is_never_copied_again(
+    applied: TopicCommand, deleted: bool, retention: tuple[Any, ...], severity: str | None
+) -> None:
+    events = [*copied(1, 0, 399), *(updated(1, state) for state in (DELETING, DELETED) if deleted)]
+    cluster = ModelCluster(events=events, earliest_local=100, copied_once=399)
+
+    outcome = applied(cluster, "enable", *retention)
+
+    told = [item["evidence"] for item in outcome.document()["items"] if item["code"] == "never-copied-again"]
+    assert found(outcome).get("never-copied-again") == severity
+    assert [evidence["partitions"] for evidence in told] == [[{"partition": 0, "offsets": [100, 399]}]] * len(told)
+    assert bool(cluster.alterations) == (severity != "error")
+
+
+def test_what_is_below_the_local_log_start_was_not_left_to_copy(applied: TopicCommand) -> None:
+    events = [*copied(1, 0, 399), updated(1, DELETING), updated(1, DELETED)]
+
+    outcome = applied(ModelCluster(events=events, earliest_local=400, copied_once=399), "enable", *LOCAL)
+
+    assert (outcome.exit_code, found(outcome)) == (0, {})
 
 
 def test_what_let_an_earlier_disable_delete_is_taken_away(applied: TopicCommand) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.tiering.conftest import TopicCommand
@@ -16,6 +18,41 @@ def test_the_first_segment_is_waited_for(applied: TopicCommand) -> None:
     outcome = applied(ModelCluster(looks_until_tiered=4), "enable")
 
     assert (outcome.exit_code, "has its first segment in remote storage" in outcome.err) == (0, True)
+
+
+def taken_out(applied: TopicCommand, **cluster: Any) -> ModelCluster:
+    """A cluster whose topic was tiered up to offset 299, and has nothing in remote storage any more."""
+    made = ModelCluster(own=dict(TIERED), remote_segments=THREE, earliest_local=300, **cluster)
+    assert applied(made, "disable", "--delete").exit_code == 0
+    return made
+
+
+def test_what_was_copied_before_the_topic_was_taken_out_is_no_first_segment(applied: TopicCommand) -> None:
+    cluster = taken_out(applied, looks_until_tiered=10**9)
+
+    outcome = applied(cluster, "enable", "--timeout", "0s")
+
+    assert (outcome.exit_code, "first segment in remote storage" in outcome.err) == (5, False), outcome.err
+
+
+def test_the_first_segment_after_it_was_taken_out_is(applied: TopicCommand) -> None:
+    cluster = taken_out(applied, looks_until_tiered=4)
+
+    outcome = applied(cluster, "enable")
+
+    assert (outcome.exit_code, "has its first segment in remote storage" in outcome.err) == (0, True), outcome.err
+
+
+def test_a_first_segment_is_not_said_where_what_was_there_before_is_unknown(applied: TopicCommand) -> None:
+    cluster = taken_out(applied)
+    cluster.denied = ["source"]
+
+    outcome = applied(cluster, "enable")
+
+    unseen = {item["subject"] for item in outcome.document()["items"] if item["code"] == "check-not-made"}
+    assert (outcome.exit_code, unseen) == (0, {"what was in remote storage before"})
+    assert "has its first segment" not in outcome.err
+    assert "had in remote storage before is unknown" in outcome.err
 
 
 def test_nobody_waits_where_nothing_is_closed(applied: TopicCommand) -> None:

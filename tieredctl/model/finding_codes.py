@@ -100,6 +100,7 @@ class FindingCode(StrEnum):
     TOPIC_CHANGE_REFUSED = "topic-change-refused"
     TOPIC_NEVER_TIERED = "topic-never-tiered"
     TOPIC_WITHOUT_LEADER = "topic-without-leader"
+    NEVER_COPIED_AGAIN = "never-copied-again"
     PRODUCER_SNAPSHOT_MISSING = "producer-snapshot-missing"
     TOPIC_DISABLE_UNSUPPORTED = "topic-disable-unsupported"
     TOPIC_DISABLE_AT_ONCE = "topic-disable-at-once"

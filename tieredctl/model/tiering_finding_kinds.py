@@ -28,6 +28,12 @@ TIERING_FINDING_KINDS = (
         _DESCRIBE,
     ),
     FindingKind(
+        FindingCode.NEVER_COPIED_AGAIN,
+        Severity.ERROR,
+        "what was deleted from remote storage is still on local disks: Kafka never copies it again",
+        "tieredctl topic enable {topic} --local-retention-ms -2 --local-retention-bytes -2 …",
+    ),
+    FindingKind(
         FindingCode.PRODUCER_SNAPSHOT_MISSING,
         Severity.ERROR,
         "closed segments have no producer snapshot behind them, as from before 2.8: their copy fails, and all after it",

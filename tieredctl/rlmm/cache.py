@@ -109,6 +109,11 @@ class RemoteLogMetadataCache:
         epoch_state = self._epochs.get(epoch)
         return epoch_state.highest_offset if epoch_state else None
 
+    def highest_offset(self) -> int | None:
+        """The greatest offset (inclusive) ever copied; None where nothing was."""
+        highest = (state.highest_offset for state in self._epochs.values())
+        return max((offset for offset in highest if offset is not None), default=None)
+
     def list_remote_log_segments(self, epoch: int | None = None) -> list[KnownSegment]:
         """Every known segment, or those of one epoch: by start offset, then by id."""
         ids: Iterable[str] = self._segments

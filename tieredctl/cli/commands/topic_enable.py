@@ -27,14 +27,21 @@ from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention, plan_enable
+from tieredctl.ops.tiering.remote_topic import RemoteTopic
 from tieredctl.ops.tiering.watching import Patience, Seen, await_first_segment, not_seen
+from tieredctl.wiring.places import MetadataPlace
 
 _ENDS = {
     Seen.YES: "Topic {name} has its first segment in remote storage.",
     Seen.NOTHING_TO_SEE: (
         "Topic {name} has no closed segment yet that is to be copied: the first is once segment.bytes or segment.ms "
         "closes it, and its copy lag is over."
+    ),
+    Seen.LIKE_BEFORE: (
+        "What topic {name} had in remote storage before is unknown, so its first segment cannot be told from that: "
+        "`tieredctl metadata segments --topic {name}` lists what is there."
     ),
     Seen.CANNOT_TELL: "These brokers do not tell what is tiered: `tieredctl topic status {name}` reads it elsewhere.",
 }
@@ -87,8 +94,10 @@ def enable(
     if store is not None and price is None:
         hint = "Add it to `prices` in the configuration file."
         raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {store}.", hint=hint)
-    with cluster_place(bootstrap_server, command_config).open() as cluster:
-        plan = plan_enable(cluster, topic, local, replicas, clock_ms())
+    place = cluster_place(bootstrap_server, command_config)
+    with place.open() as cluster:
+        metadata = FollowedMetadata(MetadataPlace(cluster=place).open_source)
+        plan = plan_enable(cluster, RemoteTopic(cluster.topic(topic), metadata), local, replicas, clock_ms())
         summary = plan.summary(price)
         shown = Shown("TopicEnable", cluster.describe(), output, quiet, metrics_file)
         _say_plan(plan, shown, summary)
@@ -101,9 +110,11 @@ def enable(
         afterwards: list[Finding] = []
         with changed(cluster, plan.change, shown):
             if plan.begins_copying and not no_wait:
-                with counted_progress(progress, quiet, "partitions have a segment") as tell:
-                    waited_for = (plan.change.topic, plan.partitions, plan.closed)
-                    seen = await_first_segment(cluster, *waited_for, Patience(seconds), tell)
+                seen = Seen.LIKE_BEFORE
+                if plan.shows_first_segment:
+                    with counted_progress(progress, quiet, "partitions have a segment") as tell:
+                        waited_for = (plan.change.topic, plan.partitions, plan.closed)
+                        seen = await_first_segment(cluster, *waited_for, Patience(seconds), tell)
                 afterwards = _said(seen, plan, shown, seconds)
         return shown.end(summary, plan.findings, applied=True, afterwards=afterwards)
 

@@ -26,8 +26,10 @@ from tieredctl.ops.doctor.topic_rules import topic_findings
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.closed_segments import with_closed_segments
 from tieredctl.ops.tiering.config_change import ConfigChange, config_change, is_tiered, refusals
+from tieredctl.ops.tiering.copied_before import never_copied, read_copied_before, with_copied_before
 from tieredctl.ops.tiering.copy_estimate import CopyEstimate, copy_estimate, first_kept_offsets
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes, read_partition_bytes
+from tieredctl.ops.tiering.remote_topic import RemoteTopic
 from tieredctl.ops.tiering.waiting_bytes import waiting_by_partition
 
 NEVER_TIERED = frozenset(
@@ -58,6 +60,8 @@ class EnablePlan:
     """The partitions that may have a closed segment to copy."""
     waiting_bytes: int | None = 0
     """What of the bytes to copy waits for the copy lag; None where that is not known."""
+    shows_first_segment: bool = True
+    """Whether the latest tiered offset will tell a first segment from what was copied before."""
 
     @property
     def begins_copying(self) -> bool:
@@ -82,24 +86,35 @@ class EnablePlan:
 
 
 def plan_enable(
-    cluster: Cluster, name: str, wanted: LocalRetention, replicas: Sequence[LocalReplica] | None, now_ms: int
+    cluster: Cluster,
+    remote: RemoteTopic,
+    wanted: LocalRetention,
+    replicas: Sequence[LocalReplica] | None,
+    now_ms: int,
 ) -> EnablePlan:
     """The plan to tier a topic, or to copy it again where copying was stopped. Changes nothing.
 
     `replicas` are what log directories hold, None where none was named. Raises TieredctlError as the cluster does.
     """
-    topic = cluster.topic(name)
+    topic, name = remote.topic, remote.topic.topic
     before = settings_of(cluster, name)
     change = config_change(topic, before, _wanted(before, wanted))
     if change.is_empty:
         return EnablePlan(change)
     snapshot = gather_settings(cluster, Clock(now_ms, 0), None)
     looking = Looking()
-    partitions = read_partition_bytes(cluster, topic, looking)
+    is_read = read_copied_before(remote, snapshot, looking)
+    partitions = with_copied_before(read_partition_bytes(cluster, topic, looking), remote)
     after = change.settings_after(snapshot.release)
     planned = replace(snapshot, topics={**snapshot.topics, name: after})
     checks = _checks(snapshot, planned, topic)
-    found = [*checks, *looking.findings, *_disks(planned, topic, partitions, replicas), *refusals(cluster, change)]
+    found = [
+        *checks,
+        *looking.findings,
+        *never_copied(remote, partitions, after),
+        *_disks(planned, topic, partitions, replicas),
+        *refusals(cluster, change),
+    ]
     kept = first_kept_offsets(cluster, topic, after, now_ms)
     estimate = copy_estimate(partitions, after, snapshot.brokers, kept)
     waiting = waiting_by_partition(cluster, topic, copy_lag(after), partitions, now_ms)
@@ -111,6 +126,7 @@ def plan_enable(
         partitions,
         closed,
         known_sum(waiting.values()),
+        is_read or is_tiered(before),
     )
 
 

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import TopicDescription
-from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemoteLogSegmentMetadataSnapshot
+from tieredctl.model.events import (
+    EventRecord,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataSnapshot,
+    RemoteLogSegmentState,
+)
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -18,6 +23,7 @@ from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
 _NAMED = 5
+_IN_DELETION = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
 
 
 @dataclass(slots=True)
@@ -40,6 +46,16 @@ class RemoteTopic:
     def all_segments(self) -> list[RemoteLogSegmentMetadata]:
         """Of all partitions."""
         return [segment for one in self.topic.partitions for segment in self.segments(one.partition)]
+
+    def highest_copied(self, partition: int) -> int | None:
+        """The greatest offset of a partition that was ever copied, whatever was deleted since."""
+        return self._cache(partition).highest_offset()
+
+    def highest_deleted(self, partition: int) -> int | None:
+        """The greatest offset of a partition in segments that were deleted or are being deleted."""
+        ends = [one.end_offset for one in self.segments(partition) if one.state in _IN_DELETION]
+        gone = self._cache(partition).highest_deleted_offset
+        return max([*ends, *([] if gone is None else [gone])], default=None)
 
     def demand_nothing_new(self, shown: Collection[str]) -> None:
         """Looks again. Raises TieredctlError `world-changed` where there are segments besides those that were shown, by

@@ -29,6 +29,8 @@ class Seen(Enum):
     """No partition has a closed segment yet, so that nothing can be copied."""
     CANNOT_TELL = "cannot-tell"
     """The brokers' release does not say what is tiered (ListOffsets before 3.9)."""
+    LIKE_BEFORE = "like-before"
+    """A first segment cannot be told from what was copied before, which is not known."""
     NOT_IN_TIME = "not-in-time"
 
 
