@@ -287,12 +287,18 @@ class ObservedMetadata:
     """The log directory, or a replica that is behind it."""
 
     def __init__(self, world: World) -> None:
+        self._world = world
+        self._source: MetadataSource = LogDirectories([world.cluster.log_dir])
+        self._ends: list[int] = []
+        self.advance()
+
+    def advance(self) -> bool:
+        world = self._world
         world.boundary()
         if world.fails():
             raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, "No broker answered.")
-        self._world = world
-        self._source: MetadataSource = LogDirectories([world.cluster.log_dir])
-        self._ends = list(world.cluster.read_up_to())
+        may_differ = self._source.advance()
+        before, self._ends = self._ends, list(world.cluster.read_up_to())
         if world.chance.random() < world.lag_rate:
             number = world.chance.randrange(METADATA_PARTITIONS)
             self._ends[number] = world.chance.randint(0, self._ends[number])
@@ -300,6 +306,14 @@ class ObservedMetadata:
             world.must_have_read = tuple(map(min, world.must_have_read, self._ends))
         world.last_read = tuple(self._ends)
         world.read_before = tuple(map(max, world.read_before, self._ends))
+        return may_differ or before != self._ends
+
+    def close(self) -> None:
+        self._source.close()
+
+    @property
+    def metadata_topic_id(self) -> str | None:
+        return self._source.metadata_topic_id
 
     @property
     def cluster_id(self) -> str | None:

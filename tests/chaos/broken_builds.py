@@ -48,11 +48,11 @@ def nothing_is_put_back(patch: pytest.MonkeyPatch) -> None:
 def a_replica_that_is_behind_is_believed(patch: pytest.MonkeyPatch) -> None:
     """Whoever answers with less than was read before."""
 
-    def advance(self: FollowedMetadata, source: Any) -> bool:
+    def note_ends(self: FollowedMetadata, source: Any) -> bool:
         self._end_offsets = {number: source.offset_range(number).end for number in source.metadata_partitions()}
         return True
 
-    patch.setattr(FollowedMetadata, "_advance", advance)
+    patch.setattr(FollowedMetadata, "_note_ends", note_ends)
 
 
 def receipts_are_written_afterwards_only(patch: pytest.MonkeyPatch) -> None:

@@ -37,14 +37,21 @@ LAYOUT = layout_named("local")
 HOUR_MS = 3_600_000
 
 
-@dataclass(frozen=True)
+@dataclass
 class EventsInMemory:
-    """A `MetadataSource` of one metadata partition, with an event a record."""
+    """A `MetadataSource` of one metadata partition, with an event a record. There may be more events later, or less."""
 
     events: Sequence[MetadataEvent]
 
+    def __post_init__(self) -> None:
+        self._end = len(self.events)
+
     @property
     def cluster_id(self) -> str | None:
+        return None
+
+    @property
+    def metadata_topic_id(self) -> str | None:
         return None
 
     @property
@@ -63,11 +70,17 @@ class EventsInMemory:
     def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
         yield chunk_of(
             MetadataRecord(offset, event.event_timestamp_ms, encode_event(event))
-            for offset, event in enumerate(self.events)
+            for offset, event in enumerate(self.events[: self._end])
         ).behind(from_offset)
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
-        return OffsetRange(0, len(self.events))
+        return OffsetRange(0, self._end)
+
+    def advance(self) -> bool:
+        before, self._end = self._end, len(self.events)
+        return before != self._end
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)

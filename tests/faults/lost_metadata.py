@@ -120,7 +120,7 @@ class LostMetadata:
         return replayed(EventStream(EventsInMemory(tuple(self.events))))
 
     def _known(self) -> KnownMetadata:
-        return KnownMetadata(FollowedMetadata(lambda: EventsInMemory(tuple(self.events))))
+        return KnownMetadata(FollowedMetadata(lambda: EventsInMemory(self.events)))
 
     def _planned(self, known: KnownMetadata) -> Recovery:
         listing = StoreListing(self.store, LAYOUT, Selection())

@@ -55,7 +55,7 @@ LAST = len(LIFE) - 1
 SUBSETS = [kept for size in (1, 3, 5, 7) for kept in combinations(range(LAST), size)]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Left(EventsInMemory):
     """Some of the events are there, and the last; the others were compacted away."""
 

@@ -35,14 +35,11 @@ AS_OF_MS = FIRST_TIMESTAMP_MS
 LONG_AGO_MS = AS_OF_MS - 100 * CLOCK_SKEW_MS
 
 
-@dataclass(frozen=True)
+@dataclass
 class Metadata(EventsInMemory):
     """Metadata that says which cluster it is of."""
 
     cluster_id: str | None = CLUSTER_ID
-
-    def describe(self) -> dict[str, object]:
-        return {"kind": "memory", "clusterId": self.cluster_id}
 
 
 @dataclass

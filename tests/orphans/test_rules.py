@@ -44,7 +44,7 @@ def key(number: int, start: int = 0, part: Part = Part.LOG, partition: TopicIdPa
     return LAYOUT.promised_objects(identity)[part]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Truncated(EventsInMemory):
     """Metadata that has lost its beginning."""
 

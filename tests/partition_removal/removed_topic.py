@@ -79,7 +79,7 @@ class RemovedTopic:
         return keys
 
     def source(self) -> EventsInMemory:
-        return EventsInMemory(tuple(self.events))
+        return EventsInMemory(self.events)
 
     def metadata(self, topic_id: str = TOPIC_ID, partition: int | None = None) -> TopicMetadata:
         return TopicMetadata(topic_id, partition, FollowedMetadata(self.source))

@@ -86,7 +86,7 @@ def test_a_partition_without_events_is_refused() -> None:
     assert refusal(metadata.partitions) == ("unknown-topic", ExitCode.USAGE)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Truncated(EventsInMemory):
     def findings(self) -> list[Finding]:
         return [Finding(FindingCode.METADATA_TRUNCATED, "__remote_log_metadata-0", "it starts at offset 7", {})]
@@ -98,7 +98,7 @@ def test_metadata_that_lost_its_beginning_is_refused() -> None:
     assert refusal(metadata.refresh) == ("metadata-incomplete", ExitCode.INCOMPLETE)
 
 
-@dataclass(frozen=True)
+@dataclass
 class InPartition(EventsInMemory):
     """All events in one of several metadata partitions."""
 
@@ -142,20 +142,31 @@ def test_metadata_that_has_less_than_before_is_refused() -> None:
     assert refusal(metadata.refresh) == ("world-changed", ExitCode.INCOMPLETE)
 
 
-@dataclass(frozen=True)
-class OfCluster(EventsInMemory):
-    cluster_id: str = ""
+@dataclass
+class Identified(EventsInMemory):
+    """Metadata that tells whose it is, and which topic."""
 
-    def describe(self) -> dict[str, object]:
-        return {"clusterId": self.cluster_id}
+    cluster_id: str | None = "one"
+    metadata_topic_id: str | None = TOPIC_ID
 
 
 def test_metadata_of_another_cluster_than_before_is_refused() -> None:
-    sources = iter([OfCluster(copied(1, 0, 9), "one"), OfCluster(copied(1, 0, 9), "two")])
-    metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: next(sources)))
+    source = Identified(copied(1, 0, 9))
+    metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: source))
     metadata.refresh()
+    source.cluster_id = "two"
 
     assert refusal(metadata.refresh) == ("another-cluster", ExitCode.USAGE)
+
+
+@pytest.mark.parametrize("found", [OTHER_TOPIC_ID, None])
+def test_a_metadata_topic_that_was_made_again_is_refused_however_many_events_it_has(found: str | None) -> None:
+    source = Identified(copied(1, 0, 9))
+    metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: source))
+    metadata.refresh()
+    source.metadata_topic_id, source.events = found, [*copied(2, 0, 9), *copied(3, 10, 19)]
+
+    assert refusal(metadata.refresh) == ("world-changed", ExitCode.INCOMPLETE)
 
 
 def planned(topic: RemovedTopic) -> object:

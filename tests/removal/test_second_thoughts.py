@@ -113,12 +113,20 @@ class TwoPartitions:
     """Of each reading."""
 
     def opened(self) -> _TwoPartitions:
-        return _TwoPartitions(self.events, self.second_ends.pop(0))
+        return _TwoPartitions(self.events, self.second_ends)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _TwoPartitions(EventsInMemory):
-    second_end: int
+    second_ends: list[int]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.second_end = self.second_ends.pop(0)
+
+    def advance(self) -> bool:
+        before, self.second_end = self.second_end, self.second_ends.pop(0)
+        return super().advance() or before != self.second_end
 
     def metadata_partitions(self) -> list[int]:
         return [0, 1]

@@ -67,16 +67,6 @@ class Died(BaseException):
     """The process is no more."""
 
 
-@dataclass(frozen=True)
-class EventsWithFindings(EventsInMemory):
-    """Metadata, and what is odd about it."""
-
-    odd: Sequence[Finding] = ()
-
-    def findings(self) -> list[Finding]:
-        return list(self.odd)
-
-
 @dataclass
 class ModelCluster:
     """Three brokers; the topic has one partition, of 1,000 offsets, led by broker 1."""
@@ -116,19 +106,21 @@ class ModelCluster:
         for number, (start, end) in self.remote_segments.items():
             self.events += copied(number, start, end)
 
+    cluster_id: str | None = CLUSTER_ID
+
     def describe(self) -> dict[str, object]:
-        return {"kind": "cluster", "bootstrapServer": "model:9092", "clusterId": CLUSTER_ID}
+        return {"kind": "cluster", "bootstrapServer": "model:9092", "clusterId": self.cluster_id}
 
     def close(self) -> None: ...
 
-    def source(self) -> EventsWithFindings:
+    def source(self) -> ModelMetadata:
         """Its metadata."""
-        self._boundary()
+        self.boundary()
         self._demand_right("source")
-        return EventsWithFindings(tuple(self.events), self.source_findings)
+        return ModelMetadata(self.events, self)
 
     def topic(self, name: str) -> TopicDescription:
-        self._boundary()
+        self.boundary()
         if name == METADATA_TOPIC:
             replicas = _REPLICAS[: self.metadata_replicas]
             return TopicDescription(name, "id", [PartitionDescription(0, self.metadata_leader, 0, replicas, replicas)])
@@ -140,17 +132,17 @@ class ModelCluster:
         return [METADATA_TOPIC, TOPIC]
 
     def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
-        self._boundary()
+        self.boundary()
         every = {METADATA_TOPIC: _as_default(METADATA_SETTINGS), TOPIC: self._settings()}
         return {name: every[name] for name in names if name in every}
 
     def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
-        self._boundary()
+        self.boundary()
         self._demand_right("broker_configs")
         return {node: {name: ConfigValue(to, "STATIC") for name, to in self.broker.items()} for node in _REPLICAS}
 
     def broker_features(self) -> Mapping[int, BrokerFeatures]:
-        self._boundary()
+        self.boundary()
         level = {"metadata.version": self.level}
         return dict.fromkeys(_REPLICAS, BrokerFeatures(level, level))
 
@@ -162,7 +154,7 @@ class ModelCluster:
         return self.voters
 
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
-        self._boundary()
+        self.boundary()
         self._demand_right("replica_bytes")
         return {(TOPIC, 0): dict.fromkeys(_REPLICAS, self.size)}
 
@@ -171,7 +163,7 @@ class ModelCluster:
         return self.free
 
     def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
-        self._boundary()
+        self.boundary()
         if timestamp == OffsetSpec.LATEST_TIERED:
             return {0: self._latest_tiered()}
         offsets: dict[int, int | None] = {OffsetSpec.EARLIEST_LOCAL: self.earliest_local, OffsetSpec.LATEST: 1000}
@@ -181,7 +173,7 @@ class ModelCluster:
         raise NotImplementedError
 
     def alter_topic_configs(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool) -> None:
-        self._boundary()
+        self.boundary()
         before = dict(self.own)
         after = {key: to for key, to in {**self.own, **changes}.items() if to is not None}
         self._demand_valid(before, {**DEFAULTS, **after})
@@ -190,14 +182,14 @@ class ModelCluster:
             self.own = after
             if before.get("remote.storage.enable") == "true" != after.get("remote.storage.enable"):
                 self._disabled()
-        self._boundary()
+        self.boundary()
 
     def _demand_right(self, question: str) -> None:
         if question in self.denied:
             hint = "The user needs the operation Describe on the cluster."
             raise TieredctlError(ErrorCode.BROKER_REFUSED, "The user may not look at the cluster.", hint=hint)
 
-    def _boundary(self) -> None:
+    def boundary(self) -> None:
         self.boundaries += 1
         if self.boundaries == self.dies_at:
             raise Died
@@ -246,3 +238,17 @@ class ModelCluster:
 
 def _as_default(settings: Mapping[str, str]) -> dict[str, ConfigValue]:
     return {name: ConfigValue(to, "DEFAULT_CONFIG") for name, to in settings.items()}
+
+
+@dataclass
+class ModelMetadata(EventsInMemory):
+    """The cluster's metadata, and what is odd about it."""
+
+    cluster: ModelCluster
+
+    def findings(self) -> list[Finding]:
+        return list(self.cluster.source_findings)
+
+    def advance(self) -> bool:
+        self.cluster.boundary()
+        return super().advance()

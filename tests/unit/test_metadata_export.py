@@ -157,6 +157,7 @@ class Made:
     """A source of given records by metadata partition, in chunks."""
 
     cluster_id: str | None = None
+    metadata_topic_id: str | None = None
     partition_count: int | None = None
 
     def __init__(self, chunks: dict[int, list[list[MetadataRecord]]], failure: BaseException | None = None) -> None:
@@ -179,6 +180,11 @@ class Made:
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
         return OffsetRange(0, len(self._chunks[metadata_partition]))
+
+    def advance(self) -> bool:
+        return False
+
+    def close(self) -> None: ...
 
 
 def test_a_file_that_is_there_is_not_replaced(odd_log_dir: Path, file: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_batch_that_cannot_be_read_stops_it() -> None:
     assert refused.value.kind.code == "metadata-incomplete"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Damaged(EventsInMemory):
     """Metadata with a batch that is damaged."""
 

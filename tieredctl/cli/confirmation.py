@@ -8,11 +8,15 @@ from tieredctl.cli.output import printable
 from tieredctl.errors import ErrorCode, TieredctlError
 
 
-def demand_confirmation(what: str, cluster_id: str, *, yes: bool, typed_cluster_id: str | None) -> None:
+def demand_confirmation(what: str, cluster_id: str | None, *, yes: bool, typed_cluster_id: str | None) -> None:
     """Returns where `what` is confirmed: by --yes and the right --cluster-id, or by typing the id at a terminal.
 
-    Raises TieredctlError `another-cluster` for another id, `not-confirmed` where nobody can be asked, or says no.
+    Raises TieredctlError `another-cluster` for another id, `not-confirmed` where nobody can be asked, or says no, and
+    where nothing tells which cluster it is.
     """
+    if cluster_id is None:
+        hint = "Whoever confirms a change names the cluster, and this one does not tell its id."
+        raise TieredctlError(ErrorCode.NOT_CONFIRMED, f"{what} cannot be confirmed.", hint=hint)
     demand_same_cluster(cluster_id, typed_cluster_id)
     if yes and typed_cluster_id is not None:
         return
@@ -24,7 +28,7 @@ def demand_confirmation(what: str, cluster_id: str, *, yes: bool, typed_cluster_
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, "It was not confirmed; nothing was changed.", hint="")
 
 
-def demand_same_cluster(cluster_id: str, typed_cluster_id: str | None) -> None:
-    """Raises TieredctlError `another-cluster` where --cluster-id names another one."""
-    if typed_cluster_id is not None and typed_cluster_id != cluster_id:
+def demand_same_cluster(cluster_id: str | None, typed_cluster_id: str | None) -> None:
+    """Raises TieredctlError `another-cluster` where --cluster-id names another one than is known."""
+    if None not in (cluster_id, typed_cluster_id) and typed_cluster_id != cluster_id:
         raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"This is about cluster {cluster_id}, not {typed_cluster_id}.")

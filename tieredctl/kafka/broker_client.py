@@ -88,3 +88,8 @@ class BrokerClient(BrokerConnection):
                 self.demand_access(error.args[0])
                 if time.monotonic() > deadline:
                     raise self.unreachable(error.args[0].str()) from None
+
+    def close(self) -> None:
+        """Ends the connections; asking again would open new ones."""
+        if (consumer := self.__dict__.pop("consumer", None)) is not None:
+            consumer.close()

@@ -100,6 +100,11 @@ class Cluster(Protocol):
     """A live cluster. Every method may raise TieredctlError: `broker-unreachable`, `broker-refused` where the user may
     not ask this."""
 
+    @property
+    def cluster_id(self) -> str | None:
+        """Which cluster it is, where it tells."""
+        ...
+
     def describe(self) -> dict[str, object]:
         """What this is, for the `source` of a JSON document."""
         ...

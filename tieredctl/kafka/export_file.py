@@ -47,17 +47,21 @@ class ExportFile:
         return found if isinstance(found, str) else None
 
     @property
+    def metadata_topic_id(self) -> str | None:
+        found = self._rows.header.source.get("metadataTopicId")
+        return found if isinstance(found, str) else None
+
+    @property
     def partition_count(self) -> int | None:
         found = self._rows.header.source.get("topicPartitions")
         return found if isinstance(found, int) else None
 
     def describe(self) -> dict[str, object]:
-        topic_id = self._rows.header.source.get("metadataTopicId")
         return {
             "kind": "export",
             "export": str(self._path),
             "clusterId": self.cluster_id,
-            "metadataTopicId": topic_id if isinstance(topic_id, str) else None,
+            "metadataTopicId": self.metadata_topic_id,
             "metadataPartitions": len(self._partitions),
             "topicPartitions": self.partition_count,
             "endOffsets": {str(number): partition.end_offset for number, partition in sorted(self._partitions.items())},
@@ -86,6 +90,13 @@ class ExportFile:
             reason = f"it has {count} of the {partition.records} records of partition {metadata_partition}"
             raise _damaged(self._path, reason)
 
+    def advance(self) -> bool:
+        """An export is what it is."""
+        return False
+
+    def close(self) -> None:
+        self._rows.close()
+
 
 class _Rows(Protocol):
     """One form of the file."""
@@ -93,6 +104,8 @@ class _Rows(Protocol):
     header: ExportHeader
 
     def chunks(self, partition: ExportedPartition) -> Iterator[RecordChunk]: ...
+
+    def close(self) -> None: ...
 
 
 def _opened(path: Path) -> _Rows:
@@ -138,6 +151,9 @@ class _LineRows:
                 yield self._chunk(data, partition)
         if crc != partition.lines.crc32c:
             raise _damaged(self._path, f"the lines of partition {partition.metadata_partition} were altered")
+
+    def close(self) -> None:
+        """It is open only while it is read."""
 
     def _whole_lines(self, file: BinaryIO, most: int) -> bytes:
         data = file.read(min(_CHUNK_BYTES, most))
@@ -192,6 +208,9 @@ class _ParquetRows:
             except (pa.ArrowException, OSError, KeyError, ValueError) as error:
                 raise _damaged(self._path, _told(error)) from None
             yield chunk
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _table_chunk(table: pa.Table) -> RecordChunk:

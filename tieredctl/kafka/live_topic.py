@@ -32,12 +32,17 @@ class LiveTopic:
     ) -> None:
         """Raises TieredctlError where no broker answers in time or one refuses, and where there is no such topic."""
         self._client = BrokerClient(bootstrap_server, command_config, request_timeout_seconds)
-        self._cluster_id, partitions = _cluster_id_and_partitions(self._client)
-        self._ranges = {partition: _offset_range(self._client, partition) for partition in partitions}
+        self._cluster_id: str | None = None
+        self._ranges: dict[int, OffsetRange] = {}
+        self.advance()
 
     @property
     def cluster_id(self) -> str | None:
         return self._cluster_id
+
+    @property
+    def metadata_topic_id(self) -> str | None:
+        return None
 
     @property
     def partition_count(self) -> int | None:
@@ -70,6 +75,16 @@ class LiveTopic:
         offsets = OffsetRange(max(start, from_offset), end)
         if offsets.start < offsets.end:
             yield from _PartitionReader(self._client, metadata_partition, offsets).chunks()
+
+    def advance(self) -> bool:
+        cluster_id, partitions = _cluster_id_and_partitions(self._client)
+        ranges = {partition: _offset_range(self._client, partition) for partition in partitions}
+        before = self._cluster_id, self._ranges
+        self._cluster_id, self._ranges = cluster_id, ranges
+        return before != (cluster_id, ranges)
+
+    def close(self) -> None:
+        self._client.close()
 
 
 def _cluster_id_and_partitions(client: BrokerClient) -> tuple[str | None, list[int]]:

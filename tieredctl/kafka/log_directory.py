@@ -45,53 +45,51 @@ class LogDirectories:
     def __init__(self, folders: Sequence[Path]) -> None:
         """Raises TieredctlError where a folder is missing, may not be read, or holds no metadata partition, and where
         two are of different clusters."""
-        self._folders = list(folders)
-        self._replicas: dict[int, list[PartitionLog]] = {}
-        self._findings: list[Finding] = []
+        self._found = _Found(folders)
         self._end_offsets: dict[int, int] = {}
-        self._least_ends: dict[int, int] = {}
-        self._topic_ids: set[str] = set()
-        for folder in self._folders:
-            self._add(folder)
-        if not self._replicas:
-            names = ", ".join(str(folder) for folder in self._folders)
-            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"No {METADATA_TOPIC} partition is in {names}.")
-        self._cluster_id = _one_cluster_id(self._folders)
 
     @property
     def cluster_id(self) -> str | None:
-        return self._cluster_id
+        return self._found.cluster_id
 
-    @cached_property
+    @property
+    def metadata_topic_id(self) -> str | None:
+        topic_ids = self._found.topic_ids
+        return next(iter(topic_ids)) if len(topic_ids) == 1 else None
+
+    @property
     def partition_count(self) -> int | None:
-        return metadata_topic_partition_count(self._folders)
+        return self._found.partition_count
 
     def describe(self) -> dict[str, object]:
         return {
             "kind": "log-dir",
-            "logDirs": [str(folder) for folder in self._folders],
-            "clusterId": self._cluster_id,
-            "metadataTopicId": next(iter(self._topic_ids)) if len(self._topic_ids) == 1 else None,
-            "metadataPartitions": len(self._replicas),
+            "logDirs": [str(folder) for folder in self._found.folders],
+            "clusterId": self.cluster_id,
+            "metadataTopicId": self.metadata_topic_id,
+            "metadataPartitions": len(self._found.replicas),
             "topicPartitions": self.partition_count,
             "endOffsets": {str(partition): end for partition, end in sorted(self._end_offsets.items())},
         }
 
     def metadata_partitions(self) -> list[int]:
-        return sorted(self._replicas)
+        return sorted(self._found.replicas)
 
     def findings(self) -> list[Finding]:
-        found = list(self._findings)
+        found = list(self._found.passed_over)
         for partition in self.metadata_partitions():
-            replicas = self._replicas[partition]
+            replicas = self._found.replicas[partition]
             found += (finding for replica in replicas for finding in replica.findings())
             if start := self._start_offset(partition):
                 found.append(truncated(partition, start))
         return found
 
     def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
-        replicas = self._replicas.get(metadata_partition, [])
-        chunks = replicas[0].chunks() if len(replicas) == 1 else _merged(metadata_partition, replicas)
+        replicas = self._found.replicas.get(metadata_partition, [])
+        if len(replicas) == 1:
+            chunks = replicas[0].chunks(from_offset)
+        else:
+            chunks = _merged(metadata_partition, replicas, from_offset)
         end = self._start_offset(metadata_partition)
         for chunk in chunks:
             if len(chunk):
@@ -100,7 +98,7 @@ class LogDirectories:
             yield chunk.behind(from_offset)
         log_end = max((one.end_offset for one in replicas), default=0)
         self._end_offsets[metadata_partition] = max(end, log_end)
-        least_end = self._least_ends.get(metadata_partition, 0)
+        least_end = self._found.least_ends.get(metadata_partition, 0)
         if log_end < least_end:
             yield chunk_of((), [cut_short(metadata_partition, log_end, least_end)])
 
@@ -108,8 +106,46 @@ class LogDirectories:
         start = self._start_offset(metadata_partition)
         return OffsetRange(start, self._end_offsets.get(metadata_partition, start))
 
+    def advance(self) -> bool:
+        before, now = self._found.state(), _Found(self._found.folders)
+        if now.state() == before:
+            return False
+        self._found, self._end_offsets = now, {}
+        return True
+
+    def close(self) -> None:
+        """Files are open only while they are read."""
+
     def _start_offset(self, metadata_partition: int) -> int:
-        return min((replica.start_offset for replica in self._replicas.get(metadata_partition, ())), default=0)
+        return min((replica.start_offset for replica in self._found.replicas.get(metadata_partition, ())), default=0)
+
+
+class _Found:
+    """What is in the log directories at one moment."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """Raises TieredctlError as LogDirectories does."""
+        self.folders = tuple(folders)
+        self.replicas: dict[int, list[PartitionLog]] = {}
+        self.passed_over: list[Finding] = []
+        self.least_ends: dict[int, int] = {}
+        """Up to where each log is known to have gone."""
+        self.topic_ids: set[str] = set()
+        for folder in self.folders:
+            self._add(folder)
+        if not self.replicas:
+            names = ", ".join(str(folder) for folder in self.folders)
+            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"No {METADATA_TOPIC} partition is in {names}.")
+        self.cluster_id = _one_cluster_id(self.folders)
+
+    @cached_property
+    def partition_count(self) -> int | None:
+        return metadata_topic_partition_count(self.folders)
+
+    def state(self) -> object:
+        """What differs as soon as anything does that this and its replicas would answer."""
+        replicas = {number: [one.state() for one in replicas] for number, replicas in self.replicas.items()}
+        return (replicas, self.passed_over, self.least_ends, self.topic_ids, self.cluster_id, self.partition_count)
 
     def _add(self, folder: Path) -> None:
         log_start_offsets, least_ends = read_log_start_offsets(folder), read_least_end_offsets(folder)
@@ -122,12 +158,12 @@ class LogDirectories:
                     replica = PartitionLog(path, partition, start)
                 except OSError as error:
                     raise _unreadable(path, error) from None
-                self._replicas.setdefault(partition, []).append(replica)
+                self.replicas.setdefault(partition, []).append(replica)
                 least_end = least_ends.get((METADATA_TOPIC, partition), 0)
-                self._least_ends[partition] = max(least_end, self._least_ends.get(partition, 0))
-                self._topic_ids |= _topic_ids(path)
+                self.least_ends[partition] = max(least_end, self.least_ends.get(partition, 0))
+                self.topic_ids |= _topic_ids(path)
             elif match := _PASSING_FOLDER.match(name):
-                self._findings.append(passed_over(path, _WHY_PASSED_OVER[match[2]]))
+                self.passed_over.append(passed_over(path, _WHY_PASSED_OVER[match[2]]))
 
 
 def _topic_ids(folder: Path) -> set[str]:
@@ -170,12 +206,12 @@ def _unreadable(path: Path, error: OSError) -> TieredctlError:
     return TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {error.strerror}.")
 
 
-def _merged(partition: int, replicas: Sequence[PartitionLog]) -> Iterator[RecordChunk]:
+def _merged(partition: int, replicas: Sequence[PartitionLog], from_offset: int) -> Iterator[RecordChunk]:
     """The union of replicas by offset; different bytes at one offset are a finding."""
     findings: list[Finding] = []
 
     def records(replica: PartitionLog) -> Iterator[tuple[MetadataRecord, Path]]:
-        for chunk in replica.chunks():
+        for chunk in replica.chunks(from_offset):
             findings.extend(chunk.findings)
             yield from ((record, replica.folder) for record in chunk.records())
 

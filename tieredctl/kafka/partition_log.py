@@ -35,13 +35,16 @@ class PartitionLog:
         self.metadata_partition = metadata_partition
         self._log_start_offset = log_start_offset
         self._files: list[tuple[int, Path, int]] = []
+        self._modified_ns: list[int] = []
         self._passed_over: list[Path] = []
         self._end_offset = 0
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if match := _SEGMENT_FILE.match(entry.name):
                 if not entry.is_file():
                     raise OSError(EINVAL, f"{entry.name} is not a regular file")
-                self._files.append((int(match[1]), Path(entry.path), entry.stat().st_size))
+                status = entry.stat()
+                self._files.append((int(match[1]), Path(entry.path), status.st_size))
+                self._modified_ns.append(status.st_mtime_ns)
             elif _PASSING_FILE.match(entry.name):
                 self._passed_over.append(Path(entry.path))
 
@@ -58,11 +61,19 @@ class PartitionLog:
     def findings(self) -> list[Finding]:
         return [passed_over(path, "Kafka is deleting or replacing this file") for path in self._passed_over]
 
-    def chunks(self) -> Iterator[RecordChunk]:
-        """Records by rising offset, with what is damaged as findings."""
+    def state(self) -> object:
+        """What differs as soon as this would be read otherwise."""
+        return self.folder, self._log_start_offset, self._files, self._modified_ns, self._passed_over
+
+    def chunks(self, from_offset: int = 0) -> Iterator[RecordChunk]:
+        """Records by rising offset, with what is damaged as findings. Files that end below `from_offset` are left out;
+        others are read whole."""
         last_offset = self.start_offset - 1
+        following = [base_offset for base_offset, _, _ in self._files[1:]]
         for index, (_, path, size) in enumerate(self._files):
             appended_to = index == len(self._files) - 1
+            if not appended_to and following[index] <= from_offset:
+                continue
             for chunk in self._file_chunks(path, size, appended_to):
                 self._demand_order(chunk, last_offset, path)
                 if len(chunk):

@@ -35,11 +35,15 @@ class PatientCluster:
         with self._failing_as_tieredctl():
             self._client = KafkaPythonClient(bootstrap_server, self._properties, self._request_timeout_seconds)
 
+    @property
+    def cluster_id(self) -> str | None:
+        return self._client.cluster_id
+
     def describe(self) -> dict[str, object]:
         return {
             "kind": "cluster",
             "bootstrapServer": self._bootstrap_server,
-            "clusterId": self._client.cluster_id,
+            "clusterId": self.cluster_id,
         }
 
     def close(self) -> None:

@@ -119,13 +119,18 @@ def cut_short(metadata_partition: int, end: int, least_end: int) -> Finding:
 class MetadataSource(Protocol):
     """Somewhere that holds `__remote_log_metadata`: a live topic, brokers' log directories, an export.
 
-    All sources give the same records for the same events. Whoever reads a partition reads it whole: its end is fixed
-    when reading begins.
+    All sources give the same records for the same events, up to where each partition ended when the source was made,
+    or advanced last. To be closed.
     """
 
     @property
     def cluster_id(self) -> str | None:
         """Whose metadata it is, where that is known here."""
+        ...
+
+    @property
+    def metadata_topic_id(self) -> str | None:
+        """The id of the topic itself, where that is known here: another one is another topic of the same name."""
         ...
 
     @property
@@ -151,4 +156,16 @@ class MetadataSource(Protocol):
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
         """From where to where a partition was read; of one that was not read yet, the end may be its start."""
+        ...
+
+    def advance(self) -> bool:
+        """Looks again, over the connections that are there: all answers are of now from here on.
+
+        Returns whether anything may differ from before. Raises TieredctlError as making the source does, and leaves
+        it as it was then.
+        """
+        ...
+
+    def close(self) -> None:
+        """Ends connections and closes files."""
         ...

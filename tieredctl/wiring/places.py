@@ -109,12 +109,12 @@ class MetadataPlace:
 
         Raises TieredctlError as `open_source` does, and `usage` for a metadata partition that is not here.
         """
-        source = self.open_source()
-        if metadata_partition is not None and metadata_partition not in source.metadata_partitions():
-            known = ", ".join(map(str, source.metadata_partitions()))
-            message = f"There is no metadata partition {metadata_partition} here; there are {known}."
-            raise TieredctlError(ErrorCode.USAGE, message)
-        yield EventStream(source, metadata_partition=metadata_partition, as_of=self.as_of)
+        with closing(self.open_source()) as source:
+            if metadata_partition is not None and metadata_partition not in source.metadata_partitions():
+                known = ", ".join(map(str, source.metadata_partitions()))
+                message = f"There is no metadata partition {metadata_partition} here; there are {known}."
+                raise TieredctlError(ErrorCode.USAGE, message)
+            yield EventStream(source, metadata_partition=metadata_partition, as_of=self.as_of)
 
     def demand_topic_based(self) -> None:
         """Raises TieredctlError where the cluster, or a server.properties beside its log directories, says that it does

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -143,9 +144,10 @@ def apply(
     store = CountingStore(opened_store(header.store, store_option, dry_run=dry_run))
     place = metadata_place(log_dir, bootstrap_server, command_config, export)
     place.demand_topic_based()
-    with TopicsPlace.beside(place, live_topic_ids, kraft_snapshot).open() as topics:
+    followed = FollowedMetadata(place.open_source, header.cluster_id, header.metadata_end_offsets)
+    with TopicsPlace.beside(place, live_topic_ids, kraft_snapshot).open() as topics, closing(followed):
         metadata = FreshMetadata(
-            FollowedMetadata(place.open_source, header.cluster_id, header.metadata_end_offsets),
+            followed,
             layout=layout_in(store, header.layout, pairs("--layout-option", layout_option)),
             min_age_ms=limits.min_age_ms,
             topic_sources=topics,

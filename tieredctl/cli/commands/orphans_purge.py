@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -100,8 +101,9 @@ def purge(
     demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
     place = metadata_place(log_dir, bootstrap_server, command_config, export)
     place.demand_topic_based()
-    known_cluster_id = place.open_source().describe().get("clusterId") or cluster_id
-    if not isinstance(known_cluster_id, str):
+    followed = FollowedMetadata(place.open_source)
+    known_cluster_id = followed.cluster_id = followed.source().cluster_id or cluster_id
+    if known_cluster_id is None:
         raise TieredctlError(
             ErrorCode.USAGE, "The metadata does not tell which cluster it is of.", hint="Give --cluster-id."
         )
@@ -109,9 +111,9 @@ def purge(
         what = f"The deletion for good of what has been in the quarantine of {store} for {older_than}"
         demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
     opened = opened_store(store, store_option, dry_run=dry_run)
-    with TopicsPlace.beside(place, live_topic_ids, kraft_snapshot).open() as topics:
+    with TopicsPlace.beside(place, live_topic_ids, kraft_snapshot).open() as topics, closing(followed):
         metadata = FreshMetadata(
-            FollowedMetadata(place.open_source, known_cluster_id),
+            followed,
             layout=layout_in(opened, layout, pairs("--layout-option", layout_option)),
             min_age_ms=0,
             topic_sources=topics,

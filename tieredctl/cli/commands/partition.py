@@ -142,7 +142,7 @@ def remove(
     final = for_good(retention_of(opened), with_versions=delete_versions)
     and_versions = " and all versions of what was removed" if delete_versions else ""
     what = f"The deletion{final} of {_amount(summary)}{and_versions}, from {opened.url}"
-    demand_confirmation(what, str(followed.cluster_id), yes=yes, typed_cluster_id=cluster_id)
+    demand_confirmation(what, followed.cluster_id, yes=yes, typed_cluster_id=cluster_id)
     writable = cast("WritableObjectStore", opened)
     with (
         lease_held(writable, "partition remove", clock_ms, unguarded=no_lease) as lease,

@@ -113,8 +113,8 @@ def indexes(
     writable = cast("WritableObjectStore", opened)
     demand_conditional_writes(writable)
     what = f"{len(plan.to_write())} objects of segment {segment_id} are to be written to {opened.url}"
-    known_cluster_id = source.get("clusterId") or cluster_id
-    if not isinstance(known_cluster_id, str):
+    known_cluster_id = stream.source.cluster_id or cluster_id
+    if known_cluster_id is None:
         raise TieredctlError(
             ErrorCode.NOT_CONFIRMED, "Nothing here says which cluster this is.", hint="Give --cluster-id."
         )

@@ -136,13 +136,12 @@ def metadata(
     remote = store_place(store, store_option, layout, layout_option)
     opened, chosen = remote.open_writable() if apply else remote.open()
     place = metadata_place(log_dir, bootstrap_server, command_config, export)
-    read = partial(_source, place)
+    followed = FollowedMetadata(partial(_source, place))
     # What cannot be read, or is another cluster's, is refused now, not after the store was read.
-    first = read()
+    first = followed.source()
     place.demand_topic_based()
     if apply:
-        demand_same_cluster(str(first.describe().get("clusterId")), cluster_id)
-    followed = FollowedMetadata(read)
+        demand_same_cluster(first.cluster_id, cluster_id)
     known = KnownMetadata(followed)
     source: Document = {"bootstrapServer": bootstrap_server, "store": opened.url}
     with (
@@ -170,7 +169,7 @@ def metadata(
         needed = ExitCode.FINDINGS if recovery.to_recover else ExitCode.CLEAN
         return _finish(listed, findings, output, needed, quiet=quiet, metrics_file=metrics_file)
     what = f"{recovery.to_recover} segments are to be written to {METADATA_TOPIC}"
-    demand_confirmation(what, str(followed.cluster_id), yes=yes, typed_cluster_id=cluster_id)
+    demand_confirmation(what, followed.cluster_id, yes=yes, typed_cluster_id=cluster_id)
     with (
         lease_held(cast("WritableObjectStore", opened), "recover metadata", clock_ms, unguarded=no_lease) as lease,
         place.cluster.open() as now,

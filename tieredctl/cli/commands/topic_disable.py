@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -74,8 +75,8 @@ def disable(
     seconds = duration_ms(timeout) / 1000
     form = Form.DELETE if delete else Form.STOP_COPYING
     place = cluster_place(bootstrap_server, command_config)
-    with place.open() as cluster:
-        metadata = FollowedMetadata(MetadataPlace(cluster=place).open_source)
+    metadata = FollowedMetadata(MetadataPlace(cluster=place).open_source)
+    with place.open() as cluster, closing(metadata):
         remote = RemoteTopic(cluster.topic(topic), metadata)
         remote.refresh()
         plan = plan_disable(cluster, remote, form, at_once=at_once)
@@ -86,7 +87,7 @@ def disable(
             if apply and plan.is_refused:
                 shown.say("Nothing was changed: what is an error has to be mended first.")
             return shown.end(plan.summary(), plan.findings, applied=False)
-        demand_confirmation(_what(plan), str(shown.source["clusterId"]), yes=yes, typed_cluster_id=cluster_id)
+        demand_confirmation(_what(plan), cluster.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         if delete:
             remote.demand_nothing_new(segment_ids)
         afterwards: list[Finding] = []

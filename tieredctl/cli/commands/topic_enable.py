@@ -106,7 +106,7 @@ def enable(
                 shown.say("Nothing was changed: what is an error has to be mended first.")
             return shown.end(summary, plan.findings, applied=False)
         what = f"The change of topic {topic} ({describe_change(plan.change)})"
-        demand_confirmation(what, str(shown.source["clusterId"]), yes=yes, typed_cluster_id=cluster_id)
+        demand_confirmation(what, cluster.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         afterwards: list[Finding] = []
         with changed(cluster, plan.change, shown):
             if plan.begins_copying and not no_wait:

@@ -71,7 +71,7 @@ def live_topics(sources: TopicSources, first_events_ms: Mapping[str, int], metad
     if sources.topic_ids is not None:
         return _ListedTopics(sources.topic_ids)
     if sources.snapshot is not None:
-        return _snapshot_topics(sources.snapshot, first_events_ms, metadata.describe().get("clusterId"))
+        return _snapshot_topics(sources.snapshot, first_events_ms, metadata.cluster_id)
     if sources.cluster is not None:
         return _ClusterTopics(sources.cluster, dict(sources.cluster.ask(first_events_ms)))
     return _NoTopics()
@@ -96,7 +96,7 @@ def doubt_about(sources: TopicSources, metadata: MetadataSource) -> TieredctlErr
 
     Good enough to look at, but nothing may be removed by it.
     """
-    topic_id = metadata.describe().get("metadataTopicId")
+    topic_id = metadata.metadata_topic_id
     told = sources.topic_ids if sources.snapshot is None else sources.snapshot.topic_ids
     if told is None or topic_id is None or topic_id in told:
         return None
@@ -186,7 +186,7 @@ class _SnapshotTopics:
         return self.snapshot.describe()
 
 
-def _snapshot_topics(snapshot: TopicSnapshot, first_events_ms: Mapping[str, int], cluster_id: object) -> LiveTopics:
+def _snapshot_topics(snapshot: TopicSnapshot, first_events_ms: Mapping[str, int], cluster_id: str | None) -> LiveTopics:
     """A snapshot speaks of this cluster if the ids say so; else if it has one of the topics, as no two clusters do."""
     if None not in (snapshot.cluster_id, cluster_id):
         if snapshot.cluster_id != cluster_id:

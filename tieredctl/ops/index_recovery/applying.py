@@ -88,8 +88,7 @@ class IndexRecovery:
         log = self.plan.log
         if log is None or self.store.head(log.key) != log:
             raise TieredctlError(ErrorCode.WORLD_CHANGED, "The segment's log was written again since it was read.")
-        cluster_id = stream.source.describe().get("clusterId")
-        return cluster_id if isinstance(cluster_id, str) else None
+        return stream.source.cluster_id
 
     def _write(self, part: PlannedPart, cluster_id: str | None, outcome: IndexRecoveryOutcome) -> None:
         if part.key is None or part.rebuilt is None:

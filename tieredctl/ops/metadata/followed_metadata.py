@@ -25,29 +25,53 @@ class Reading(NamedTuple):
 
 @dataclass(slots=True)
 class FollowedMetadata:
-    """How far the metadata was read, and of which cluster it is."""
+    """How far the metadata was read, and of which cluster it is. To be closed."""
 
     open_source: Callable[[], MetadataSource]
-    """Opens the metadata, up to its end offsets of the moment."""
+    """Opens the metadata; called once."""
     cluster_id: str | None = None
     """Of which cluster it has to be; None until the first reading tells."""
     read_before: Mapping[int, int] = field(default_factory=dict)
     """How far (exclusive) it must go at least, by metadata partition, which have to be the same ones; empty where
     nobody read it before."""
+    _source: MetadataSource | None = None
+    _is_read: bool = False
+    """Whether all that the source has was taken."""
+    _topic_id: str | None = None
     _end_offsets: dict[int, int] = field(default_factory=dict)
     _places: MetadataPlaces = field(default_factory=MetadataPlaces)
+
+    def source(self) -> MetadataSource:
+        """The source as it was read last; opened where it was not. Raises TieredctlError as opening it does."""
+        if self._source is None:
+            self._source = self.open_source()
+        return self._source
 
     def read(self, take: Callable[[EventStream], Iterable[Finding]]) -> Reading:
         """Gives `take` what is new, up to now; it returns what it found: no error may be among that.
 
         Raises TieredctlError: `another-cluster`, `metadata-incomplete` where history is missing or cannot be read,
-        `world-changed` where there is less of it than was read before.
+        `world-changed` where there is less of it than was read before, or the topic is another one.
         """
-        source = self.open_source()
+        is_open = self._source is not None
+        source = self.source()
+        if is_open and source.advance():
+            self._is_read = False
         self._demand_same_cluster(source)
+        self._demand_same_topic(source)
+        if self._is_read:
+            return Reading(source, went_further=False)
         stream = EventStream(source, from_offsets=self._end_offsets, places=self._places)
         demand_whole(take(stream))
-        return Reading(source, self._advance(source))
+        went_further = self._note_ends(source)
+        self._is_read = True
+        return Reading(source, went_further)
+
+    def close(self) -> None:
+        """Closes the source."""
+        if self._source is not None:
+            self._source.close()
+            self._source = None
 
     def _demand_same_cluster(self, source: MetadataSource) -> None:
         found = source.cluster_id
@@ -63,7 +87,15 @@ class FollowedMetadata:
             message = f"{METADATA_TOPIC} had {len(known)} partitions, and has {len(numbers)} here."
             raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message)
 
-    def _advance(self, source: MetadataSource) -> bool:
+    def _demand_same_topic(self, source: MetadataSource) -> None:
+        found = source.metadata_topic_id
+        self._topic_id = self._topic_id or found
+        if found != self._topic_id:
+            message = f"{METADATA_TOPIC} had the id {self._topic_id}, and has {found or 'an unknown one'} now"
+            hint = "Was it deleted and made again? Then the history is lost; see `tieredctl recover metadata`."
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{message}: it is another topic.", hint=hint)
+
+    def _note_ends(self, source: MetadataSource) -> bool:
         """Notes how far it was read, in all partitions or in none."""
         ends: dict[int, int] = {}
         for number in source.metadata_partitions():

@@ -180,12 +180,13 @@ class Planning:
 
 
 def _cluster_id(source: MetadataSource, given: str | None) -> str:
-    found = source.describe().get("clusterId")
-    if found is None and given is None:
+    found = source.cluster_id
+    if found is not None and given is not None and found != given:
+        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"The metadata is of cluster {found}, not of {given}.")
+    known = given if found is None else found
+    if known is None:
         message = "The metadata does not tell which cluster it is of."
         raise TieredctlError(
             ErrorCode.USAGE, message, hint="Give --cluster-id, as `kafka-cluster cluster-id` prints it."
         )
-    if found is not None and given is not None and found != given:
-        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"The metadata is of cluster {found}, not of {given}.")
-    return str(given if found is None else found)
+    return known
