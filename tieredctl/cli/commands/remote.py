@@ -28,11 +28,12 @@ from tieredctl.cli.options import (
     Topic,
     TopicId,
 )
-from tieredctl.cli.outcome import discard, finish, say
+from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import metadata_place, store_place
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO, ORIGINAL_PARTS, Part
+from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.remote.remote_read import SegmentPart, segment_in_metadata, segment_in_store
@@ -183,7 +184,8 @@ def read(
 ) -> ExitCode:
     """The segment or one of its indexes, decrypted, decompressed, as the broker wrote it.
 
-    Without metadata the store is searched for the segment; topic, topic id and partition make that quick.
+    What was altered is written too, and reported: exit 4. Without metadata the store is searched for the segment;
+    topic, topic id and partition make that quick.
     """
     opened, chosen = store_place(store, store_option, layout, layout_option).open()
     selection = Selection(topic, topic_id, partition, segment_id)
@@ -196,19 +198,24 @@ def read(
     found = SegmentPart(opened, chosen, segment, part)
     if to == _STDOUT:
         return _write_to_stdout(found)
-    items = [found.document(found.save_as(to, force=force), to)]
+    done = found.save_as(to, force=force)
+    items = [found.document(done.size, to)]
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
-    summary = {"bytes": items[0]["bytes"]}
-    return finish(Listing("RemoteRead", source, items, _READ_COLUMNS, summary), output, [], quiet=quiet)
+    summary = {"bytes": done.size, "findings": finding_documents(done.findings)}
+    listing = Listing("RemoteRead", source, items, _READ_COLUMNS, summary)
+    kept = [f"{to} has the bytes as they are stored: they are not what the broker wrote."] if done.findings else []
+    return finish(listing, output, done.findings, quiet=quiet, sentences=kept)
 
 
 def _write_to_stdout(found: SegmentPart) -> ExitCode:
     try:
-        found.copy_to(sys.stdout.buffer)
+        done = found.copy_to(sys.stdout.buffer)
         sys.stdout.flush()
     except BrokenPipeError:  # a reader that has gone, such as `head`
         discard(sys.stdout)
-    return ExitCode.CLEAN
+        return ExitCode.CLEAN
+    say_findings(done.findings)
+    return exit_code_of(done.findings)
 
 
 def _finish(

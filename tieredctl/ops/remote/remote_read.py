@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout, Part, SegmentIdentity
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.replaced_file import replaced_file
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.remote.inventory import Inventory
+from tieredctl.ops.remote.part_check import PartCheck
 from tieredctl.storage.protocol import ObjectStore
 
 _PIECE_BYTES = 1 << 22
+
+
+class PartRead(NamedTuple):
+    """How many bytes were read, and what is wrong with them."""
+
+    size: int
+    findings: Sequence[Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +39,19 @@ class SegmentPart:
     segment: SegmentIdentity
     part: Part
 
-    def copy_to(self, target: BinaryIO) -> int:
-        """Writes the part's bytes; says how many. Raises TieredctlError, then after some may have been written."""
-        written, expected = 0, self._expected_size()
-        for piece in self._pieces():
-            written += len(piece)
-            if expected is not None and written > expected:
-                raise self._another_size("more than", expected)
-            target.write(piece)
-        if expected is not None and written < expected:
-            raise self._another_size(f"{written}, not", expected)
-        return written
+    def copy_to(self, target: BinaryIO) -> PartRead:
+        """Writes the part's bytes, and looks at them meanwhile. Raises TieredctlError, then after some may have been
+        written."""
+        reader = self.layout.open_segment(self.store, self.segment)
+        expected = self._expected_size()
+        size = reader.parts().get(self.part, 0) if expected is None else expected
+        keys = {**self.layout.promised_objects(self.segment), **self.layout.optional_objects(self.segment)}
+        check, written = PartCheck(self.segment, self.part, keys), _Written(target)
+        check.watch(written.all_of(self._within(reader.stream(self.part, _PIECE_BYTES), expected)), size)
+        return PartRead(written.size, check.findings)
 
-    def save_as(self, file: Path, *, force: bool) -> int:
-        """Makes a file of the part's bytes, whole or not at all; says how many. One that is there is replaced with
+    def save_as(self, file: Path, *, force: bool) -> PartRead:
+        """Makes a file of the part's bytes, whole or not at all, altered ones too. One that is there is replaced with
         `force` alone. Raises TieredctlError."""
         with replaced_file(file, force=force) as target:
             return self.copy_to(target)
@@ -72,9 +80,33 @@ class SegmentPart:
         message = f"The log of {self.segment.segment_id} has {found} the {expected} bytes that the metadata says."
         return TieredctlError(ErrorCode.UNDECODABLE, message, hint="Look at the segment with `tieredctl verify`.")
 
-    def _pieces(self) -> Iterator[bytes]:
-        reader = self.layout.open_segment(self.store, self.segment)
-        return reader.stream(self.part, _PIECE_BYTES)
+    def _within(self, pieces: Iterator[bytes], expected: int | None) -> Iterator[bytes]:
+        """The pieces, where they are as many bytes as the metadata says."""
+        read = 0
+        for piece in pieces:
+            read += len(piece)
+            if expected is not None and read > expected:
+                raise self._another_size("more than", expected)
+            yield piece
+            del piece  # before the next is read: its memory can serve again
+        if expected is not None and read < expected:
+            raise self._another_size(f"{read}, not", expected)
+
+
+@dataclass(slots=True)
+class _Written:
+    """Writes what goes by."""
+
+    target: BinaryIO
+    size: int = 0
+    """In bytes."""
+
+    def all_of(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            self.target.write(piece)
+            self.size += len(piece)
+            yield piece
+            del piece  # as above
 
 
 def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIdentity:
