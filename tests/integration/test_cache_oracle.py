@@ -1,4 +1,4 @@
-"""Replay against Kafka's own classes: thousands of random event sequences, legal and not, must give the same answers.
+"""Replay against Kafka's own classes: random histories, legal and not, and what real clusters wrote leave the same.
 
 Events go to Kafka as the bytes that tieredctl writes, so that its writer is judged too.
 """
@@ -6,35 +6,63 @@ Events go to Kafka as the bytes that tieredctl writes, so that its writer is jud
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tests.metadata_logs import COPIED, PARTITION, copied, partition_delete, started, updated
+from tests.event_histories import (
+    EPOCHS,
+    TEMPERS,
+    Temper,
+    boundaries,
+    partition_of,
+    random_histories,
+    random_history,
+)
 from tests.rigs.availability import rig_unavailable
-from tests.rigs.cache_oracle import CacheAnswers, CacheOracle, EventSequence, Initialized, KnownSegment, RecordValue
+from tests.rigs.cache_oracle import AnsweredSegment, CacheOracle, PartitionAnswers, Question
 from tests.rigs.prerequisites import RigMissing
 from tieredctl.formats.metadata_records import decode_event, encode_event
 from tieredctl.formats.metadata_text import KafkaText, event_text
+from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import (
     EventRecord,
+    RecordForm,
     RemoteLogSegmentMetadata,
-    RemoteLogSegmentMetadataUpdate,
-    RemoteLogSegmentState,
+    RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
-from tieredctl.rlmm.cache import Refusal, RemoteLogMetadataCache
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.rlmm.cache import KnownSegment, Refusal, RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
 pytestmark = pytest.mark.integration
 
-SEQUENCES = 4_000
-LAST_OFFSET, EPOCHS = 60, range(6)
-OFFSETS = range(0, LAST_OFFSET + 4, 3)
-STATES = list(RemoteLogSegmentState)
-Event = RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate
+EVENTS = 200_000
+NOT_FOUND, ENDLESS = "RemoteResourceNotFoundException", "!EndlessLookUp"
+REMOVED = RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
+REFUSALS = {
+    "dropped": Refusal.ILLEGAL_TRANSITION,
+    f"swallowed {NOT_FOUND}": Refusal.UNKNOWN_SEGMENT,
+    "!IllegalStateException": Refusal.REMOVED_PARTITION,
+}
+Place = tuple[int, int]
+Replayed = RemotePartitionMetadataStore
+
+
+def event_by_event(parts: Sequence[list[EventRecord]]) -> Iterator[Replayed]:
+    """What is known after each part."""
+    store = RemotePartitionMetadataStore()
+    for part in parts:
+        store.replay(replace(record, event=decode_event(encode_event(record.event))) for record in part)
+        yield store
+
+
+WAYS = [event_by_event]
 
 
 @pytest.fixture(scope="module")
@@ -47,170 +75,155 @@ def oracle() -> Iterator[CacheOracle]:
         yield opened
 
 
-@dataclass(frozen=True)
-class Temper:
-    """How a sequence misbehaves: the chances, in percent, of an event out of order and of epochs without sense."""
+@pytest.mark.parametrize("temper", TEMPERS, ids=str)
+def test_the_same_is_known_after_any_history(oracle: CacheOracle, temper: Temper) -> None:
+    for number, records in enumerate(random_histories("known", temper, EVENTS // len(TEMPERS))):
+        cut = random.Random(number).randint(0, len(records))
 
-    disorder: int
-    odd_epochs: int
-
-
-TEMPERS = (Temper(0, 0), Temper(15, 0), Temper(50, 0), Temper(15, 30))
+        compare(oracle, records, cut, EPOCHS)
 
 
-def random_events(source: random.Random, temper: Temper) -> list[Event]:
-    """The life of some ten segments of one partition: copies overlap, come again, leave gaps, fail, are deleted."""
-    states: dict[int, RemoteLogSegmentState | None] = {}
-    events: list[Event] = []
-    ranges: list[tuple[int, int, dict[int, int]]] = []
-    for _ in range(source.randint(1, 40)):
-        if len(states) < 12 and (not states or source.random() < 0.35):
-            number = len(states)
-            states[number] = None
-        else:
-            number = source.choice(list(states))
-        state = _next_state(source, states[number], temper)
-        custom = source.choice([None, None, b"", b"key"])
-        if state is RemoteLogSegmentState.COPY_SEGMENT_STARTED and source.randrange(100) >= temper.disorder // 3:
-            # A copy that failed is tried again under a new id: the same range once more, or a part of it.
-            start, end, epochs = source.choice(ranges) if ranges and source.random() < 0.3 else _range(source, temper)
-            ranges.append((start, end, epochs))
-            txn_idx_empty = source.random() < 0.6
-            events.append(
-                started(number, start, end, epochs, txn_idx_empty=txn_idx_empty, custom_metadata=custom, author=number)
-            )
-        elif source.randrange(300) < temper.disorder:
-            events.append(started(number, 1, 2, state=state))
-        else:
-            events.append(updated(number, state, custom_metadata=custom, author=100 + number, event_timestamp_ms=7))
-        states[number] = state
-    return events
+@pytest.mark.parametrize(
+    "capture",
+    [
+        "kafka-4.3.1",
+        "kafka-3.9.1",
+        "rlmm-3.4.1",
+        "aiven-plain-4.3.1",
+        "aiven-zstd-encrypted-4.3.1",
+        "aiven-crash-4.3.1",
+    ],
+)
+def test_the_same_is_known_of_a_captured_cluster(oracle: CacheOracle, captures: Path, capture: str) -> None:
+    records = list(EventStream(LogDirectories([captures / capture / "data"])).records())
+    starts = [record.event for record in records if isinstance(record.event, RemoteLogSegmentMetadata)]
+    epochs = sorted({epoch for event in starts for epoch, _ in event.segment_leader_epochs})
+
+    assert starts
+    compare(oracle, records, len(records) // 2, [*epochs, epochs[-1] + 1])
 
 
-def _next_state(source: random.Random, before: RemoteLogSegmentState | None, temper: Temper) -> RemoteLogSegmentState:
-    if source.randrange(100) < temper.disorder:
-        return source.choice(STATES)
-    if before is None or before is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
-        return RemoteLogSegmentState.COPY_SEGMENT_STARTED
-    failed = before is RemoteLogSegmentState.COPY_SEGMENT_STARTED and source.random() < 0.2
-    return RemoteLogSegmentState(before + (2 if failed else 1))
+def compare(oracle: CacheOracle, records: list[EventRecord], cut: int, epochs: Sequence[int]) -> None:
+    """What both know once `cut` of the events were read, and at the end; and which events they refuse, and why."""
+    partitions = sorted({partition_of(record.event) for record in records}, key=str)
+    questions = {one: Question(*_named(one), epochs, boundaries(records, one)) for one in partitions}
+    values = [encode_event(replace(record.event, form=RecordForm.KAFKA)) for record in records]
+    told = oracle.replay([*values[:cut], *questions.values(), *values[cut:], *questions.values()])
+    parts = records[:cut], records[cut:]
+    for way in WAYS:
+        outcomes, answers = iter(told.outcomes), iter(told.partitions)
+        refused: dict[Place, Refusal] = {}
+        lasts: dict[tuple[TopicIdPartition, str], Place] = {}
+        for part, metadata in zip(parts, way(parts), strict=True):
+            for record, outcome in zip(part, outcomes, strict=False):
+                note(record, outcome, refused, lasts)
+            assert refusals(metadata.findings) == refused
+            for partition, question in questions.items():
+                answer, own = next(answers), known(metadata, partition, question)
+                assert own == reconciled(answer, own)
+                for one in metadata.segments_of(partition):
+                    place = one.metadata_partition, one.metadata_offset
+                    assert place == lasts[partition, one.metadata.segment_id]
 
 
-def _range(source: random.Random, temper: Temper) -> tuple[int, int, dict[int, int]]:
-    start = source.randrange(LAST_OFFSET)
-    end = source.randint(start, min(start + 25, LAST_OFFSET))
-    if source.randrange(100) < temper.odd_epochs:
-        return start, end, {epoch: source.randrange(LAST_OFFSET) for epoch in source.sample(EPOCHS, 2)}
-    count = source.choice([1, 1, 1, 2, 3])
-    bounds = [start, *sorted(source.randint(start, end) for _ in range(count - 1))]
-    return start, end, dict(zip(sorted(source.sample(EPOCHS, count)), bounds, strict=True))
+def note(
+    record: EventRecord,
+    outcome: str,
+    refused: dict[Place, Refusal],
+    lasts: dict[tuple[TopicIdPartition, str], Place],
+) -> None:
+    """What Kafka did with an event, in tieredctl's words."""
+    place, event = (record.metadata_partition, record.metadata_offset), record.event
+    if isinstance(event, RemotePartitionDeleteMetadata):
+        assert outcome == "ok"  # Kafka does not look
+    elif outcome == "ok":
+        lasts[partition_of(event), event.segment_id] = place
+    elif outcome == "!IllegalArgumentException":
+        starts = isinstance(event, RemoteLogSegmentMetadata)
+        refused[place] = Refusal.NOT_A_START if starts else Refusal.START_AS_UPDATE
+    else:
+        refused[place] = REFUSALS[outcome]
 
 
-def replayed(events: list[Event]) -> tuple[RemoteLogMetadataCache, RemotePartitionMetadataStore]:
-    store = RemotePartitionMetadataStore()
-    store.replay(EventRecord(0, offset, 0, decode_event(encode_event(event))) for offset, event in enumerate(events))
-    return store.caches[PARTITION], store
+def refusals(findings: Iterable[Finding]) -> dict[Place, Refusal]:
+    """Why events about segments were refused, by their places."""
+    refused = {}
+    for finding in findings:
+        said = finding.evidence
+        if "segmentId" in said:
+            place = int(str(said["metadataPartition"])), int(str(said["metadataOffset"]))
+            refused[place] = next(why for why in Refusal if finding.message.endswith(why.value))
+    return refused
 
 
-def answers_of(cache: RemoteLogMetadataCache) -> CacheAnswers:
+def known(metadata: Replayed, partition: TopicIdPartition, question: Question) -> PartitionAnswers:
     """What tieredctl answers, in the oracle's words."""
-    answers = CacheAnswers()
-    for known in cache.list_remote_log_segments():
-        metadata = known.metadata
-        answers.segments[metadata.segment_id] = KnownSegment(
-            metadata.state.name,
-            metadata.start_offset,
-            metadata.end_offset,
-            metadata.author,
-            metadata.event_timestamp_ms,
-            metadata.custom_metadata,
-            metadata.txn_idx_empty,
-        )
-    for epoch in EPOCHS:
+    removal = metadata.partition_deletes.get(partition)
+    answers = PartitionAnswers(removal.name if removal not in (None, REMOVED) else None)
+    for one in metadata.segments_of(partition):
+        answers.segments[one.metadata.segment_id] = answered(one.metadata)
+    cache = metadata.caches.get(partition, RemoteLogMetadataCache())
+    assert {one.metadata.segment_id for one in cache.list_remote_log_segments()} == answers.segments.keys()
+    for epoch in question.epochs:
         answers.highest_offset[epoch] = cache.highest_offset_for_epoch(epoch)
-        answers.listed[epoch] = frozenset(known.metadata.segment_id for known in cache.list_remote_log_segments(epoch))
-        for offset in OFFSETS:
-            found = cache.remote_log_segment_metadata(epoch, offset)
-            answers.found[epoch, offset] = found.metadata.segment_id if found else None
+        answers.listed[epoch] = frozenset(one.metadata.segment_id for one in cache.list_remote_log_segments(epoch))
+        for offset in question.offsets:
+            answers.found[epoch, offset] = _id(cache.remote_log_segment_metadata(epoch, offset))
+            answers.next_with_txn_index[epoch, offset] = _id(cache.next_segment_with_txn_index(epoch, offset))
     return answers
 
 
-def sequence_of(events: list[Event], through: Literal["cache", "store"]) -> EventSequence:
-    values = [RecordValue(encode_event(event)) for event in events]
-    return EventSequence([Initialized(), *values], EPOCHS, OFFSETS, through, topic="t")
+def answered(metadata: RemoteLogSegmentMetadata) -> AnsweredSegment:
+    return AnsweredSegment(
+        metadata.state.name,
+        metadata.start_offset,
+        metadata.end_offset,
+        metadata.author,
+        metadata.max_timestamp_ms,
+        metadata.event_timestamp_ms,
+        metadata.segment_size_in_bytes,
+        metadata.segment_leader_epochs,
+        metadata.custom_metadata,
+        metadata.txn_idx_empty,
+    )
 
 
-@pytest.mark.parametrize("through", ["cache", "store"])
-@pytest.mark.parametrize("temper", TEMPERS, ids=str)
-def test_the_same_answers_after_any_events(
-    oracle: CacheOracle, temper: Temper, through: Literal["cache", "store"]
-) -> None:
-    for seed in range(SEQUENCES // len(TEMPERS) // 2):
-        events = random_events(random.Random(f"{through} {temper} {seed}"), temper)
-        cache, _ = replayed(events)
-
-        answers = oracle.replay(sequence_of(events, through))
-
-        ours = answers_of(cache)
-        assert answers.segments == ours.segments, f"seed {seed}"
-        assert answers.highest_offset == ours.highest_offset, f"seed {seed}"
-        assert _listed(answers, ours) == ours.listed, f"seed {seed}"
-        assert answers.found == ours.found, f"seed {seed}"
-
-
-def _listed(answers: CacheAnswers, ours: CacheAnswers) -> dict[int, frozenset[str]]:
-    """Kafka's listings; where it fails, for a segment that started twice with other epochs, tieredctl's stand in."""
-    failed = frozenset({"!RemoteResourceNotFoundException"})
-    return {epoch: ours.listed[epoch] if listed == failed else listed for epoch, listed in answers.listed.items()}
+def reconciled(answers: PartitionAnswers, own: PartitionAnswers) -> PartitionAnswers:
+    """Kafka's answers, with those of tieredctl where Kafka gives none: it knows nothing of a partition that is removed,
+    lists no epoch of a segment that started twice with other epochs, and may look for a transaction index for ever."""
+    if answers.listing_refused:
+        assert answers.listing_refused == [NOT_FOUND]
+        nothing = dict.fromkeys(own.found)
+        return PartitionAnswers(
+            answers.removal,
+            highest_offset=dict.fromkeys(own.highest_offset),
+            listed=dict.fromkeys(own.listed, frozenset()),
+            found=nothing,
+            next_with_txn_index=nothing,
+        )
+    failed = frozenset({f"!{NOT_FOUND}"})
+    ended = answers.next_with_txn_index.items()
+    return replace(
+        answers,
+        listed={epoch: own.listed[epoch] if ids == failed else ids for epoch, ids in answers.listed.items()},
+        next_with_txn_index={at: own.next_with_txn_index[at] if one == ENDLESS else one for at, one in ended},
+    )
 
 
-@pytest.mark.parametrize("temper", TEMPERS, ids=str)
-def test_the_same_next_segment_with_a_transaction_index(oracle: CacheOracle, temper: Temper) -> None:
-    for seed in range(300):
-        events = random_events(random.Random(f"txn {temper} {seed}"), temper)
-        cache, _ = replayed(events)
-
-        answers = oracle.replay(sequence_of(events, "cache")).next_with_txn_index
-
-        for (epoch, offset), expected in answers.items():
-            if expected == "!EndlessLookUp":
-                continue
-            found = cache.next_segment_with_txn_index(epoch, offset)
-            assert (found.metadata.segment_id if found else None) == expected, f"seed {seed}, {epoch}, {offset}"
+def _named(partition: TopicIdPartition) -> tuple[str, int, str]:
+    return partition.topic_id, partition.partition, partition.topic
 
 
-def test_what_stops_kafkas_reader_is_told_as_such(oracle: CacheOracle) -> None:
-    """Kafka's cache raises for some events, logs others; tieredctl notes both, and says which is which."""
-    stopping = {Refusal.NOT_A_START, Refusal.START_AS_UPDATE}
-    for seed in range(500):
-        events = random_events(random.Random(f"outcomes {seed}"), Temper(60, 0))
-        _, store = replayed(events)
-
-        outcomes = oracle.replay(sequence_of(events, "store")).outcomes[1:]
-
-        refused = {int(str(finding.evidence["metadataOffset"])): finding.message for finding in store.findings}
-        stops = {offset for offset, said in refused.items() if any(said.endswith(why.value) for why in stopping)}
-        assert stops == {offset for offset, outcome in enumerate(outcomes) if outcome != "ok"}, f"seed {seed}"
-
-
-def test_an_event_of_a_removed_partition_stops_kafkas_reader(oracle: CacheOracle) -> None:
-    removed = [partition_delete(state) for state in RemotePartitionDeleteState]
-    steps = [*copied(1, 0, 9), *removed, started(2, 10, 19), updated(1, COPIED)]
-    values = [RecordValue(encode_event(event)) for event in steps]
-
-    outcomes = oracle.replay(EventSequence([Initialized(), *values], (), (), "store")).outcomes
-
-    assert outcomes[-2:] == ["IllegalStateException", "IllegalStateException"]
-    assert set(outcomes[:-2]) == {"ok"}
+def _id(found: KnownSegment | None) -> str | None:
+    return found.metadata.segment_id if found else None
 
 
 def test_the_same_text_and_bytes_of_events(oracle: CacheOracle) -> None:
-    for seed in range(300):
-        for event in random_events(random.Random(seed), Temper(30, 0)):
-            value = encode_event(event)
+    for record in random_history(random.Random(1), Temper(30), 10_000):
+        value = encode_event(record.event)
 
-            described = oracle.describe(value)
+        described = oracle.describe(value)
 
-            assert described.refused is None
-            assert described.written == value
-            assert described.text == event_text(event, KafkaText())
+        assert described.refused is None
+        assert described.written == value
+        assert described.text == event_text(record.event, KafkaText())

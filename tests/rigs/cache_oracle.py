@@ -1,4 +1,4 @@
-"""Kafka's own metadata cache, asked from Python: event sequences in, its answers out.
+"""Kafka's own metadata store and caches, asked from Python: histories of events in, its answers out.
 
 The line format between the two is described at the top of `java/CacheOracle.java`.
 """
@@ -7,155 +7,76 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Self
 
 from .maven import JAVA_SOURCES, KafkaJars, compile_java, java_command, kafka_jars
 
 ORACLE_VERSION = "4.3.1"
 ORACLE_CLASS = "org.apache.kafka.server.log.remote.metadata.storage.CacheOracle"
 
-SegmentState: TypeAlias = Literal[
-    "COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED", "DELETE_SEGMENT_STARTED", "DELETE_SEGMENT_FINISHED"
-]
-PartitionState: TypeAlias = Literal["DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED"]
-
 
 @dataclass(frozen=True)
-class SegmentAdded:
-    """A RemoteLogSegmentMetadata event; ids are 22 characters of URL-safe base64, times are milliseconds."""
+class Question:
+    """What to ask about a user partition: its segments, each epoch, and each offset in each of the epochs."""
 
-    segment_id: str
-    start_offset: int
-    end_offset: int
-    leader_epochs: Mapping[int, int]
-    state: SegmentState = "COPY_SEGMENT_STARTED"
-    broker_id: int = 1
-    max_timestamp_ms: int = 0
-    event_timestamp_ms: int = 0
-    size_in_bytes: int = 1
-    custom_metadata: bytes | None = None
-    txn_index_empty: bool = False
+    topic_id: str
+    partition: int
+    topic: str
+    epochs: Sequence[int] = ()
+    offsets: Sequence[int] = ()
 
     def line(self) -> str:
-        """The event as the oracle reads it."""
-        epochs = ",".join(f"{epoch}:{offset}" for epoch, offset in self.leader_epochs.items()) or "-"
-        return (
-            f"add {self.segment_id} {self.start_offset} {self.end_offset} {self.broker_id} {self.max_timestamp_ms} "
-            f"{self.event_timestamp_ms} {self.size_in_bytes} {self.state} {epochs} {_custom(self.custom_metadata)} "
-            f"{str(self.txn_index_empty).lower()}"
-        )
+        """The question as the oracle reads it."""
+        where = f"{self.topic_id} {self.partition} {self.topic}"
+        return f"ask {where} {_comma_list(self.epochs)} {_comma_list(self.offsets)}"
 
 
 @dataclass(frozen=True)
-class SegmentUpdated:
-    """A RemoteLogSegmentMetadataUpdate event."""
-
-    segment_id: str
-    state: SegmentState
-    broker_id: int = 1
-    event_timestamp_ms: int = 0
-    custom_metadata: bytes | None = None
-
-    def line(self) -> str:
-        """The event as the oracle reads it."""
-        custom = _custom(self.custom_metadata)
-        return f"update {self.segment_id} {self.broker_id} {self.event_timestamp_ms} {self.state} {custom}"
-
-
-@dataclass(frozen=True)
-class PartitionDeleted:
-    """A RemotePartitionDeleteMetadata event; a cache refuses it, a store takes it."""
-
-    state: PartitionState
-    broker_id: int = 1
-    event_timestamp_ms: int = 0
-
-    def line(self) -> str:
-        """The event as the oracle reads it."""
-        return f"delete-partition {self.broker_id} {self.event_timestamp_ms} {self.state}"
-
-
-@dataclass(frozen=True)
-class RecordValue:
-    """Any event, as the bytes that a record of the metadata topic has for a value."""
-
-    value: bytes
-
-    def line(self) -> str:
-        """The event as the oracle reads it."""
-        return f"record {self.value.hex()}".rstrip()
-
-
-@dataclass(frozen=True)
-class Initialized:
-    """No event: from here on the cache counts as caught up, and minds updates of segments that it does not know."""
-
-    def line(self) -> str:
-        """The mark as the oracle reads it."""
-        return "initialized"
-
-
-Event: TypeAlias = SegmentAdded | SegmentUpdated | PartitionDeleted | RecordValue
-Step: TypeAlias = Event | Initialized
-
-
-@dataclass(frozen=True)
-class EventSequence:
-    """Events of one partition in order, and what to ask once they are replayed.
-
-    `through` says which class is driven: Kafka's RemoteLogMetadataCache, or the RemotePartitionMetadataStore above it,
-    which swallows some of the cache's exceptions and answers nothing until it is initialized.
-    """
-
-    steps: Sequence[Step]
-    epochs: Sequence[int]
-    offsets: Sequence[int]
-    through: Literal["cache", "store"] = "cache"
-    topic_id: str = "ABEiM0RVZneImaq7zN3u_w"
-    topic: str = "t"
-    partition: int = 0
-
-    def lines(self) -> list[str]:
-        """The sequence as the oracle reads it."""
-        return [
-            f"sequence {self.through} {self.topic_id} {self.partition} {self.topic}",
-            *(step.line() for step in self.steps),
-            f"ask {_comma_list(self.epochs)} {_comma_list(self.offsets)}",
-            "end",
-        ]
-
-
-@dataclass(frozen=True)
-class KnownSegment:
-    """One segment of `listAllRemoteLogSegments`."""
+class AnsweredSegment:
+    """One segment of `listAllRemoteLogSegments`: all of its fields but its id and its partition."""
 
     state: str
     start_offset: int
     end_offset: int
     broker_id: int
+    max_timestamp_ms: int
     event_timestamp_ms: int
+    size_in_bytes: int
+    leader_epochs: tuple[tuple[int, int], ...]
     custom_metadata: bytes | None
     txn_index_empty: bool
 
 
 @dataclass(frozen=True)
-class CacheAnswers:
-    """What Kafka answered about one sequence. Segments are named by id.
+class PartitionAnswers:
+    """What Kafka answers about one partition. Segments are named by id.
 
-    `outcomes` has one word a step: `ok`, or the class name of the exception it raised. Where a query raised, its
+    `removal` is its RemotePartitionDeleteState, None where there is none, or no longer. Where a query raised, its
     exception's class name, after a `!`, stands for the segment: `!EndlessLookUp` where Kafka would go round for ever.
     """
 
-    outcomes: list[str] = field(default_factory=list)
-    segments: dict[str, KnownSegment] = field(default_factory=dict)
-    listing_refused: str | None = None
+    removal: str | None
+    segments: dict[str, AnsweredSegment] = field(default_factory=dict)
+    listing_refused: list[str] = field(default_factory=list)
     highest_offset: dict[int, int | str | None] = field(default_factory=dict)
     listed: dict[int, frozenset[str]] = field(default_factory=dict)
     found: dict[tuple[int, int], str | None] = field(default_factory=dict)
     next_with_txn_index: dict[tuple[int, int], str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HistoryAnswers:
+    """What came of each event, and the answers to the questions, each in order.
+
+    An outcome is `ok`; `dropped` where the cache silently left all as it was; `swallowed EXCEPTION` where the store
+    caught what the cache raised; or `!EXCEPTION`, which stops a broker's reader of the topic.
+    """
+
+    outcomes: list[str] = field(default_factory=list)
+    partitions: list[PartitionAnswers] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -205,14 +126,12 @@ class CacheOracle:
         self._process.kill()
         self._process.communicate()
 
-    def replay(self, sequence: EventSequence) -> CacheAnswers:
-        """Replay one sequence through a fresh cache."""
-        self._send(sequence.lines())
-        return _parse_answers(self._answer_lines(), sequence.offsets)
-
-    def replay_all(self, sequences: Iterable[EventSequence]) -> Iterator[CacheAnswers]:
-        """Replay many sequences, each through a fresh cache; answers come in order, as they are asked for."""
-        return map(self.replay, sequences)
+    def replay(self, history: Sequence[bytes | Question]) -> HistoryAnswers:
+        """Replay a history through a fresh store: values of records, with questions in between and at the end."""
+        lines = [step.line() if isinstance(step, Question) else f"record {step.hex()}".rstrip() for step in history]
+        self._send([*lines, "end"])
+        questions = [step for step in history if isinstance(step, Question)]
+        return _parse_answers(iter(self._receive_words, ["end"]), questions)
 
     def describe(self, value: bytes) -> DescribedRecord:
         """What Kafka's serde reads in the value of a record of the metadata topic."""
@@ -222,9 +141,8 @@ class CacheOracle:
             return DescribedRecord(refused=told[1:])
         return DescribedRecord(refused=None, written=bytes.fromhex(told), text=text[0])
 
-    def _answer_lines(self) -> Iterator[list[str]]:
-        while (words := self._receive().split(" ")) != ["end"]:
-            yield words
+    def _receive_words(self) -> list[str]:
+        return self._receive().split(" ")
 
     def _send(self, lines: Sequence[str]) -> None:
         assert self._process.stdin is not None
@@ -242,45 +160,54 @@ class CacheOracle:
         return line.rstrip("\n")
 
 
-def _parse_answers(lines: Iterable[list[str]], offsets: Sequence[int]) -> CacheAnswers:
-    answers = CacheAnswers()
+def _parse_answers(lines: Iterator[list[str]], questions: Sequence[Question]) -> HistoryAnswers:
+    answers = HistoryAnswers()
+    asked = iter(questions)
     for kind, *words in lines:
-        if kind == "step":
-            answers.outcomes.append(words[0].removeprefix("!"))
-        elif kind == "segment":
-            if words[0].startswith("!"):
-                answers = CacheAnswers(outcomes=answers.outcomes, listing_refused=words[0][1:])
-            else:
-                answers.segments[words[0]] = _known_segment(words)
+        if kind == "took":
+            answers.outcomes.append(" ".join(words))
+        elif kind == "partition":
+            question = next(asked)
+            answers.partitions.append(PartitionAnswers(None if words[0] == "-" else words[0]))
         else:
-            epoch = int(words[0])
-            if kind == "highest":
-                refused = words[1].startswith("!")
-                answers.highest_offset[epoch] = None if words[1] == "-" else words[1] if refused else int(words[1])
-            elif kind == "list":
-                answers.listed[epoch] = frozenset(words[1:])
-            else:
-                grid = answers.found if kind == "find" else answers.next_with_txn_index
-                for offset, segment in zip(offsets, words[1:], strict=True):
-                    grid[epoch, offset] = None if segment == "-" else segment
+            _parse_answer(answers.partitions[-1], question, kind, words)
     return answers
 
 
-def _known_segment(words: Sequence[str]) -> KnownSegment:
-    _, state, start, end, broker, event_timestamp, custom, txn_index_empty = words
-    return KnownSegment(
+def _parse_answer(answers: PartitionAnswers, question: Question, kind: str, words: list[str]) -> None:
+    if kind == "segment":
+        if words[0].startswith("!"):
+            answers.listing_refused.append(words[0][1:])
+        else:
+            answers.segments[words[0]] = _answered_segment(words)
+        return
+    epoch = int(words[0])
+    if kind == "highest":
+        refused = words[1].startswith("!")
+        answers.highest_offset[epoch] = None if words[1] == "-" else words[1] if refused else int(words[1])
+    elif kind == "list":
+        answers.listed[epoch] = frozenset(words[1:])
+    else:
+        grid = answers.found if kind == "find" else answers.next_with_txn_index
+        for offset, segment in zip(question.offsets, words[1:], strict=True):
+            grid[epoch, offset] = None if segment == "-" else segment
+
+
+def _answered_segment(words: Sequence[str]) -> AnsweredSegment:
+    _, state, start, end, broker, max_timestamp, event_timestamp, size, epochs, custom, txn_index_empty = words
+    pairs = (pair.partition(":") for pair in epochs.split(","))
+    return AnsweredSegment(
         state=state,
         start_offset=int(start),
         end_offset=int(end),
         broker_id=int(broker),
+        max_timestamp_ms=int(max_timestamp),
         event_timestamp_ms=int(event_timestamp),
+        size_in_bytes=int(size),
+        leader_epochs=tuple((int(epoch), int(offset)) for epoch, _, offset in pairs),
         custom_metadata=None if custom == "-" else bytes.fromhex(custom[1:]),
         txn_index_empty=txn_index_empty == "true",
     )
-
-
-def _custom(metadata: bytes | None) -> str:
-    return "-" if metadata is None else f"x{metadata.hex()}"
 
 
 def _comma_list(numbers: Sequence[int]) -> str:

@@ -185,3 +185,15 @@ def test_the_search_for_a_transaction_index_ends_where_kafkas_does_not(cache: Ca
     cache.copy(1, 0, 9, {0: 0, 1: 40})
 
     assert cache.next_segment_with_txn_index(0, 20) is None
+
+
+def test_the_search_for_a_transaction_index_goes_back_as_kafkas_does(cache: Cache) -> None:
+    """From a segment that ends before the epoch begins in it, to one that has the epoch from earlier on."""
+    cache.start(started(1, 30, 40, {0: 2, 1: 80}))
+    cache.become(1, COPIED)
+    cache.copy(2, 16, 24, {0: 46, 1: 49})
+
+    known = cache.next_segment_with_txn_index(0, 47)
+
+    assert known is not None
+    assert known.metadata.segment_id == segment_id(1)

@@ -127,9 +127,11 @@ class RemoteLogMetadataCache:
 
     def next_segment_with_txn_index(self, epoch: int, offset: int) -> KnownSegment | None:
         """The first segment from `offset` on, along one epoch, that may have a transaction index."""
+        tried = set[int]()
         while (known := self.remote_log_segment_metadata(epoch, offset)) and known.metadata.txn_idx_empty:
-            if known.metadata.end_offset < offset:
-                return None  # leader epochs reach beyond the segment's end; Kafka's own look-up never returns here
+            if offset in tried:
+                return None  # leader epochs reach beyond a segment's end; Kafka's own look-up never returns here
+            tried.add(offset)
             offset = known.metadata.end_offset + 1
         return known
 

@@ -9,9 +9,8 @@ import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentId;
 import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata;
 import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata.CustomMetadata;
 import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadataUpdate;
-import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentState;
 import org.apache.kafka.server.log.remote.storage.RemotePartitionDeleteMetadata;
-import org.apache.kafka.server.log.remote.storage.RemotePartitionDeleteState;
+import org.apache.kafka.server.log.remote.storage.RemoteResourceNotFoundException;
 
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -21,6 +20,8 @@ import java.io.PrintWriter;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.Iterator;
 import java.util.List;
@@ -29,39 +30,33 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 
 /**
- * Replays event sequences through Kafka's own metadata cache and prints what the cache answers.
- * It is in Kafka's package because the cache shows itself to nobody else.
+ * Replays histories of events through Kafka's own RemotePartitionMetadataStore, the way ConsumerTask feeds it, and
+ * prints what the store and its caches answer. It is in Kafka's package because they show themselves to nobody else.
  *
- * <p>Input, words parted by one space. A sequence is read whole before anything of its answer is written.
+ * <p>Input, words parted by one space. A history is read whole before anything of its answer is written.
  * <pre>
- * sequence cache|store TOPIC_ID PARTITION TOPIC
- *     opens one: `cache` drives RemoteLogMetadataCache itself, `store` drives RemotePartitionMetadataStore, the way
- *     ConsumerTask feeds it. TOPIC_ID and segment ids are 22 characters of URL-safe base64.
- * initialized
- *     from here on the cache counts as caught up with its topic
- * add SEGMENT_ID START END BROKER MAX_TIMESTAMP EVENT_TIMESTAMP SIZE STATE EPOCHS CUSTOM TXN_INDEX_EMPTY
- *     EPOCHS: EPOCH:OFFSET,... or `-`; CUSTOM: `x` and hex digits, or `-` for none; TXN_INDEX_EMPTY: true or false
- * update SEGMENT_ID BROKER EVENT_TIMESTAMP STATE CUSTOM
- * delete-partition BROKER EVENT_TIMESTAMP STATE
- *     a `store` only
  * record HEX
- *     an event as the bytes of a record's value
- * ask EPOCHS OFFSETS
- *     comma lists, or `-`; asks about every epoch, and about every offset in every epoch
+ *     the next event of a history, as the bytes of a record's value
+ * ask TOPIC_ID PARTITION TOPIC EPOCHS OFFSETS
+ *     asks about a partition as it is then; EPOCHS and OFFSETS are comma lists, or `-`: every epoch is asked about, and
+ *     every offset in every epoch
  * end
- *     closes the sequence
+ *     closes a history
  * describe HEX
- *     outside a sequence: asks what Kafka reads in the bytes of a record's value
+ *     outside a history: asks what Kafka reads in the bytes of a record's value
  * </pre>
  *
- * <p>Output. An exception stands as `!` and the simple name of its class, and nothing stops because of it.
+ * <p>Output. An exception stands as `!` and the simple name of its class, and nothing stops because of it. All ids are
+ * 22 characters of URL-safe base64.
  * <pre>
- * step ok|!EXCEPTION                                   one an event or `initialized`, in order
- * segment SEGMENT_ID STATE START END BROKER EVENT_TIMESTAMP CUSTOM TXN_INDEX_EMPTY
- *                                                      each segment of listAllRemoteLogSegments, ordered by id
+ * took ok|dropped|swallowed EXCEPTION|!EXCEPTION       one for each record: whether it changed anything, and if not
+ *                                                      whether the cache or the store kept silent about it
+ * partition STATE|-|!EXCEPTION                         what begins the answer to `ask`: how far its removal is
+ * segment SEGMENT_ID STATE START END BROKER MAX_TIMESTAMP EVENT_TIMESTAMP SIZE EPOCHS CUSTOM TXN_INDEX_EMPTY
+ *                                                      each segment of listAllRemoteLogSegments, ordered by id; EPOCHS
+ *                                                      is EPOCH:OFFSET,...; CUSTOM is `x` and hex digits, or `-`
  * highest EPOCH OFFSET|-                               highestOffsetForEpoch
  * list EPOCH SEGMENT_ID...                             listRemoteLogSegments, ordered by id
  * find EPOCH SEGMENT_ID|-...                           remoteLogSegmentMetadata, one answer an asked offset
@@ -85,81 +80,60 @@ public final class CacheOracle {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 16);
         PrintWriter output = new PrintWriter(new OutputStreamWriter(System.out, StandardCharsets.UTF_8));
         CacheOracle oracle = new CacheOracle(output);
-        List<String[]> sequence = new ArrayList<>();
+        List<String[]> history = new ArrayList<>();
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             String[] words = line.split(" ");
             if (words[0].equals("describe")) {
                 oracle.describe(words);
                 output.flush();
             } else if (words[0].equals("end")) {
-                oracle.replay(sequence);
+                oracle.replay(history);
                 output.flush();
-                sequence.clear();
+                history.clear();
             } else {
-                sequence.add(words);
+                history.add(words);
             }
         }
     }
 
     private void replay(List<String[]> lines) {
-        String[] opening = lines.get(0);
-        TopicIdPartition partition = new TopicIdPartition(
-            Uuid.fromString(opening[2]), new TopicPartition(opening[4], Integer.parseInt(opening[3])));
-        Replica replica = opening[1].equals("cache") ? new CacheReplica() : new StoreReplica(partition);
-        for (String[] words : lines.subList(1, lines.size())) {
-            if (words[0].equals("ask")) {
-                answer(replica, integers(words[1]), integers(words[2]));
+        WatchedStore store = new WatchedStore();
+        for (String[] words : lines) {
+            if (words[0].equals("record")) {
+                answers.println("took " + told(() -> store.take(serde.deserialize(value(words)))));
             } else {
-                answers.println("step " + told(() -> {
-                    if (words[0].equals("initialized")) {
-                        replica.markInitialized();
-                    } else {
-                        replica.handle(event(partition, words));
-                    }
-                    return "ok";
-                }));
+                TopicIdPartition partition = new TopicIdPartition(
+                    Uuid.fromString(words[1]), new TopicPartition(words[3], Integer.parseInt(words[2])));
+                answer(store, partition, integers(words[4]), integers(words[5]));
             }
         }
         answers.println("end");
     }
 
-    private RemoteLogMetadata event(TopicIdPartition partition, String[] words) {
-        return switch (words[0]) {
-            case "add" -> new RemoteLogSegmentMetadata(
-                new RemoteLogSegmentId(partition, Uuid.fromString(words[1])),
-                Long.parseLong(words[2]), Long.parseLong(words[3]), Long.parseLong(words[5]),
-                Integer.parseInt(words[4]), Long.parseLong(words[6]), Integer.parseInt(words[7]),
-                custom(words[10]), RemoteLogSegmentState.valueOf(words[8]), epochs(words[9]),
-                Boolean.parseBoolean(words[11]));
-            case "update" -> new RemoteLogSegmentMetadataUpdate(
-                new RemoteLogSegmentId(partition, Uuid.fromString(words[1])), Long.parseLong(words[3]),
-                custom(words[5]), RemoteLogSegmentState.valueOf(words[4]), Integer.parseInt(words[2]));
-            case "delete-partition" -> new RemotePartitionDeleteMetadata(
-                partition, RemotePartitionDeleteState.valueOf(words[3]), Long.parseLong(words[2]),
-                Integer.parseInt(words[1]));
-            case "record" -> serde.deserialize(value(words));
-            default -> throw new IllegalArgumentException("no event is called " + words[0]);
-        };
-    }
-
-    private void answer(Replica replica, long[] epochs, long[] offsets) {
+    private void answer(WatchedStore watched, TopicIdPartition partition, long[] epochs, long[] offsets) {
+        RemotePartitionMetadataStore store = watched.store;
+        answers.println("partition " + watched.removalOf(partition));
         try {
             Map<String, RemoteLogSegmentMetadata> byId = new TreeMap<>();
-            replica.listAll().forEachRemaining(segment -> byId.put(name(segment), segment));
+            store.listRemoteLogSegments(partition).forEachRemaining(segment -> byId.put(name(segment), segment));
             byId.forEach((id, segment) -> answers.println("segment " + id + " " + segment.state()
                 + " " + segment.startOffset() + " " + segment.endOffset() + " " + segment.brokerId()
-                + " " + segment.eventTimestampMs() + " " + custom(segment.customMetadata())
-                + " " + segment.isTxnIdxEmpty()));
+                + " " + segment.maxTimestampMs() + " " + segment.eventTimestampMs()
+                + " " + segment.segmentSizeInBytes() + " " + epochs(segment)
+                + " " + custom(segment.customMetadata()) + " " + segment.isTxnIdxEmpty()));
         } catch (Exception refused) {
             answers.println("segment " + token(refused));
         }
         for (long wide : epochs) {
             int epoch = (int) wide;
             answers.println("highest " + epoch + " "
-                + told(() -> replica.highest(epoch).map(String::valueOf).orElse("-")));
-            answers.println(("list " + epoch + " " + told(() -> names(replica.list(epoch)))).stripTrailing());
-            answers.println("find " + epoch + each(offsets, offset -> replica.find(epoch, offset)));
-            answers.println("txn " + epoch + each(offsets, offset -> replica.nextWithTxnIndex(epoch, offset)));
+                + told(() -> store.highestLogOffset(partition, epoch).map(String::valueOf).orElse("-")));
+            answers.println(("list " + epoch + " "
+                + told(() -> names(store.listRemoteLogSegments(partition, epoch)))).stripTrailing());
+            answers.println("find " + epoch
+                + each(offsets, offset -> store.remoteLogSegmentMetadata(partition, offset, epoch)));
+            answers.println("txn " + epoch
+                + each(offsets, offset -> store.nextSegmentWithTxnIndex(partition, epoch, offset)));
         }
     }
 
@@ -204,58 +178,98 @@ public final class CacheOracle {
         return HEX.parseHex(words.length > 1 ? words[1] : "");
     }
 
-    private static Optional<CustomMetadata> custom(String word) {
-        return word.equals("-") ? Optional.empty() : Optional.of(new CustomMetadata(HEX.parseHex(word.substring(1))));
-    }
-
     private static String custom(Optional<CustomMetadata> metadata) {
         return metadata.map(present -> "x" + HEX.formatHex(present.value())).orElse("-");
     }
 
-    private static Map<Integer, Long> epochs(String word) {
-        Map<Integer, Long> epochs = new TreeMap<>();
-        for (String pair : word.equals("-") ? new String[0] : word.split(",")) {
-            int colon = pair.indexOf(':');
-            epochs.put(Integer.parseInt(pair.substring(0, colon)), Long.parseLong(pair.substring(colon + 1)));
-        }
-        return epochs;
+    private static String epochs(RemoteLogSegmentMetadata segment) {
+        return segment.segmentLeaderEpochs().entrySet().stream()
+            .map(epoch -> epoch.getKey() + ":" + epoch.getValue()).collect(Collectors.joining(","));
     }
 
     private static long[] integers(String word) {
-        return word.equals("-")
-            ? new long[0]
-            : Stream.of(word.split(",")).mapToLong(Long::parseLong).toArray();
+        return word.equals("-") ? new long[0] : Arrays.stream(word.split(",")).mapToLong(Long::parseLong).toArray();
     }
 
     private interface LookUp {
         Optional<RemoteLogSegmentMetadata> at(long offset) throws Exception;
     }
 
-    /** What replays events and answers about one partition. */
-    private interface Replica {
-        void markInitialized();
-
-        void handle(RemoteLogMetadata event) throws Exception;
-
-        Iterator<RemoteLogSegmentMetadata> listAll() throws Exception;
-
-        Iterator<RemoteLogSegmentMetadata> list(int epoch) throws Exception;
-
-        Optional<Long> highest(int epoch) throws Exception;
-
-        Optional<RemoteLogSegmentMetadata> find(int epoch, long offset) throws Exception;
-
-        Optional<RemoteLogSegmentMetadata> nextWithTxnIndex(int epoch, long offset) throws Exception;
-    }
-
     private static final class EndlessLookUp extends RuntimeException {
         private static final long serialVersionUID = 1;
     }
 
-    /** Kafka's cache, with nextSegmentWithTxnIndex kept from going round for ever. */
-    private static final class BoundedCache extends RemoteLogMetadataCache {
+    /** Kafka's store over caches that tell what they do. */
+    private static final class WatchedStore {
+        private final RemotePartitionMetadataStore store = new RemotePartitionMetadataStore();
+        private final Map<TopicIdPartition, WatchedCache> loaded = new HashMap<>();
+        private final Map<TopicIdPartition, RemoteLogMetadataCache> caches = field("idToRemoteLogMetadataCache");
+        private final Map<TopicIdPartition, RemotePartitionDeleteMetadata> removals =
+            field("idToPartitionDeleteMetadata");
+
+        /** Takes an event as a broker does that follows its partition from its first event on. */
+        String take(RemoteLogMetadata event) {
+            WatchedCache cache = loaded.computeIfAbsent(event.topicIdPartition(), this::load);
+            cache.outcome = "ok";
+            store.handleRemoteLogMetadata(event);
+            return cache.outcome;
+        }
+
+        String removalOf(TopicIdPartition partition) {
+            RemotePartitionDeleteMetadata removal = removals.get(partition);
+            return removal == null ? "-" : removal.state().toString();
+        }
+
+        private WatchedCache load(TopicIdPartition partition) {
+            WatchedCache cache = new WatchedCache();
+            caches.put(partition, cache);
+            store.markInitialized(partition);
+            return cache;
+        }
+
+        @SuppressWarnings("unchecked")
+        private <T> Map<TopicIdPartition, T> field(String name) {
+            try {
+                Field field = RemotePartitionMetadataStore.class.getDeclaredField(name);
+                field.setAccessible(true);
+                return (Map<TopicIdPartition, T>) field.get(store);
+            } catch (ReflectiveOperationException changed) {
+                throw new IllegalStateException("Kafka keeps its caches elsewhere now", changed);
+            }
+        }
+    }
+
+    /** Kafka's cache, which tells what came of an event; its nextSegmentWithTxnIndex can't go round for ever. */
+    private static final class WatchedCache extends RemoteLogMetadataCache {
+        private String outcome;
         private boolean searching;
         private int lookUps;
+
+        @Override
+        void addCopyInProgressSegment(RemoteLogSegmentMetadata segment) {
+            RemoteLogSegmentMetadata before = idToSegmentMetadata.get(segment.remoteLogSegmentId());
+            super.addCopyInProgressSegment(segment);
+            noteChange(before, segment.remoteLogSegmentId());
+        }
+
+        @Override
+        void updateRemoteLogSegmentMetadata(RemoteLogSegmentMetadataUpdate update)
+                throws RemoteResourceNotFoundException {
+            RemoteLogSegmentMetadata before = idToSegmentMetadata.get(update.remoteLogSegmentId());
+            try {
+                super.updateRemoteLogSegmentMetadata(update);
+            } catch (RemoteResourceNotFoundException refused) {
+                outcome = "swallowed " + refused.getClass().getSimpleName();
+                throw refused;
+            }
+            noteChange(before, update.remoteLogSegmentId());
+        }
+
+        private void noteChange(RemoteLogSegmentMetadata before, RemoteLogSegmentId id) {
+            if (idToSegmentMetadata.get(id) == before) {
+                outcome = "dropped";
+            }
+        }
 
         @Override
         Optional<RemoteLogSegmentMetadata> nextSegmentWithTxnIndex(int epoch, long offset) {
@@ -276,108 +290,6 @@ public final class CacheOracle {
                 throw new EndlessLookUp();
             }
             return super.remoteLogSegmentMetadata(epoch, offset);
-        }
-    }
-
-    private static final class CacheReplica implements Replica {
-        private final BoundedCache cache = new BoundedCache();
-
-        @Override
-        public void markInitialized() {
-            cache.markInitialized();
-        }
-
-        @Override
-        public void handle(RemoteLogMetadata event) throws Exception {
-            if (event instanceof RemoteLogSegmentMetadata segment) {
-                cache.addCopyInProgressSegment(segment);
-            } else if (event instanceof RemoteLogSegmentMetadataUpdate update) {
-                cache.updateRemoteLogSegmentMetadata(update);
-            } else {
-                throw new UnsupportedOperationException("a cache knows nothing of " + event);
-            }
-        }
-
-        @Override
-        public Iterator<RemoteLogSegmentMetadata> listAll() {
-            return cache.listAllRemoteLogSegments();
-        }
-
-        @Override
-        public Iterator<RemoteLogSegmentMetadata> list(int epoch) throws Exception {
-            return cache.listRemoteLogSegments(epoch);
-        }
-
-        @Override
-        public Optional<Long> highest(int epoch) {
-            return cache.highestOffsetForEpoch(epoch);
-        }
-
-        @Override
-        public Optional<RemoteLogSegmentMetadata> find(int epoch, long offset) {
-            return cache.remoteLogSegmentMetadata(epoch, offset);
-        }
-
-        @Override
-        public Optional<RemoteLogSegmentMetadata> nextWithTxnIndex(int epoch, long offset) {
-            return cache.nextSegmentWithTxnIndex(epoch, offset);
-        }
-    }
-
-    private static final class StoreReplica implements Replica {
-        private final RemotePartitionMetadataStore store = new RemotePartitionMetadataStore();
-        private final TopicIdPartition partition;
-
-        StoreReplica(TopicIdPartition partition) {
-            this.partition = partition;
-            giveBoundedCache();
-            store.maybeLoadPartition(partition);
-        }
-
-        @SuppressWarnings("unchecked")
-        private void giveBoundedCache() {
-            try {
-                Field caches = RemotePartitionMetadataStore.class.getDeclaredField("idToRemoteLogMetadataCache");
-                caches.setAccessible(true);
-                ((Map<TopicIdPartition, RemoteLogMetadataCache>) caches.get(store)).put(partition, new BoundedCache());
-            } catch (ReflectiveOperationException changed) {
-                throw new IllegalStateException("Kafka keeps its caches elsewhere now", changed);
-            }
-        }
-
-        @Override
-        public void markInitialized() {
-            store.markInitialized(partition);
-        }
-
-        @Override
-        public void handle(RemoteLogMetadata event) {
-            store.handleRemoteLogMetadata(event);
-        }
-
-        @Override
-        public Iterator<RemoteLogSegmentMetadata> listAll() throws Exception {
-            return store.listRemoteLogSegments(partition);
-        }
-
-        @Override
-        public Iterator<RemoteLogSegmentMetadata> list(int epoch) throws Exception {
-            return store.listRemoteLogSegments(partition, epoch);
-        }
-
-        @Override
-        public Optional<Long> highest(int epoch) throws Exception {
-            return store.highestLogOffset(partition, epoch);
-        }
-
-        @Override
-        public Optional<RemoteLogSegmentMetadata> find(int epoch, long offset) throws Exception {
-            return store.remoteLogSegmentMetadata(partition, offset, epoch);
-        }
-
-        @Override
-        public Optional<RemoteLogSegmentMetadata> nextWithTxnIndex(int epoch, long offset) throws Exception {
-            return store.nextSegmentWithTxnIndex(partition, epoch, offset);
         }
     }
 }
