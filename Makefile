@@ -25,7 +25,9 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALL_LOCKED := $(PIP) install --require-hashes --no-build-isolation
 UV ?= uv
 
-.PHONY: help demo test lint bench fuzz soak completions lock clean
+RUN_TESTS := $(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
+
+.PHONY: help demo check test lint bench fuzz soak completions lock clean
 
 help: ## Say what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
@@ -35,11 +37,15 @@ demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a r
 	@$(if $(JAVA_FOR_SPARK),$(MAKE) --silent $(VENV)/spark.installed)
 	@$(BIN)/tieredctl demo
 
+check: lint ## Lint, then run the tests that need no server and no Java: three minutes
+	@echo "Running the tests that need no server and no Java"
+	@TIEREDCTL_CHAOS_SEEDS=60 TIEREDCTL_FUZZ_INPUTS=20000 $(RUN_TESTS) -m 'not integration and not spark and not exhaustive'
+
 test: lint ## Lint, then run all tests; those with real servers need Java 17, Maven 3.8 and Go
 	@for tool in java mvn go; do command -v $$tool >/dev/null || \
 		echo "There is no $$tool on the PATH: the tests that need it $(if $(CI),fail,are skipped)"; done
-	@echo "Running the tests"
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
+	@echo "Running all tests"
+	@$(RUN_TESTS)
 
 lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types and the direction of imports
 	@echo "Checking style, types and the direction of imports"

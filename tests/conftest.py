@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import tarfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +30,34 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 TESTS = Path(__file__).parent
 CAPTURES = TESTS / "captures"
-KAFKA, OLDER_KAFKA, OBJECT_SERVERS = "kafka", "kafka 3.9.1", "object servers"
-SHARED_SERVERS = {"integration": KAFKA, "storage": OBJECT_SERVERS, "conformance": OBJECT_SERVERS}
-"""Folders whose tests share servers, which one process starts: that of the group. Those of the older Kafka are a group
-of their own."""
-ON_OBJECT_SERVERS = ("test_removal_on_buckets.py", "test_removal_stopped.py", "test_altered_inputs.py")
-"""Files elsewhere that use them too."""
-LONGEST_FIRST = (KAFKA, "chaos", "spark", OLDER_KAFKA, OBJECT_SERVERS, "verification", "property", "cli")
-"""Groups; those that wait for brokers are beside those that compute."""
+KAFKA, OLDER_KAFKA = "kafka", "kafka 3.9.1"
+SHARED_BROKERS = ("driven", "kafka_4", "kafka_3")
+"""The fixtures of brokers that many files share; other files that need brokers start their own."""
+OBJECT_SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator"})
+"""The fixtures that start one, and the parameters that choose one, with dashes for underscores."""
+LONGEST_FIRST = (KAFKA, "chaos", "spark", OLDER_KAFKA, "integration", "cli", "verification", "storage", "property")
+"""Groups and folders; those that wait for brokers are beside those that compute, and the many small files come last,
+so that no process works alone in the end."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where two processes share the tests, each takes a group at a time, and the longest ones come first."""
+    """Marks what asks an object server, and puts first what takes longest."""
+    for item in items:
+        if _asks_an_object_server(item):
+            item.add_marker(pytest.mark.integration)
 
     def rank(item: pytest.Item) -> int:
-        group = _group(item.nodeid)
-        return LONGEST_FIRST.index(group) if group in LONGEST_FIRST else len(LONGEST_FIRST)
+        places = (_group(item.nodeid), item.path.parent.name)
+        return next((rank for rank, place in enumerate(LONGEST_FIRST) if place in places), len(LONGEST_FIRST))
 
     items.sort(key=rank)
+
+
+def _asks_an_object_server(item: pytest.Item) -> bool:
+    chosen = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    names = {value.replace("-", "_") for value in chosen if isinstance(value, str)}
+    return not OBJECT_SERVERS.isdisjoint(names.union(getattr(item, "fixturenames", ())))
 
 
 class GroupsTogether(LoadScopeScheduling):  # type: ignore[misc]
@@ -60,13 +72,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupsTogeth
 
 
 def _group(nodeid: str) -> str:
-    """A folder, or those folders and files that share servers."""
-    if any(name in nodeid for name in ON_OBJECT_SERVERS):
-        return OBJECT_SERVERS
-    folder, _, rest = nodeid.removeprefix("tests/").partition("/")
-    group = SHARED_SERVERS.get(folder, folder)
+    """The tests that share a broker, or a Spark session; else a file, and of it those of the older Kafka apart."""
+    path, _, rest = nodeid.partition("::")
+    folder = Path(path).parent.name
+    if folder == "spark":
+        return folder
     parameters = rest.partition("[")[2]
-    return OLDER_KAFKA if group == KAFKA and ("3.9.1" in parameters or "kafka_3" in parameters) else group
+    is_older = folder == "integration" and ("3.9.1" in parameters or "kafka_3" in parameters)
+    if folder == "integration" and _shares_brokers(path):
+        return OLDER_KAFKA if is_older else KAFKA
+    return f"{path} {OLDER_KAFKA}" if is_older else path
+
+
+@cache
+def _shares_brokers(path: str) -> bool:
+    text = (TESTS.parent / path).read_text(encoding="utf-8")
+    return any(re.search(rf"\b{fixture}\b", text) for fixture in SHARED_BROKERS)
 
 
 @pytest.fixture(autouse=True, scope="session")

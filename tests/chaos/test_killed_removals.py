@@ -32,6 +32,7 @@ IN_STORE = Setting(seed=2, receipts_in_store=True)
 DELETE = Setting(seed=3, mode=RemovalMode.DELETE)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("setting", "copies_fail"),
     [(QUARANTINE, False), (QUARANTINE, True), (IN_STORE, False), (DELETE, False)],
@@ -53,6 +54,7 @@ def test_everything_at_random(folder: Path) -> None:
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("broken", BROKEN_BUILDS)
 def test_a_build_that_lacks_a_safeguard_is_found_out(
     folder: Path, monkeypatch: pytest.MonkeyPatch, broken: Break

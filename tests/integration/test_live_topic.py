@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,9 @@ from tieredctl.kafka.source import MetadataRecord, MetadataSource
 from tieredctl.model.findings import Finding
 
 pytestmark = pytest.mark.integration
+
+BEYOND_PATIENCE_SECONDS = 900
+"""Longer than a test may take: what waits for it does not end."""
 
 EVENTS = [encode_event(event) for number in range(1, 200) for event in copied(number, number, number)]
 TRUNCATED, TRANSACTIONS, GROWING, DAMAGED = range(4)
@@ -147,7 +149,8 @@ def test_a_wrong_password_is_refused_at_once_and_not_repeated(
     driven: KafkaBroker, capfd: pytest.CaptureFixture[str], tmp_path: Path, mechanism: str
 ) -> None:
     config = command_config(tmp_path, driven, "wrong-and-secret", mechanism)
-    begin = time.monotonic()
+    with config.open("a") as properties:
+        properties.write(f"request.timeout.ms={BEYOND_PATIENCE_SECONDS * 1000}\n")
 
     code = run(
         [
@@ -161,7 +164,6 @@ def test_a_wrong_password_is_refused_at_once_and_not_repeated(
     assert "refused" in err
     assert "--command-config" in err
     assert "wrong-and-secret" not in err
-    assert time.monotonic() - begin < 5
 
 
 def test_a_certificate_that_nobody_vouches_for(driven: KafkaBroker, tmp_path: Path) -> None:
@@ -231,8 +233,7 @@ def test_control_records_take_offsets_and_are_no_events(bare: KafkaBroker) -> No
         made.produce(METADATA_TOPIC, EVENTS[0], partition=TRANSACTIONS)
         made.flush(30)
         made.commit_transaction(30) if commit else made.abort_transaction(30)
-    source = LiveTopic(bare.bootstrap_server)
-    begin = time.monotonic()
+    source = LiveTopic(bare.bootstrap_server, request_timeout_seconds=BEYOND_PATIENCE_SECONDS)
 
     records, findings = records_of(source, TRANSACTIONS)
 
@@ -240,7 +241,6 @@ def test_control_records_take_offsets_and_are_no_events(bare: KafkaBroker) -> No
     assert source.offset_range(TRANSACTIONS) == (0, 4)
     assert records == records_of(LogDirectories([bare.log_dir]), TRANSACTIONS)[0]
     assert not findings
-    assert time.monotonic() - begin < 5
 
 
 def test_what_is_written_later_is_not_read(bare: KafkaBroker) -> None:

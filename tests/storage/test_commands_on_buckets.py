@@ -16,6 +16,8 @@ from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
 from tests.rigs.object_servers import SECRET_KEY, ObjectServer
 from tests.rigs.ports import free_ports
 
+pytestmark = pytest.mark.integration
+
 REPOSITORY = Path(__file__).parents[2]
 TOPIC = "slow7"
 

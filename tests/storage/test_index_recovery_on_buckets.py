@@ -11,6 +11,8 @@ from tests.cli.command_line import Outcome, own_process
 from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
 from tests.rigs.object_servers import ObjectServer
 
+pytestmark = pytest.mark.integration
+
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
 FOLDER = "orders7-0-Ex-aw3fEQIi3do0H9Y7cKQ"
 STEM = f"{FOLDER}/00000000000000000039-{SEGMENT_ID}"

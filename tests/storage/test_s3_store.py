@@ -259,6 +259,7 @@ def test_a_past_version_is_not_copied_in_parts(gateway: S3Place) -> None:
     assert list(store.multipart_uploads()) == []
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("server", ["place", "gateway"])
 def test_uploads_in_parts_are_listed(server: str, request: pytest.FixtureRequest) -> None:
     place: S3Place = request.getfixturevalue(server)
@@ -282,6 +283,7 @@ def test_an_upload_in_parts_has_the_time_it_began_at(gateway: S3Place) -> None:
     assert abs(upload.initiated_ms - gateway.head("a").last_modified_ms) <= 5_000
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("server", ["place", "gateway"])
 def test_an_upload_in_parts_is_given_up(server: str, request: pytest.FixtureRequest) -> None:
     place: S3Place = request.getfixturevalue(server)
