@@ -20,8 +20,10 @@ from tests.rigs.availability import rig_unavailable
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.prerequisites import RigMissing
 
+EXAMPLES = int(os.environ.get("TIEREDCTL_PROPERTY_EXAMPLES", "100"))
+"""How many inputs a property is tried with that names no number of its own."""
 # How long a case takes says something of the machine, not of the code.
-settings.register_profile("without deadlines", deadline=None)
+settings.register_profile("without deadlines", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("without deadlines")
 
 # What runs the tests in the background may ignore these signals, and every process that a test starts would, too.

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
+
 from tests.faults.cluster import checked, exit_code, key_of
 from tests.faults.segment_writer import WrittenSegment
 from tieredctl.errors import ExitCode
@@ -34,6 +36,7 @@ def each_flip(segment: WrittenSegment) -> Iterator[tuple[Part, int, int, bytes]]
                 yield part, position, bit, bytes(altered)
 
 
+@pytest.mark.exhaustive
 def test_full_gives_one_finding_on_the_part(small: WrittenSegment) -> None:
     silent = []
 
@@ -57,6 +60,7 @@ def test_full_gives_one_finding_on_the_part(small: WrittenSegment) -> None:
             assert says_the_same_of(small, altered)
 
 
+@pytest.mark.exhaustive
 def test_headers_gives_the_same_for_the_log_and_its_indexes(small: WrittenSegment) -> None:
     for part, position, bit, altered in each_flip(small):
         if bit != position % 8:  # a bit of each byte
