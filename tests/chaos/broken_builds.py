@@ -13,12 +13,12 @@ from tieredctl.ops.guards.lease import Hold, Lease
 from tieredctl.ops.guards.ledger import Ledger
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal import apply, preparation, receipts, restore
-from tieredctl.ops.orphan_removal.apply import Removal, RemovalResult
+from tieredctl.ops.orphan_removal.apply import Removal, RemovalOutcome
 from tieredctl.ops.orphan_removal.fresh_metadata import Found, FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared
 from tieredctl.ops.orphan_removal.purge import Purge
-from tieredctl.ops.orphan_removal.restore import Restore, RestoreResult
+from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome
 from tieredctl.storage.protocol import StoredObject
 
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -141,7 +141,7 @@ def a_stop_ends_the_run(patch: pytest.MonkeyPatch) -> None:
     """What was removed before something stopped the run is not looked at again."""
     put_owned_back = Removal._put_owned_back
 
-    def unless_stopped(self: Removal, result: RemovalResult) -> None:
+    def unless_stopped(self: Removal, result: RemovalOutcome) -> None:
         if result.stopped is None:
             put_owned_back(self, result)
 
@@ -163,7 +163,7 @@ def restore_empties_the_quarantine(patch: pytest.MonkeyPatch) -> None:
     """A run of the plan that wakes up then deletes what no copy is left of."""
     restore = Restore._restore
 
-    def restore_and_delete(self: Restore, batch: Sequence[Receipt], lease: Hold, result: RestoreResult) -> None:
+    def restore_and_delete(self: Restore, batch: Sequence[Receipt], lease: Hold, result: RestoreOutcome) -> None:
         restore(self, batch, lease, result)
         self.store.delete([StoredObject(*receipt.copy) for receipt in batch if receipt.copy is not None])
 

@@ -18,7 +18,7 @@ from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.guards.lease import LEASE_MS
 from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.orphan_removal.apply import RemovalResult
+from tieredctl.ops.orphan_removal.apply import RemovalOutcome
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.plan_file import read_plan
@@ -29,7 +29,7 @@ from tieredctl.storage.file import FileStore
 AT_ONCE = 10
 
 
-def apply_in_batches(cluster: CrashedClusterOnDisk, before_each: Callable[[int], None]) -> RemovalResult:
+def apply_in_batches(cluster: CrashedClusterOnDisk, before_each: Callable[[int], None]) -> RemovalOutcome:
     plan, store = read_plan(cluster.plan_file), FileStore(str(cluster.bucket))
 
     def open_receipts(header: ReceiptsHeader, _must_exist: bool) -> ReceiptFile:

@@ -14,7 +14,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.guards.lease import Unguarded
 from tieredctl.ops.guards.store_clock import StoreClock
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.topic_removal.remover import RemotePartitionRemover, RemovalOutcome
+from tieredctl.ops.topic_removal.remover import RemotePartitionRemover, TopicRemovalOutcome
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope, plan_partition
 from tieredctl.storage.memory import MemoryStore
@@ -92,7 +92,7 @@ class RemovedTopic:
         batch_segments: int = 100,
         store: WritableObjectStore | None = None,
         with_versions: bool = False,
-    ) -> RemovalOutcome:
+    ) -> TopicRemovalOutcome:
         """One run, over another store where one is given."""
         kept_in = self.store if store is None else store
         metadata = self.metadata(partition=partition)

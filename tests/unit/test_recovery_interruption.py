@@ -107,7 +107,7 @@ def test_a_segment_whose_object_went_after_the_plan_is_left() -> None:
     outcome = cluster.recover()
 
     (partition,) = outcome.partitions
-    assert (outcome.is_complete, partition.segments, partition.left) == (False, 1, 1)
+    assert (outcome.is_complete, partition.done, partition.left) == (False, 1, 1)
     assert {segment for _, segment in told(cluster.events)} == {segment_id(1)}
 
 
@@ -121,7 +121,7 @@ def test_a_partition_that_was_not_reached_is_left_as_a_whole() -> None:
 
     outcome = cluster.recover(batch_segments=1)
 
-    assert [(one.segments, one.left) for one in outcome.partitions] == [(1, 3), (0, 4)]
+    assert [(one.done, one.left) for one in outcome.partitions] == [(1, 3), (0, 4)]
 
 
 @dataclass
@@ -148,7 +148,7 @@ def test_a_segment_that_a_broker_deleted_meanwhile_does_not_stay_recovered() -> 
     (partition,) = outcome.partitions
     (found,) = cluster.state().segments_of(PARTITION)
     assert found.metadata.segment_id == segment_id(2)
-    assert (outcome.is_complete, partition.segments, partition.gone) == (True, 1, 1)
+    assert (outcome.is_complete, partition.done, partition.skipped) == (True, 1, 1)
 
 
 def test_a_batch_that_cannot_be_read_stops_it() -> None:

@@ -6,6 +6,7 @@ import sys
 
 from tieredctl.cli.output import printable
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ops.change import demand_same_cluster
 
 
 def demand_confirmation(what: str, cluster_id: str | None, *, yes: bool, typed_cluster_id: str | None) -> None:
@@ -26,9 +27,3 @@ def demand_confirmation(what: str, cluster_id: str | None, *, yes: bool, typed_c
     print(f"{question}: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != cluster_id:
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, "It was not confirmed; nothing was changed.", hint="")
-
-
-def demand_same_cluster(cluster_id: str | None, typed_cluster_id: str | None) -> None:
-    """Raises TieredctlError `another-cluster` where --cluster-id names another one than is known."""
-    if None not in (cluster_id, typed_cluster_id) and typed_cluster_id != cluster_id:
-        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"This is about cluster {cluster_id}, not {typed_cluster_id}.")

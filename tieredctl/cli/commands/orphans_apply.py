@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,17 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, kafka_id, objects_a_second, pairs, percentage
+from tieredctl.cli.change import View
 from tieredctl.cli.commands.removal_outcome import (
     COLUMNS,
     FIELDS,
     DeleteVersions,
-    counts,
     demand_source,
-    end,
-    lost,
     opened_store,
     receipt_rows,
-    say_what_stays,
     what_stays,
 )
 from tieredctl.cli.confirmation import demand_confirmation
@@ -42,10 +38,8 @@ from tieredctl.cli.options import (
     StoreOptions,
     Yes,
 )
-from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Listing, OutputFormat, printable
+from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.places import metadata_place
-from tieredctl.cli.progress import LinesApart
 from tieredctl.config.plan_key import known_key
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.registry import layout_in, layouts_installed
@@ -55,7 +49,7 @@ from tieredctl.wiring.places import TopicsPlace
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
-    from tieredctl.ops.orphan_removal.apply import RemovalResult
+    from tieredctl.ops.orphan_removal.apply import RemovalOutcome
     from tieredctl.ops.orphan_removal.plan_file import PlanFile
     from tieredctl.ops.orphan_removal.receipts import Receipts
     from tieredctl.storage.protocol import WritableObjectStore
@@ -127,15 +121,15 @@ def apply(
     from tieredctl.ops.orphan_removal.plan_file import read_plan
     from tieredctl.ops.orphan_removal.use import PlanUser
 
-    chosen = read_plan(plan, known_key())
+    chosen, view = read_plan(plan, known_key()), View(output, quiet, metrics_file)
     header = chosen.header
     given_age_ms = None if min_age is None else duration_ms(min_age)
     given = GivenLimits(given_age_ms, max_percent, allow_young, frozenset(foreign or ()), frozenset(unknown or ()))
     limits = limits_of(chosen, given)
     if not (trust_plan or dry_run):
         demand_signed(chosen)
-    elif not (chosen.is_signed or quiet):
-        say(printable(f"{plan} was not signed with your key: its own limits and names count for nothing."))
+    elif not chosen.is_signed:
+        view.say(f"{plan} was not signed with your key: its own limits and names count for nothing.")
     demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
     if not dry_run:
         what = f"The removal of {chosen.totals.objects} objects, {chosen.totals.bytes} bytes, from {header.store}"
@@ -163,24 +157,19 @@ def apply(
             limits,
             layouts_installed(),
             pace=Pace(rate) if rate else lambda _: None,
-            tell=_told(quiet),
+            tell=view.teller(_progress),
             without_lease=no_lease,
             delete_versions=delete_versions,
         )
-        result = user.rehearse() if dry_run else user.run()
+        outcome = user.rehearse() if dry_run else user.run()
     source = {"plan": str(plan), "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
-    summary = counts(result) | {"putBack": result.put_back, "lost": len(result.lost), "dryRun": dry_run}
+    summary = outcome.counts() | {"putBack": outcome.put_back, "lost": len(outcome.lost), "dryRun": dry_run}
     summary["requests"] = store.requests
-    stays = what_stays(store, result)
+    stays = what_stays(store, outcome)
     summary["stays"] = stays.document()
-    if not quiet:
-        say(printable(_headline(chosen, result, receipt_place, dry_run=dry_run)))
-        say_what_stays(stays)
+    view.say(_headline(chosen, outcome, receipt_place, dry_run=dry_run), *stays.sentences())
     rows = () if dry_run else receipt_rows(receipt_place.opened, output)
-    listing = Listing("Removal", source, rows, COLUMNS, summary, FIELDS)
-    findings = [lost(key, header.store) for key in result.lost]
-    incomplete = bool(result.failed or result.skipped or result.with_versions)
-    return end(listing, output, findings, result.stopped, incomplete, quiet=quiet, metrics_file=metrics_file)
+    return view.end(Listing("Removal", source, rows, COLUMNS, summary, FIELDS), outcome)
 
 
 class _ReceiptPlace:
@@ -205,21 +194,15 @@ class _ReceiptPlace:
         return self.opened
 
 
-def _told(quiet: bool) -> Callable[[RemovalResult], None]:
-    lines = LinesApart()
-
-    def tell(result: RemovalResult) -> None:
-        if not quiet and lines.is_due():
-            say(f"{result.done} of {result.planned} removed, {result.bytes} bytes")
-
-    return tell
+def _progress(done: RemovalOutcome) -> str:
+    return f"{done.done} of {done.planned} removed, {done.bytes} bytes"
 
 
-def _headline(plan: PlanFile, result: RemovalResult, place: _ReceiptPlace, *, dry_run: bool) -> str:
+def _headline(plan: PlanFile, outcome: RemovalOutcome, place: _ReceiptPlace, *, dry_run: bool) -> str:
     if dry_run:
-        verdict = "not as planned any more" if result.stopped else "still as planned"
+        verdict = "not as planned any more" if outcome.stopped else "still as planned"
         return f"{plan.totals.objects} objects, {plan.totals.bytes} bytes, are {verdict}; nothing was changed."
-    what = f"Removed {result.done} of {result.planned}, {result.bytes} bytes, from {plan.header.store}."
+    what = f"Removed {outcome.done} of {outcome.planned}, {outcome.bytes} bytes, from {plan.header.store}."
     if plan.header.mode is RemovalMode.DELETE or place.opened is None:
         return what
     where = "" if place.opened.where != plan.header.plan_id else f" --store {plan.header.store}"

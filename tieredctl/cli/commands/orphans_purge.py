@@ -8,15 +8,12 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, duration_ms, pairs, percentage
+from tieredctl.cli.change import View
 from tieredctl.cli.commands.removal_outcome import (
     FIELDS,
     DeleteVersions,
-    counts,
     demand_source,
-    end,
-    lost,
     opened_store,
-    say_what_stays,
     what_stays,
 )
 from tieredctl.cli.confirmation import demand_confirmation
@@ -40,8 +37,7 @@ from tieredctl.cli.options import (
     StoreOptions,
     Yes,
 )
-from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Listing, OutputFormat, printable
+from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.places import metadata_place
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
@@ -121,25 +117,21 @@ def purge(
         )
         age_ms = duration_ms(older_than)
         purging = Purge(opened, metadata, known_cluster_id, age_ms, clock_ms, no_lease, max_percent, delete_versions)
-        result = purging.rehearse() if dry_run else purging.run()
-    stays = what_stays(opened, result)
-    if not quiet:
-        verb = "Would delete" if dry_run else "Deleted"
-        done = result.planned - result.skipped if dry_run else result.done
-        for_good = "" if stays.may_stay else " for good"
-        said = f"{verb} {done} of {result.planned} objects in the quarantine of {opened.url}{for_good}."
-        say(printable(said))
-        say_what_stays(stays)
-        if result.unproven:
-            unproven = f"{result.unproven} more copies were kept: nothing tells which cluster they are of."
-            say(f"{unproven} Put them back with `tieredctl orphans restore`, or delete them yourself.")
-        if unclear := result.skipped - len(result.owned):
-            hint = "" if live_topic_ids or kraft_snapshot or bootstrap_server else _WHICH_TOPICS
-            say(f"{unclear} copies were kept: what they are copies of has an owner, or may have one.{hint}")
+        outcome = purging.rehearse() if dry_run else purging.run()
+    stays = what_stays(opened, outcome)
+    verb = "Would delete" if dry_run else "Deleted"
+    done = outcome.planned - outcome.skipped if dry_run else outcome.done
+    for_good = "" if stays.may_stay else " for good"
+    view = View(output, quiet, metrics_file)
+    view.say(
+        f"{verb} {done} of {outcome.planned} objects in the quarantine of {opened.url}{for_good}.", *stays.sentences()
+    )
+    if outcome.unproven:
+        unproven = f"{outcome.unproven} more copies were kept: nothing tells which cluster they are of."
+        view.say(f"{unproven} Put them back with `tieredctl orphans restore`, or delete them yourself.")
+    if unclear := outcome.skipped - len(outcome.owned):
+        hint = "" if live_topic_ids or kraft_snapshot or bootstrap_server else _WHICH_TOPICS
+        view.say(f"{unclear} copies were kept: what they are copies of has an owner, or may have one.{hint}")
     source = {"clusterId": known_cluster_id, "store": opened.url}
-    kept = {"unproven": result.unproven, "stays": stays.document()}
-    listing = Listing("Purge", source, (), (), counts(result) | kept | {"dryRun": dry_run}, FIELDS)
-    findings = [lost(key, opened.url) for key in result.owned]
-    has_versions = result.versions is not None and result.versions.failed
-    incomplete = bool(result.failed or result.skipped or result.unproven or has_versions)
-    return end(listing, output, findings, result.stopped, incomplete, quiet=quiet, metrics_file=metrics_file)
+    kept = {"unproven": outcome.unproven, "stays": stays.document(), "dryRun": dry_run}
+    return view.end(Listing("Purge", source, (), (), outcome.counts() | kept, FIELDS), outcome)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, given_path, pairs
+from tieredctl.cli.change import View
 from tieredctl.cli.commands.removal_outcome import (
     COLUMNS,
     FIELDS,
-    counts,
-    end,
     receipt_rows,
 )
 from tieredctl.cli.options import (
@@ -54,20 +53,18 @@ def restore(
     from tieredctl.ops.orphan_removal.restore import Restore
 
     opened_store, opened, are_lost = _receipts_to_restore(receipts, store, store_option)
-    result = Restore(opened_store, opened, clock_ms, no_lease).run()
+    outcome = Restore(opened_store, opened, clock_ms, no_lease).run()
     header = opened.header
     source = {"receipts": receipts, "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
-    if not quiet:
-        said = f"Put back {result.done} of {result.planned} objects, {result.bytes} bytes, in {header.store}."
-        say(printable(f"{said} It was done without receipts: the store has none of this plan." if are_lost else said))
-    for damage in result.damaged[:_MOST_LINES]:
+    view = View(output, quiet, metrics_file)
+    said = f"Put back {outcome.done} of {outcome.planned} objects, {outcome.bytes} bytes, in {header.store}."
+    view.say(f"{said} It was done without receipts: the store has none of this plan." if are_lost else said)
+    for damage in outcome.damaged[:_MOST_LINES]:
         say(printable(f"{damage}: what it told of is put back if it is in quarantine."))
-    if len(result.damaged) > _MOST_LINES:
-        say(f"… and {len(result.damaged) - _MOST_LINES} more lines of receipts that cannot be read.")
-    summary = counts(result) | {"damagedReceipts": len(result.damaged), "receiptsLost": are_lost}
-    listing = Listing("Restoration", source, receipt_rows(opened, output), COLUMNS, summary, FIELDS)
-    incomplete = bool(result.failed or result.damaged)
-    return end(listing, output, (), result.stopped, incomplete, quiet=quiet, metrics_file=metrics_file)
+    if len(outcome.damaged) > _MOST_LINES:
+        say(f"… and {len(outcome.damaged) - _MOST_LINES} more lines of receipts that cannot be read.")
+    summary = outcome.counts() | {"damagedReceipts": len(outcome.damaged), "receiptsLost": are_lost}
+    return view.end(Listing("Restoration", source, receipt_rows(opened, output), COLUMNS, summary, FIELDS), outcome)
 
 
 def _receipts_to_restore(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
 from tieredctl.cli.arguments import clock_ms, topic_id_partition
-from tieredctl.cli.commands.removal_outcome import DeleteVersions, say_what_stays
+from tieredctl.cli.change import View
+from tieredctl.cli.commands.removal_outcome import DeleteVersions
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import (
@@ -26,25 +25,20 @@ from tieredctl.cli.options import (
     StoreOptions,
     Yes,
 )
-from tieredctl.cli.outcome import finish, say, say_error
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import store_place
-from tieredctl.cli.progress import LinesApart
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
+from tieredctl.ops.change import totals
 from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.kept_versions import WhatStays, for_good, retention_of
-from tieredctl.ops.guards.lease import lease_held
-from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.topic_removal.remover import PartitionOutcome, RemotePartitionRemover, RemovalOutcome
-from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
-from tieredctl.ops.topic_removal.topic_removal_plan import PartitionPlan, plan_removal, removal_scope
-from tieredctl.storage.protocol import WritableObjectStore
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, TopicsPlace
+from tieredctl.ops.guards.kept_versions import for_good, retention_of
+from tieredctl.ops.topic_removal.remover import RemovedPartition
+from tieredctl.ops.topic_removal.topic_removal_plan import demand_silence
+from tieredctl.wiring.places import ClusterPlace
+from tieredctl.wiring.topic_removal import TopicRemoval, topic_removal
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-_RECENT_MS = 600_000
 _COLUMNS = (
     TableColumn("TOPIC", "topic"),
     TableColumn("PARTITION", "partition"),
@@ -116,116 +110,49 @@ def remove(
         message = "Partitions are removed by what the live cluster says, and it is told: give --bootstrap-server."
         hint = "For a cluster that is no more, `tieredctl orphans plan` finds what its topics left."
         raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
-    remote = store_place(store, store_option, layout, layout_option)
-    opened, chosen = remote.open_writable() if apply else remote.open()
-    cluster = ClusterPlace(bootstrap_server, command_config)
-    place = MetadataPlace(cluster=cluster)
-    followed = FollowedMetadata(place.open_source)
-    metadata = TopicMetadata(topic_id, number, followed)
-    metadata.refresh()
-    place.demand_topic_based()
-    with TopicsPlace.beside(place).open() as topics:
-        named = {"segment_events_only": segment_events_only, "even_if_live": even_if_live}
-        scope = removal_scope(topic_id, topics.cluster, **named)
-    plans = plan_removal(metadata, opened, chosen, scope)
-    source = {"bootstrapServer": bootstrap_server, "clusterId": followed.cluster_id, "store": opened.url}
-    summary = _totals(plan.document() for plan in plans)
-    if not quiet:
-        _say_plan(plans, _amount(summary), opened.url)
-    # What an earlier run deleted may have left versions, of which no listing tells.
-    if not apply or (not delete_versions and all(plan.is_done(scope) for plan in plans)):
-        rows = [plan.document() for plan in plans]
-        listing = Listing("PartitionRemovalPlan", source, rows, _COLUMNS, summary | {"applied": False})
-        return finish(listing, output, (), quiet=quiet, metrics_file=metrics_file)
-    if not brokers_are_done:
-        _demand_silence(plans, topic_id)
-    final = for_good(retention_of(opened), with_versions=delete_versions)
-    and_versions = " and all versions of what was removed" if delete_versions else ""
-    what = f"The deletion{final} of {_amount(summary)}{and_versions}, from {opened.url}"
-    demand_confirmation(what, followed.cluster_id, yes=yes, typed_cluster_id=cluster_id)
-    writable = cast("WritableObjectStore", opened)
-    with (
-        lease_held(writable, "partition remove", clock_ms, unguarded=no_lease) as lease,
-        cluster.open_metadata_producer() as producer,
-    ):
-        remover = RemotePartitionRemover(
-            *(plans, metadata, writable, chosen, producer, lease, clock_ms, scope),
-            tell=_told(quiet),
-            with_versions=delete_versions,
+    view = View(output, quiet, metrics_file)
+    with topic_removal(
+        *(topic_id, number, ClusterPlace(bootstrap_server, command_config)),
+        store_place(store, store_option, layout, layout_option),
+        segment_events_only=segment_events_only,
+        even_if_live=even_if_live,
+        to_apply=apply,
+    ) as removal:
+        summary = removal.summary()
+        view.say(_sentence(removal, summary))
+        # What an earlier run deleted may have left versions, of which no listing tells.
+        if not apply or (not delete_versions and removal.is_done):
+            planned = summary | {"applied": False}
+            return view.plan(Listing("PartitionRemovalPlan", removal.source(), removal.rows(), _COLUMNS, planned))
+        if not brokers_are_done:
+            demand_silence(removal.plans, topic_id, clock_ms())
+        final = for_good(retention_of(removal.store), with_versions=delete_versions)
+        and_versions = " and all versions of what was removed" if delete_versions else ""
+        what = f"The deletion{final} of {_amount(summary)}{and_versions}, from {removal.store.url}"
+        demand_confirmation(what, removal.cluster_id, yes=yes, typed_cluster_id=cluster_id)
+        outcome, stays = removal.apply(
+            *(clock_ms, view.teller(_progress)), without_lease=no_lease, with_versions=delete_versions
         )
-        outcome = remover.run()
-    objects = sum(one.objects for one in outcome.partitions)
-    removed_bytes = sum(one.bytes for one in outcome.partitions)
-    stays = WhatStays(retention_of(writable), objects, removed_bytes, outcome.versions)
-    return _end(outcome, source, summary, stays, output, quiet=quiet, metrics_file=metrics_file)
+    rows = outcome.rows()
+    done = totals(rows, "done", "failed", "segmentsDone", "events")
+    view.say(
+        f"Removed {done['segmentsDone']} segments and {done['done']} objects; wrote {done['events']} events.",
+        *stays.sentences(),
+        *(f"Left alone: {one}." for row in rows for one in row["appeared"]),
+    )
+    ended = {**summary, **done, "applied": True, "stopped": outcome.stopped_by, "stays": stays.document()}
+    return view.end(Listing("PartitionRemoval", removal.source(), rows, _OUTCOME_COLUMNS, ended), outcome)
 
 
-def _totals(rows: Iterable[Document]) -> Document:
-    """Of all partitions."""
-    counted = ("segments", "objects", "bytes", "leftovers", "copiesLeftAlone", "unknownObjects")
-    listed = list(rows)
-    return {"partitions": len(listed), **{name: sum(row[name] for row in listed) for name in counted}}
+def _amount(summary: Document) -> str:
+    return f"{summary['segments']} segments, {summary['objects']} objects, {summary['bytes']} bytes"
 
 
-def _amount(totals: Document) -> str:
-    return f"{totals['segments']} segments, {totals['objects']} objects, {totals['bytes']} bytes"
+def _sentence(removal: TopicRemoval, summary: Document) -> str:
+    partitions = "1 partition" if summary["partitions"] == 1 else f"{summary['partitions']} partitions"
+    topic = removal.plans[0].state.partition.topic
+    return f"{_amount(summary)}, are left to remove of {topic} ({partitions}) from {removal.store.url}."
 
 
-def _say_plan(plans: Sequence[PartitionPlan], what: str, url: str) -> None:
-    partitions = "1 partition" if len(plans) == 1 else f"{len(plans)} partitions"
-    say(f"{what}, are left to remove of {plans[0].state.partition.topic} ({partitions}) from {url}.")
-
-
-def _demand_silence(plans: Sequence[PartitionPlan], topic_id: str) -> None:
-    """Raises TieredctlError where a broker may still be deleting what is to be deleted: at an event of its own that no
-    longer fits, it would stop reading metadata altogether."""
-    recent = sum(_is_recent(plan.state) for plan in plans if plan.segments)
-    if recent:
-        what = "a partition" if recent == 1 else f"{recent} partitions"
-        message = f"Brokers wrote events of {what} of {topic_id} in the last ten minutes: they may still be deleting."
-        raise TieredctlError(ErrorCode.TOPIC_IN_USE, message)
-
-
-def _is_recent(state: PartitionState) -> bool:
-    return state.last_broker_event is not None and clock_ms() - state.last_broker_event.timestamp_ms < _RECENT_MS
-
-
-def _told(quiet: bool) -> Callable[[PartitionOutcome], None]:
-    lines = LinesApart()
-
-    def tell(outcome: PartitionOutcome) -> None:
-        if not quiet and lines.is_due():
-            planned = len(outcome.plan.segments)
-            say(f"{outcome.plan.state.partition}: {outcome.segments} of {planned} segments, {outcome.bytes} bytes")
-
-    return tell
-
-
-def _end(
-    outcome: RemovalOutcome,
-    source: Document,
-    planned: Document,
-    stays: WhatStays,
-    output: OutputFormat,
-    *,
-    quiet: bool,
-    metrics_file: Path | None,
-) -> ExitCode:
-    rows = [one.document() for one in outcome.partitions]
-    done = {name: sum(row[name] for row in rows) for name in ("done", "failed", "segmentsDone", "events")}
-    stopped = outcome.stopped
-    summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.code}
-    summary["stays"] = stays.document()
-    if not quiet:
-        say(f"Removed {done['segmentsDone']} segments and {done['done']} objects; wrote {done['events']} events.")
-        say_what_stays(stays)
-        for one in (text for row in rows for text in row["appeared"]):
-            say(printable(f"Left alone: {one}."))
-    listing = Listing("PartitionRemoval", source, rows, _OUTCOME_COLUMNS, summary)
-    code = ExitCode.CLEAN if outcome.is_complete else ExitCode.INCOMPLETE
-    if stopped is not None:
-        code = worst(code, stopped.exit_code)
-    code = finish(listing, output, (), quiet=quiet, metrics_file=metrics_file, otherwise=code)
-    if stopped is not None:
-        say_error(stopped)
-    return code
+def _progress(done: RemovedPartition) -> str:
+    return f"{done.plan.state.partition}: {done.segments} of {len(done.plan.segments)} segments, {done.bytes} bytes"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from functools import partial
-from pathlib import Path
-from typing import Annotated, cast
+from contextlib import ExitStack
+from typing import Annotated
 
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT32, clock_ms, kafka_id, pairs
-from tieredctl.cli.confirmation import demand_confirmation, demand_same_cluster
+from tieredctl.cli.change import View
+from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import (
     BootstrapServer,
     ClusterId,
@@ -32,33 +30,17 @@ from tieredctl.cli.options import (
     TopicId,
     Yes,
 )
-from tieredctl.cli.outcome import finding_documents, finish, say, say_error
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import metadata_place, store_place
-from tieredctl.cli.progress import LinesApart, ProgressMode, counted_progress
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
-from tieredctl.kafka.cluster import Cluster
-from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
+from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.layouts.protocol import AUTO
-from tieredctl.model.findings import Finding
-from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.lease import lease_held
-from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.change import totals
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
-from tieredctl.ops.metadata_recovery.live_partitions import LivePartitions
-from tieredctl.ops.metadata_recovery.metadata_topic import (
-    demand_configured_partitions,
-    demand_lasting,
-    metadata_topic_faults,
-)
-from tieredctl.ops.metadata_recovery.recoverer import PartitionOutcome, Recoverer, RecoveryOutcome
-from tieredctl.ops.metadata_recovery.recovery_plan import Planner, Recovery, demand_mapped
-from tieredctl.ops.metadata_recovery.segment_judgement import Judge
-from tieredctl.ops.metadata_recovery.steps import AFTERWARDS, steps
-from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
-from tieredctl.storage.protocol import WritableObjectStore
-from tieredctl.wiring.places import MetadataPlace
+from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition
+from tieredctl.ops.metadata_recovery.steps import AFTERWARDS
+from tieredctl.wiring.metadata_recovery import MetadataRecovery, metadata_recovery
 
 
 def _left_out(item: Item) -> str | None:
@@ -134,147 +116,54 @@ def metadata(
         )
     ids = {kafka_id(old): kafka_id(new) for old, new in pairs("--map-topic-id", map_topic_id).items()}
     remote = store_place(store, store_option, layout, layout_option)
-    opened, chosen = remote.open_writable() if apply else remote.open()
-    place = metadata_place(log_dir, bootstrap_server, command_config, export)
-    followed = FollowedMetadata(partial(_source, place))
-    # What cannot be read, or is another cluster's, is refused now, not after the store was read.
-    first = followed.source()
-    place.demand_topic_based()
-    if apply:
-        demand_same_cluster(first.cluster_id, cluster_id)
-    known = KnownMetadata(followed)
-    source: Document = {"bootstrapServer": bootstrap_server, "store": opened.url}
-    with (
-        nullcontext() if place.cluster is None else place.cluster.open() as cluster,
-        counted_progress(progress, quiet, "segments") as told,
-    ):
-        if cluster is not None and (apply or metadata_partitions is not None):
-            demand_configured_partitions(cluster, len(first.metadata_partitions()), metadata_partitions)
-        faults = [] if cluster is None else metadata_topic_faults(cluster)
-        if apply:
-            demand_lasting(faults)
-        listing = StoreListing(opened, chosen, Selection(topic, topic_id, partition))
-        recovery = _plan(listing, known, cluster, metadata_partitions, told)
-    demand_mapped(recovery, ids, chosen)
-    source["clusterId"] = followed.cluster_id
-    is_applied = apply and recovery.to_recover > 0
-    todo = steps(recovery, is_live=bootstrap_server is not None)
-    if not quiet:
-        _say_plan(recovery, opened.url, () if is_applied and not recovery.moved else todo)
-    findings = [*faults, *recovery.all_findings()]
-    summary = recovery.summary() | {"steps": todo, "findings": finding_documents(findings)}
-    if not is_applied or place.cluster is None:
-        rows = [one.document() for one in recovery.partitions]
-        listed = Listing("MetadataRecoveryPlan", source, rows, _COLUMNS, summary | {"applied": False})
-        needed = ExitCode.FINDINGS if recovery.to_recover else ExitCode.CLEAN
-        return _finish(listed, findings, output, needed, quiet=quiet, metrics_file=metrics_file)
-    what = f"{recovery.to_recover} segments are to be written to {METADATA_TOPIC}"
-    demand_confirmation(what, followed.cluster_id, yes=yes, typed_cluster_id=cluster_id)
-    with (
-        lease_held(cast("WritableObjectStore", opened), "recover metadata", clock_ms, unguarded=no_lease) as lease,
-        place.cluster.open() as now,
-        place.cluster.open_metadata_producer() as producer,
-    ):
-        look = LivePartitions(now).look
-        outcome = Recoverer(recovery, known, producer, lease, clock_ms, look, opened, tell=_told(quiet)).run()
-    return _end(recovery, outcome, findings, source, summary, output, quiet=quiet, metrics_file=metrics_file)
-
-
-def _source(place: MetadataPlace) -> MetadataSource:
-    """Raises TieredctlError as the source does; with what to do where there is no metadata topic at all."""
-    try:
-        return place.open_source()
-    except TieredctlError as error:
-        if error.code != ErrorCode.NO_METADATA_TOPIC:
-            raise
-        create = f"kafka-topics.sh --create --topic {METADATA_TOPIC} --partitions N"
-        hint = (
-            "Was it deleted? Make it anew, with as many partitions as brokers are configured with (50 by default): "
-            f"{create} --replication-factor R --config cleanup.policy=delete --config retention.ms=-1"
-        )
-        raise TieredctlError(error.code, error.message, hint=hint) from None
-
-
-def _plan(
-    listing: StoreListing,
-    known: KnownMetadata,
-    cluster: Cluster | None,
-    metadata_partitions: int | None,
-    told: Callable[[int, int], None],
-) -> Recovery:
-    """Lists first, and reads the metadata afterwards: what a broker copies meanwhile is known there before it is
-    stored."""
-    stored = list(listing.partitions())
-    known.refresh()
-    live = None if cluster is None else LivePartitions(cluster)
-    traits = known.traits
-    if live is not None and not traits.tells_txn:
-        traits = traits._replace(tells_txn=live.tell_txn())
-    look = None if live is None else live.look
-    judge = Judge(known, listing.store, listing.layout, traits)
-    return Planner(known, judge, look, metadata_partitions, told).plan(listing, stored)
-
-
-def _say_plan(recovery: Recovery, url: str, todo: Sequence[str]) -> None:
-    counted = recovery.summary()
-    say(
-        f"{counted['segments']} segments in {url}: {counted['inMetadata']} are in the metadata, "
-        f"{counted['toRecover']} to recover, {counted['leftOut']} left out."
+    view = View(output, quiet, metrics_file)
+    with ExitStack() as opened:
+        with counted_progress(progress, quiet, "segments") as told:
+            planned = opened.enter_context(
+                metadata_recovery(
+                    *(metadata_place(log_dir, bootstrap_server, command_config, export), remote),
+                    *(Selection(topic, topic_id, partition), ids),
+                    metadata_partitions=metadata_partitions,
+                    cluster_id=cluster_id,
+                    to_apply=apply,
+                    tell=told,
+                )
+            )
+        recovery, summary = planned.recovery, planned.summary()
+        is_applied = apply and recovery.to_recover > 0
+        _say_plan(planned, view, with_steps=not is_applied or bool(recovery.moved))
+        if not is_applied:
+            needed = ExitCode.FINDINGS if recovery.to_recover else ExitCode.CLEAN
+            shown = summary | {"applied": False}
+            listing = Listing("MetadataRecoveryPlan", planned.source(), planned.rows(), _COLUMNS, shown)
+            return view.plan(listing, planned.findings(), needed)
+        what = f"{recovery.to_recover} segments are to be written to {METADATA_TOPIC}"
+        demand_confirmation(what, planned.cluster_id, yes=yes, typed_cluster_id=cluster_id)
+        outcome = planned.apply(clock_ms, view.teller(_progress), without_lease=no_lease)
+    rows = outcome.rows()
+    done = totals(rows, "recovered", "events", "goneMeanwhile", "left")
+    view.say(
+        f"Recovered {done['recovered']} segments with {done['events']} events; {done['left']} are left.",
+        *(
+            f"Left alone: segment {segment_id}: its objects are no longer those that the plan was made of."
+            for row in rows
+            for segment_id in row["changedMeanwhile"]
+        ),
+        *([AFTERWARDS] if outcome.is_complete and not recovery.moved else ()),
     )
-    for number, step in enumerate(todo, 1):
-        say(f"  {number}. {step}")
+    ended = {**summary, **done, "applied": True, "stopped": outcome.stopped_by}
+    listing = Listing("MetadataRecovery", planned.source(), rows, _OUTCOME_COLUMNS, ended)
+    return view.end(listing, outcome, planned.findings())
 
 
-def _finish(
-    listing: Listing,
-    findings: Sequence[Finding],
-    output: OutputFormat,
-    otherwise: ExitCode,
-    *,
-    quiet: bool,
-    metrics_file: Path | None,
-) -> ExitCode:
-    code = finish(listing, output, findings, quiet=quiet, metrics_file=metrics_file, otherwise=otherwise)
-    return worst(code, otherwise)
+def _say_plan(planned: MetadataRecovery, view: View, *, with_steps: bool) -> None:
+    counted = planned.recovery.summary()
+    view.say(
+        f"{counted['segments']} segments in {planned.store_url}: {counted['inMetadata']} are in the metadata, "
+        f"{counted['toRecover']} to recover, {counted['leftOut']} left out.",
+        *(f"  {number}. {step}" for number, step in enumerate(planned.steps() if with_steps else (), 1)),
+    )
 
 
-def _told(quiet: bool) -> Callable[[PartitionOutcome], None]:
-    lines = LinesApart()
-
-    def tell(outcome: PartitionOutcome) -> None:
-        if not quiet and lines.is_due():
-            planned = len(outcome.plan.to_recover())
-            say(f"{outcome.plan.partition}: {outcome.segments} of {planned} segments")
-
-    return tell
-
-
-def _end(
-    recovery: Recovery,
-    outcome: RecoveryOutcome,
-    findings: Sequence[Finding],
-    source: Document,
-    planned: Document,
-    output: OutputFormat,
-    *,
-    quiet: bool,
-    metrics_file: Path | None,
-) -> ExitCode:
-    rows = [one.document() for one in outcome.partitions]
-    done = {name: sum(row[name] for row in rows) for name in ("recovered", "events", "goneMeanwhile", "left")}
-    stopped = outcome.stopped
-    if not quiet:
-        say(f"Recovered {done['recovered']} segments with {done['events']} events; {done['left']} are left.")
-        for segment_id in (one for row in rows for one in row["changedMeanwhile"]):
-            say(f"Left alone: segment {segment_id}: its objects are no longer those that the plan was made of.")
-        if outcome.is_complete and not recovery.moved:
-            say(AFTERWARDS)
-    summary = {**planned, **done, "applied": True, "stopped": stopped and stopped.code}
-    listing = Listing("MetadataRecovery", source, rows, _OUTCOME_COLUMNS, summary)
-    code = ExitCode.CLEAN if outcome.is_complete else ExitCode.INCOMPLETE
-    if stopped is not None:
-        code = worst(code, stopped.exit_code)
-    code = _finish(listing, findings, output, code, quiet=quiet, metrics_file=metrics_file)
-    if stopped is not None:
-        say_error(stopped)
-    return code
+def _progress(done: RecoveredPartition) -> str:
+    return f"{done.plan.partition}: {done.done} of {len(done.plan.to_recover())} segments"

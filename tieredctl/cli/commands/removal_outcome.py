@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from tieredctl.cli.arguments import pairs
-from tieredctl.cli.outcome import finish, say, say_error
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
-from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding
+from tieredctl.cli.output import OutputFormat, TableColumn
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import Receipt, ReceiptStep
 from tieredctl.storage.registry import open_store, open_writable_store
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
     from tieredctl.ops.guards.kept_versions import WhatStays
-    from tieredctl.ops.orphan_removal.apply import RemovalResult
-    from tieredctl.ops.orphan_removal.purge import PurgeResult
+    from tieredctl.ops.orphan_removal.apply import RemovalOutcome
+    from tieredctl.ops.orphan_removal.purge import PurgeOutcome
     from tieredctl.ops.orphan_removal.receipts import Receipts
-    from tieredctl.ops.orphan_removal.restore import RestoreResult
     from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
 _UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
@@ -39,17 +35,11 @@ DeleteVersions = Annotated[
 ]
 
 
-def what_stays(store: ObjectStore, result: RemovalResult | PurgeResult) -> WhatStays:
+def what_stays(store: ObjectStore, result: RemovalOutcome | PurgeOutcome) -> WhatStays:
     """What the store keeps of what was deleted, as by versions and locks."""
     from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
 
     return WhatStays(retention_of(store), result.done, result.bytes, result.versions)
-
-
-def say_what_stays(stays: WhatStays) -> None:
-    """Says it on stderr, in plain sentences."""
-    for sentence in stays.sentences():
-        say(printable(sentence))
 
 
 def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, topics: Path | None = None) -> None:
@@ -88,41 +78,3 @@ def _row(receipt: Receipt) -> dict[str, object]:
         "quarantineKey": receipt.copy and receipt.copy.key,
         "error": receipt.error,
     }
-
-
-def counts(result: RemovalResult | RestoreResult | PurgeResult) -> dict[str, object]:
-    """The numbers of a result, for a summary."""
-    return {
-        "planned": result.planned,
-        "done": result.done,
-        "failed": result.failed,
-        "skipped": result.skipped,
-        "bytes": result.bytes,
-        "stopped": result.stopped and result.stopped.code.value,
-    }
-
-
-def lost(key: str, store: str) -> Finding:
-    """An object that a segment has now, and that was not put back."""
-    message = "it was removed, and a segment that brokers may read has it now"
-    return Finding(FindingCode.OBJECT_MISSING, f"{store}/{key}", message, {"key": key})
-
-
-def end(
-    listing: Listing,
-    output: OutputFormat,
-    findings: Iterable[Finding],
-    stopped: TieredctlError | None,
-    incomplete: bool,
-    *,
-    quiet: bool,
-    metrics_file: Path | None,
-) -> ExitCode:
-    """Shows the result and what stopped it; the exit code is the worst of all that happened."""
-    code = ExitCode.INCOMPLETE if incomplete else ExitCode.CLEAN
-    if stopped is not None:
-        code = worst(code, stopped.exit_code)
-    code = worst(code, finish(listing, output, list(findings), quiet=quiet, metrics_file=metrics_file, otherwise=code))
-    if stopped is not None:
-        say_error(stopped)
-    return code

@@ -12,6 +12,7 @@ from hashlib import sha256
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Part
+from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.comparison import same_by
 from tieredctl.ops.guards.lease import Hold
@@ -21,21 +22,19 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
 
 
-@dataclass(slots=True)
-class IndexRecoveryOutcome:
+@dataclass(slots=True, kw_only=True)
+class IndexRecoveryOutcome(Outcome):
     """How far a plan was carried out."""
 
     plan: IndexRecoveryPlan
     written: list[Part] = field(default_factory=list)
     quarantined: dict[Part, str] = field(default_factory=dict)
     """The keys of the copies of what was replaced."""
-    stopped: TieredctlError | None = None
-    """Why not all was written."""
 
     @property
-    def is_complete(self) -> bool:
-        """Whether all parts are sound now."""
-        return len(self.written) == len(self.plan.to_write()) and not self.plan.impossible()
+    def left(self) -> int:
+        """How many parts are not sound yet."""
+        return len(self.plan.to_write()) - len(self.written) + len(self.plan.impossible())
 
     def rows(self) -> list[Document]:
         """The plan's rows, with what became of each."""
@@ -66,7 +65,7 @@ class IndexRecovery:
 
     def run(self, lease: Hold) -> IndexRecoveryOutcome:
         """Writes what is to be written. Whatever stops it is in the outcome."""
-        outcome = IndexRecoveryOutcome(self.plan)
+        outcome = IndexRecoveryOutcome(plan=self.plan)
         try:
             cluster_id = self._demand_unchanged()
             for part in self.plan.to_write():

@@ -12,6 +12,7 @@ from itertools import compress
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold
@@ -30,44 +31,32 @@ LOOK_AGAIN_MS = 5_000
 _WORLD_CHANGED = "Look at the plan again: a broker that started meanwhile has moved its log start."
 
 
-@dataclass(slots=True)
-class PartitionOutcome:
-    """How far one partition came."""
+@dataclass(slots=True, kw_only=True)
+class RecoveredPartition(Outcome):
+    """How far one partition came. Done are segments that were recovered; skipped are those that brokers began to
+    delete, or finished, since the plan was made."""
 
     plan: PartitionRecovery
-    segments: int = 0
-    """That were recovered."""
     events: int = 0
     """That were written."""
-    gone: int = 0
-    """Segments that brokers began to delete, or finished, since the plan was made."""
     changed: list[str] = field(default_factory=list)
     """Segments whose objects are no longer those that the plan was made of; they are left alone."""
     left: int = 0
-    """That are still not in the metadata, by what was read at the end."""
+    """Segments that are still not in the metadata, by what was read at the end."""
 
     def document(self) -> Document:
         return {
             **self.plan.document(),
-            "recovered": self.segments,
+            "recovered": self.done,
             "events": self.events,
-            "goneMeanwhile": self.gone,
+            "goneMeanwhile": self.skipped,
             "changedMeanwhile": list(self.changed),
             "left": self.left,
         }
 
 
-@dataclass(slots=True)
-class RecoveryOutcome:
-    """How far all came, those that were not reached too."""
-
-    partitions: list[PartitionOutcome] = field(default_factory=list)
-    stopped: TieredctlError | None = None
-    """Why not all was tried."""
-
-    @property
-    def is_complete(self) -> bool:
-        return self.stopped is None and not any(one.left for one in self.partitions)
+RecoveryOutcome = OutcomeByPartition[RecoveredPartition]
+"""How far all came, those that were not reached too."""
 
 
 @dataclass(slots=True)
@@ -83,14 +72,16 @@ class Recoverer:
     """Asks the cluster for a partition."""
     store: ObjectStore
     batch_segments: int = BATCH_SEGMENTS
-    tell: Callable[[PartitionOutcome], None] = lambda _outcome: None
+    tell: Callable[[RecoveredPartition], None] = lambda _outcome: None
     """Called with what was done so far."""
     _looked_ms: int = field(default=-LOOK_AGAIN_MS)
 
     def run(self) -> RecoveryOutcome:
         """Recovers every partition, then reads the metadata back. Whatever stops it is in the outcome."""
         planned = [plan for plan in self.recovery.partitions if plan.to_recover()]
-        outcome = RecoveryOutcome([PartitionOutcome(plan, left=len(plan.to_recover())) for plan in planned])
+        outcome = RecoveryOutcome(
+            partitions=[RecoveredPartition(plan=plan, left=len(plan.to_recover())) for plan in planned]
+        )
         try:
             for one in outcome.partitions:
                 self._recover(one)
@@ -99,7 +90,7 @@ class Recoverer:
             outcome.stopped = error
         return outcome
 
-    def _recover(self, outcome: PartitionOutcome) -> None:
+    def _recover(self, outcome: RecoveredPartition) -> None:
         self._demand_same_log_start(outcome.plan)
         segments = outcome.plan.to_recover()
         for first in range(0, len(segments), self.batch_segments):
@@ -108,12 +99,12 @@ class Recoverer:
             self._look_again()
             partition = outcome.plan.partition
             open_segments = [one for one in batch if self.known.is_open(partition, one.stored.identity.segment_id)]
-            outcome.gone += len(batch) - len(open_segments)
+            outcome.skipped += len(batch) - len(open_segments)
             there = self._still_there(open_segments)
             unchanged = {_segment_id(one) for one in there}
             outcome.changed += [_segment_id(one) for one in open_segments if _segment_id(one) not in unchanged]
             self._publish(outcome, [event for one in there for event in self._events(one)])
-            outcome.segments += len(there)
+            outcome.done += len(there)
             outcome.left -= len(there) + len(batch) - len(open_segments)
             self.tell(outcome)
 
@@ -125,7 +116,7 @@ class Recoverer:
 
         return list(compress(segments, in_parallel(self.store, is_there, segments)))
 
-    def _publish(self, outcome: PartitionOutcome, events: Sequence[MetadataEvent]) -> None:
+    def _publish(self, outcome: RecoveredPartition, events: Sequence[MetadataEvent]) -> None:
         if events:
             self.publisher.publish(outcome.plan.metadata_partition, events)
             outcome.events += len(events)
@@ -159,15 +150,15 @@ class Recoverer:
             there = self.known.segments(one.plan.partition)
             one.left = sum(not self._is_settled(metadata, there) for metadata in one.plan.recovered())
 
-    def _take_back(self, outcome: PartitionOutcome) -> None:
+    def _take_back(self, outcome: RecoveredPartition) -> None:
         """Says once more that segments are deleted which brokers deleted right before they were said to be there."""
         there = self.known.segments(outcome.plan.partition)
         undone = [one for one in outcome.plan.recovered() if self._was_undone(one, there.get(one.segment_id))]
         self.lease.renew()
         for state in (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED):
             self._publish(outcome, [replace(finished_event(one, self.clock_ms()), state=state) for one in undone])
-        outcome.segments -= len(undone)
-        outcome.gone += len(undone)
+        outcome.done -= len(undone)
+        outcome.skipped += len(undone)
 
     def _was_undone(self, wanted: RemoteLogSegmentMetadata, found: RemoteLogSegmentMetadata | None) -> bool:
         """Whether a segment that is deleted looks finished by events of this recovery."""

@@ -24,6 +24,7 @@ from tieredctl.model.removal import (
     Receipt,
     ReceiptStep,
 )
+from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
@@ -32,7 +33,7 @@ from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, written_since
-from tieredctl.ops.orphan_removal.putting_back import failed, put_back
+from tieredctl.ops.orphan_removal.putting_back import failed, not_in_its_place, put_back
 from tieredctl.ops.orphan_removal.receipts import Receipts, last_receipts, remember
 from tieredctl.ops.orphan_removal.removed_keys import note_put_back, note_removed
 from tieredctl.storage.protocol import (
@@ -50,35 +51,30 @@ BATCH_BYTES = 16 << 30
 _Planned = TypeVar("_Planned", PlannedObject, PlannedUpload)
 
 
-@dataclass(slots=True)
-class RemovalResult:
-    """How far a plan was carried out, by this run and those before it."""
+@dataclass(slots=True, kw_only=True)
+class RemovalOutcome(Outcome):
+    """How far a plan was carried out. Skipped are those that were gone already."""
 
-    planned: int
-    done: int = 0
-    failed: int = 0
-    skipped: int = 0
-    """Those that were gone already."""
-    bytes: int = 0
-    """Of what is done."""
     put_back: int = 0
     """Those that got an owner after they were removed, and are back."""
     lost: list[str] = field(default_factory=list)
     """The keys of those that got an owner after they were removed, and could not be put back."""
     versions: DeletedVersions | None = None
     """What was deleted of what the store keeps, where that was asked for."""
-    stopped: TieredctlError | None = None
-    """Why not all of it was tried."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing is left to remove."""
-        return self.stopped is None and not self.failed and not self.lost and not self.with_versions
 
     @property
     def with_versions(self) -> int:
         """Of how many keys versions should be gone, and are not."""
         return len(self.versions.failed) if self.versions else 0
+
+    @property
+    def left(self) -> int:
+        return self.failed + self.skipped + self.with_versions
+
+    @property
+    def nothing_is_there(self) -> bool:
+        """Whether nothing of the plan is left to remove, whoever removed it."""
+        return self.stopped is None and not self.failed and not self.lost and not self.with_versions
 
     def count(self, receipts: Iterable[Receipt]) -> None:
         """Counts what became of some."""
@@ -105,7 +101,7 @@ class Removal:
     limits: Limits
     pace: Callable[[int], None] = lambda _objects: None
     """Called with how many objects are next; waits where they would be too many for the time."""
-    tell: Callable[[RemovalResult], None] = lambda _result: None
+    tell: Callable[[RemovalOutcome], None] = lambda _result: None
     """Called with what was done so far."""
     batch_objects: int = BATCH_OBJECTS
     delete_versions: bool = False
@@ -115,11 +111,11 @@ class Removal:
     _obstacle: TieredctlError | None = None
     """Why nothing more should be tried, once what was done is counted."""
 
-    def run(self, forbidden: TieredctlError | None = None) -> RemovalResult:
+    def run(self, forbidden: TieredctlError | None = None) -> RemovalOutcome:
         """Removes what is left to remove, or nothing more where `forbidden` says why; and puts back what got an owner.
         Whatever stops it is in the result."""
         totals = self.plan.totals
-        result = RemovalResult(totals.objects + totals.uploads)
+        result = RemovalOutcome(planned=totals.objects + totals.uploads)
         try:
             self._last = last_receipts(self.receipts.entries())
             if forbidden is not None:
@@ -130,7 +126,7 @@ class Removal:
         if result.stopped is None or result.stopped.code is not ErrorCode.LEASE_LOST:
             try:
                 self._put_owned_back(result)
-                if self.delete_versions and result.is_complete:
+                if self.delete_versions and result.nothing_is_there:
                     result.versions = self._delete_versions()
             except TieredctlError as error:
                 result.stopped = result.stopped or error
@@ -141,13 +137,13 @@ class Removal:
         self.lease.renew()
         return delete_versions(self.store, [one.key for one in self._last.values() if one.step is ReceiptStep.REMOVED])
 
-    def _remove_all(self, result: RemovalResult) -> None:
+    def _remove_all(self, result: RemovalOutcome) -> None:
         for objects in self._left(self.plan.objects(), result):
             self._note(self._remove(objects), result)
         for uploads in self._left(self.plan.uploads(), result):
             self._note(self._give_up(uploads), result)
 
-    def _left(self, planned: Iterable[_Planned], result: RemovalResult) -> Iterator[list[_Planned]]:
+    def _left(self, planned: Iterable[_Planned], result: RemovalOutcome) -> Iterator[list[_Planned]]:
         """What no run finished, in batches; what one did is counted."""
 
         def unfinished() -> Iterator[_Planned]:
@@ -165,7 +161,7 @@ class Removal:
     def _before(self, planned: Planned) -> Receipt | None:
         return self._last.get(planned.upload_id if isinstance(planned, PlannedUpload) else planned.key)
 
-    def _note(self, receipts: Sequence[Receipt], result: RemovalResult) -> None:
+    def _note(self, receipts: Sequence[Receipt], result: RemovalOutcome) -> None:
         result.count(receipts)
         self.tell(result)
         if self._obstacle is not None:
@@ -257,7 +253,7 @@ class Removal:
             return failed(upload.key, self.clock_ms(), error)._replace(upload_id=upload.upload_id)
         return Receipt(ReceiptStep.ABORTED, upload.key, self.clock_ms(), upload.size, upload_id=upload.upload_id)
 
-    def _put_owned_back(self, result: RemovalResult) -> None:
+    def _put_owned_back(self, result: RemovalOutcome) -> None:
         """Looks once more at all that was removed, by whichever run, whether it could still say so or not."""
         for receipts in self._begun():
             if gone := self._to_put_back(receipts):
@@ -286,11 +282,13 @@ class Removal:
         verdicts = self.metadata.verdicts(StoredObject(one.key, one.size, 0, "") for one in receipts)
         return [one for one, (status, _) in zip(receipts, verdicts, strict=True) if status is ObjectStatus.OWNED]
 
-    def _put_back(self, gone: Sequence[Receipt], result: RemovalResult) -> None:
+    def _put_back(self, gone: Sequence[Receipt], result: RemovalOutcome) -> None:
         note_put_back(self.store, self.plan.header.plan_id, [one.key for one in gone])
         back = [put_back(self.store, one, self.clock_ms()) for one in gone]
         self._record(back)
-        result.lost += [one.key for one in back if one.step is ReceiptStep.FAILED]
+        lost = [one.key for one in back if one.step is ReceiptStep.FAILED]
+        result.lost += lost
+        result.findings += [not_in_its_place(key, self.store.url) for key in lost]
         result.put_back += sum(one.step is ReceiptStep.RESTORED for one in back)
 
     def _begun(self) -> Iterator[list[Receipt]]:

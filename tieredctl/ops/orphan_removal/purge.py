@@ -13,6 +13,7 @@ from itertools import islice
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanRecord
+from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.comparison import same_by
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
@@ -20,6 +21,7 @@ from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import plan_record
 from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantined
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.orphan_removal.putting_back import not_in_its_place
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
 from tieredctl.ops.orphans.listing import SpooledBatches, SpooledListing
 from tieredctl.storage.protocol import (
@@ -36,23 +38,22 @@ _STRANGE = (ObjectStatus.FOREIGN, ObjectStatus.UNKNOWN)
 """What metadata calls so may as well be of another cluster or layout."""
 
 
-@dataclass(slots=True)
-class PurgeResult:
-    """What became of the copies in quarantine that are old enough."""
+@dataclass(slots=True, kw_only=True)
+class PurgeOutcome(Outcome):
+    """What became of the copies in quarantine that are old enough. Skipped are those of objects that have an owner by
+    now, or may have or get one."""
 
-    planned: int = 0
-    done: int = 0
-    failed: int = 0
-    skipped: int = 0
-    """Those that have an owner by now, or may have or get one."""
-    bytes: int = 0
     owned: list[str] = field(default_factory=list)
     """The keys of those that have an owner: they should be restored."""
     unproven: int = 0
     """Old enough, and of a cluster that neither their keys nor the store's record of their plan tells: kept."""
     versions: DeletedVersions | None = None
     """What was deleted of what the store keeps, where that was asked for."""
-    stopped: TieredctlError | None = None
+
+    @property
+    def left(self) -> int:
+        with_versions = len(self.versions.failed) if self.versions else 0
+        return self.failed + self.skipped + self.unproven + with_versions
 
 
 @dataclass(slots=True)
@@ -74,17 +75,17 @@ class Purge:
     """What the store remembers of plans, by id."""
     _in_quarantine: int = 0
 
-    def rehearse(self) -> PurgeResult:
+    def rehearse(self) -> PurgeOutcome:
         """Looks what would be deleted, and changes nothing."""
-        result = PurgeResult()
+        result = PurgeOutcome()
         with self._old_copies(self.clock_ms(), result) as copies:
             for batch in self._batches(copies, result):
                 self._demand_unowned(batch, result)
         return result
 
-    def run(self) -> PurgeResult:
+    def run(self) -> PurgeOutcome:
         """Deletes the copies that are old enough and still nobody's."""
-        result = PurgeResult()
+        result = PurgeOutcome()
         with lease_held(self.store, "orphans purge", self.clock_ms, unguarded=self.without_lease) as lease:
             try:
                 with self._old_copies(lease.clock(), result) as copies:
@@ -94,12 +95,12 @@ class Purge:
                 result.stopped = error
         return result
 
-    def _old_copies(self, now_ms: int, result: PurgeResult) -> SpooledListing:
+    def _old_copies(self, now_ms: int, result: PurgeOutcome) -> SpooledListing:
         """This cluster's copies that are old enough. Put aside: a listing that things are deleted from is not to be
         trusted."""
         return SpooledListing(self._chosen(now_ms - self.older_than_ms, result))
 
-    def _chosen(self, newest_ms: int, result: PurgeResult) -> Iterator[StoredObject]:
+    def _chosen(self, newest_ms: int, result: PurgeOutcome) -> Iterator[StoredObject]:
         ours, strangers = False, set[str]()
         self._in_quarantine = 0
         for copy, original in copies_in_quarantine(self.store):
@@ -149,7 +150,9 @@ class Purge:
                 self._records[plan_id] = None
         return self._records[plan_id]
 
-    def _batches(self, copies: SpooledBatches, result: PurgeResult) -> Iterator[list[tuple[StoredObject, Quarantined]]]:
+    def _batches(
+        self, copies: SpooledBatches, result: PurgeOutcome
+    ) -> Iterator[list[tuple[StoredObject, Quarantined]]]:
         """Copies with what they are copies of, once nothing speaks against a purge."""
         old = sum(len(batch) for batch in copies.batches())
         if not old:
@@ -183,7 +186,7 @@ class Purge:
         raise TieredctlError(ErrorCode.NO_OVERLAP, message)
 
     def _demand_unowned(
-        self, batch: Sequence[tuple[StoredObject, Quarantined]], result: PurgeResult
+        self, batch: Sequence[tuple[StoredObject, Quarantined]], result: PurgeOutcome
     ) -> list[StoredObject]:
         """The copies whose originals are nobody's by what the metadata says now."""
         self.metadata.refresh()
@@ -196,6 +199,7 @@ class Purge:
                 result.skipped += 1
                 if status is ObjectStatus.OWNED and self.metadata.topic_is_live(original.key):
                     result.owned.append(original.key)
+                    result.findings.append(not_in_its_place(original.key, self.store.url))
         return doomed
 
     def _is_one_too_many(self, copy: StoredObject, original: Quarantined) -> bool:
@@ -217,7 +221,7 @@ class Purge:
             return record.foreign_topic_ids is None or explained.topic_id in record.foreign_topic_ids
         return False
 
-    def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeResult) -> None:
+    def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeOutcome) -> None:
         doomed = self._demand_unowned(batch, result)
         lease.renew()
         gone = []

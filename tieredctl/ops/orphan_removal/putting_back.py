@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
 from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptStep
 from tieredctl.ops.guards.comparison import demand_same, same_by
 from tieredctl.ops.guards.own_objects import QUARANTINE
@@ -87,3 +89,9 @@ def failed(
     return Receipt(
         ReceiptStep.FAILED, key, now_ms, copy=copy, error=f"{error.code}: {error.message}", modified_ms=modified_ms
     )
+
+
+def not_in_its_place(key: str, store: str) -> Finding:
+    """That an object was removed, or is in quarantine, and that a segment has it now."""
+    message = "it was removed, and a segment that brokers may read has it now"
+    return Finding(FindingCode.OBJECT_MISSING, f"{store}/{key}", message, {"key": key})

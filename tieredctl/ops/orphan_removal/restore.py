@@ -8,6 +8,7 @@ from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import PlanUse, QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
+from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import Ledger, plan_record, record_of
@@ -22,25 +23,16 @@ _BATCH_OBJECTS = 500
 _WITHOUT_A_COPY = (ReceiptStep.DELETING, ReceiptStep.GONE, ReceiptStep.FAILED)
 
 
-@dataclass(slots=True)
-class RestoreResult:
-    """How far a removal was undone, by this run and those before it."""
+@dataclass(slots=True, kw_only=True)
+class RestoreOutcome(Outcome):
+    """How far a removal was undone. Planned is all that was removed; skipped are those that were not there to be."""
 
-    planned: int = 0
-    """All that was removed."""
-    done: int = 0
-    failed: int = 0
-    skipped: int = 0
-    """Those that were not there to be removed."""
-    bytes: int = 0
     damaged: list[str] = field(default_factory=list)
     """Which receipts cannot be read: what else was removed is known by its copies alone."""
-    stopped: TieredctlError | None = None
 
     @property
-    def is_complete(self) -> bool:
-        """Whether all that was removed is back."""
-        return self.stopped is None and not self.failed and not self.damaged
+    def left(self) -> int:
+        return self.failed + len(self.damaged)
 
 
 @dataclass(slots=True)
@@ -57,9 +49,9 @@ class Restore:
     clock_ms: Callable[[], int]
     without_lease: bool = False
 
-    def run(self) -> RestoreResult:
+    def run(self) -> RestoreOutcome:
         """Puts back what is not back yet. Raises TieredctlError where nothing may be changed."""
-        result = RestoreResult()
+        result = RestoreOutcome()
         header = self.receipts.header
         with lease_held(self.store, "orphans restore", self.clock_ms, unguarded=self.without_lease) as lease:
             Ledger(self.store, record_of(header), header.plan_id).record(PlanUse.RESTORED)
@@ -70,7 +62,7 @@ class Restore:
                 result.stopped = error
         return result
 
-    def _batches(self, result: RestoreResult) -> Iterator[list[Receipt]]:
+    def _batches(self, result: RestoreOutcome) -> Iterator[list[Receipt]]:
         entries = self.receipts.entries(result.damaged.append)
         last = last_receipts(receipt for receipt in entries if receipt.upload_id is None)
         copies = copies_of(self.store, self.receipts.header)
@@ -89,7 +81,7 @@ class Restore:
         while batch := list(islice(removed, _BATCH_OBJECTS)):
             yield batch
 
-    def _restore(self, batch: Sequence[Receipt], lease: Hold, result: RestoreResult) -> None:
+    def _restore(self, batch: Sequence[Receipt], lease: Hold, result: RestoreOutcome) -> None:
         lease.renew()
         back = self._put_back(batch)
         self.receipts.append([after for after, before in zip(back, batch, strict=True) if after is not before])

@@ -12,7 +12,7 @@ from tieredctl.model.removal import PlannedObject, PlanRecord, PlanUse, Receipts
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import Ledger
-from tieredctl.ops.orphan_removal.apply import Removal, RemovalResult
+from tieredctl.ops.orphan_removal.apply import Removal, RemovalOutcome
 from tieredctl.ops.orphan_removal.fitness import Fitness
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
@@ -36,12 +36,12 @@ class PlanUser:
     installed_layouts: Sequence[Layout] = ()
     """As in Planning."""
     pace: Callable[[int], None] = lambda _objects: None
-    tell: Callable[[RemovalResult], None] = lambda _result: None
+    tell: Callable[[RemovalOutcome], None] = lambda _result: None
     without_lease: bool = False
     batch_objects: int | None = None
     delete_versions: bool = False
 
-    def run(self) -> RemovalResult:
+    def run(self) -> RemovalOutcome:
         """Removes what the plan says, or what of it earlier runs left. Raises TieredctlError where nothing may be.
 
         Of a plan that expired while it was carried out nothing more is removed. What got an owner is put back, where
@@ -59,16 +59,16 @@ class PlanUser:
             receipts = self.open_receipts(receipts_header(self.plan), before is not None)
             ledger.record(PlanUse.APPLYING)
             result = self._removal(receipts, lease).run(expired)
-            if result.is_complete:
+            if result.nothing_is_there:
                 ledger.record(PlanUse.APPLIED)
             return result
 
-    def rehearse(self) -> RemovalResult:
+    def rehearse(self) -> RemovalOutcome:
         """Looks whether all that is planned is still nobody's, and changes nothing."""
         if expired := self._expired():
             raise expired
         self._demand_unused(self._ledger())
-        result = RemovalResult(self.plan.totals.objects + self.plan.totals.uploads)
+        result = RemovalOutcome(planned=self.plan.totals.objects + self.plan.totals.uploads)
         try:
             self.metadata.refresh()
             self._fitness.demand()
@@ -79,7 +79,7 @@ class PlanUser:
             result.stopped = error
         return result
 
-    def _rehearse_batch(self, batch: Sequence[PlannedObject], result: RemovalResult) -> None:
+    def _rehearse_batch(self, batch: Sequence[PlannedObject], result: RemovalOutcome) -> None:
         header = self.plan.header
         preparation = Preparation(self.store, header.cluster_id, header.plan_id, header.mode)
         looked_at = in_parallel(self.store, preparation.look, batch)

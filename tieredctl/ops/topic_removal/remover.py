@@ -22,16 +22,24 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
+from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.metadata.event_publisher import NO_BROKER, EventPublisher
-from tieredctl.ops.topic_removal.changes import appeared_since, changes_to_shown, demand_no_changes, named
 from tieredctl.ops.topic_removal.removed_versions import keys_with_versions
 from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
-from tieredctl.ops.topic_removal.topic_removal_plan import PartitionPlan, RemovalScope, plan_partition
+from tieredctl.ops.topic_removal.topic_removal_plan import (
+    PartitionPlan,
+    RemovalScope,
+    appeared_since,
+    changes_to_shown,
+    demand_no_changes,
+    named,
+    plan_partition,
+)
 from tieredctl.storage.protocol import (
     MOST_DELETED_AT_ONCE,
     Capability,
@@ -46,20 +54,16 @@ _KEYS_BETWEEN_RENEWALS = 100
 _Item = TypeVar("_Item")
 
 
-@dataclass(slots=True)
-class PartitionOutcome:
-    """How far the removal of one partition came."""
+@dataclass(slots=True, kw_only=True)
+class RemovedPartition(Outcome):
+    """How far the removal of one partition came. Done are objects: those that were deleted, or found gone when they
+    were to be."""
 
     plan: PartitionPlan
     delete_state: RemotePartitionDeleteState | None
     """How far the removal is by now, by the metadata."""
     segments: int = 0
     """Whose deletion was finished."""
-    objects: int = 0
-    """That were deleted, or found gone when they were to be."""
-    bytes: int = 0
-    failed: int = 0
-    """Objects that could not be deleted."""
     events: int = 0
     """That were written."""
     appeared: list[str] = field(default_factory=list)
@@ -67,15 +71,15 @@ class PartitionOutcome:
     versions: DeletedVersions | None = None
     """That were deleted, of what this run or an earlier one removed; None where that was not asked for, or not reached.
     """
-    is_complete: bool = False
-    """Whether nothing is left to do."""
+    left: int = 1
+    """0 once it was seen that nothing is left to do."""
 
     def document(self) -> Document:
         """The plan, with what became of it and the state of now."""
         return {
             **self.plan.document(),
             "state": None if self.delete_state is None else self.delete_state.name,
-            "done": self.objects,
+            "done": self.done,
             "failed": self.failed,
             "segmentsDone": self.segments,
             "events": self.events,
@@ -84,19 +88,14 @@ class PartitionOutcome:
         }
 
 
-@dataclass(slots=True)
-class RemovalOutcome:
+@dataclass(slots=True, kw_only=True)
+class TopicRemovalOutcome(OutcomeByPartition[RemovedPartition]):
     """How far the removal of a topic came. Partitions that were not reached are not in it."""
 
-    partitions: list[PartitionOutcome] = field(default_factory=list)
-    stopped: TieredctlError | None = None
-    """Why not all was tried."""
-
     @property
-    def is_complete(self) -> bool:
-        versions = self.versions
-        is_whole = versions is None or not versions.failed
-        return self.stopped is None and is_whole and all(one.is_complete for one in self.partitions)
+    def left(self) -> int:
+        with_versions = len(self.versions.failed) if self.versions else 0
+        return with_versions + sum(one.left for one in self.partitions)
 
     @property
     def versions(self) -> DeletedVersions | None:
@@ -124,20 +123,20 @@ class RemotePartitionRemover:
     clock_ms: Callable[[], int]
     scope: RemovalScope
     batch_segments: int = BATCH_SEGMENTS
-    tell: Callable[[PartitionOutcome], None] = lambda _outcome: None
+    tell: Callable[[RemovedPartition], None] = lambda _outcome: None
     """Called with what was done so far."""
     with_versions: bool = False
     """Whether what the store keeps of deleted objects is deleted too."""
 
-    def run(self) -> RemovalOutcome:
+    def run(self) -> TopicRemovalOutcome:
         """Removes what was shown of every partition. Whatever stops it is in the outcome."""
-        outcome = RemovalOutcome()
+        outcome = TopicRemovalOutcome()
         try:
             self._demand_as_shown(self.plans)
             for number, plan in enumerate(self.plans):
                 if number:  # those before it may have taken hours
                     self._demand_as_shown([plan])
-                one = PartitionOutcome(plan, plan.state.delete_state)
+                one = RemovedPartition(plan=plan, delete_state=plan.state.delete_state)
                 outcome.partitions.append(one)
                 self._remove(one)
         except TieredctlError as error:
@@ -162,7 +161,7 @@ class RemotePartitionRemover:
     def _now(self, plan: PartitionPlan) -> PartitionPlan:
         return plan_partition(self.metadata.state(plan.state.partition), self.store, self.layout, self.scope)
 
-    def _remove(self, outcome: PartitionOutcome) -> None:
+    def _remove(self, outcome: RemovedPartition) -> None:
         plan = outcome.plan
         if not plan.state.is_removed:
             self._begin(plan.state, outcome)
@@ -175,14 +174,14 @@ class RemotePartitionRemover:
         if self.with_versions:
             self._delete_versions(outcome)
 
-    def _begin(self, state: PartitionState, outcome: PartitionOutcome) -> None:
+    def _begin(self, state: PartitionState, outcome: RemovedPartition) -> None:
         """Publishes what of DELETE_PARTITION_MARKED and DELETE_PARTITION_STARTED is not there yet."""
         if state.delete_state is None:
             self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_MARKED, outcome)
         if state.delete_state is not RemotePartitionDeleteState.DELETE_PARTITION_STARTED:
             self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_STARTED, outcome)
 
-    def _delete_segments(self, segments: Sequence[RemoteLogSegmentMetadata], outcome: PartitionOutcome) -> None:
+    def _delete_segments(self, segments: Sequence[RemoteLogSegmentMetadata], outcome: RemovedPartition) -> None:
         begun = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
         self._publish_segments([one for one in segments if one.state is not begun], begun, outcome)
         kept: set[str] = set()
@@ -194,14 +193,14 @@ class RemotePartitionRemover:
         outcome.segments += len(gone)
         self.tell(outcome)
 
-    def _delete(self, objects: Sequence[StoredObject], outcome: PartitionOutcome) -> set[str]:
+    def _delete(self, objects: Sequence[StoredObject], outcome: RemovedPartition) -> set[str]:
         """Deletes objects: the keys of those that may still be there. Raises TieredctlError where none could be."""
         self.lease.renew()
         self._demand_versions(objects)
         kept: dict[str, TieredctlError | None] = {}
         for deletion in delete_surely(self.store, objects):
             if deletion.outcome is DeletionOutcome.GONE:
-                outcome.objects += 1
+                outcome.done += 1
                 outcome.bytes += deletion.stored.size
             else:
                 kept[deletion.stored.key] = deletion.error
@@ -220,7 +219,7 @@ class RemotePartitionRemover:
         changed = [now.key for now, shown in zip(found, objects, strict=True) if now is not None and now != shown]
         demand_no_changes([f"object {key} was written again" for key in changed])
 
-    def _end(self, outcome: PartitionOutcome) -> None:
+    def _end(self, outcome: RemovedPartition) -> None:
         """Looks once more; publishes DELETE_PARTITION_FINISHED where that is true now, and is not there yet."""
         before = outcome.plan.state
         partition = before.partition
@@ -228,7 +227,7 @@ class RemotePartitionRemover:
         left = self._now(outcome.plan)
         if self.scope.topic_is_live:
             outcome.appeared = list(appeared_since(outcome.plan, left))
-            outcome.is_complete = not outcome.plan.copies and left.is_empty
+            outcome.left = int(bool(outcome.plan.copies) or not left.is_empty)
             return
         state = left.state
         if state.last_broker_event not in (None, before.last_broker_event):
@@ -240,10 +239,10 @@ class RemotePartitionRemover:
             raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{partition} is not removed: {named(_left(left))}.")
         if not state.is_removed:
             self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED, outcome)
-        outcome.is_complete = True
+        outcome.left = 0
         self.tell(outcome)
 
-    def _delete_versions(self, outcome: PartitionOutcome) -> None:
+    def _delete_versions(self, outcome: RemovedPartition) -> None:
         """Last of all: what an earlier run deleted is in no listing, and neither is what this one did."""
         outcome.versions = DeletedVersions()
         found = keys_with_versions(outcome.plan, self.store, self.layout, self.scope)
@@ -251,7 +250,7 @@ class RemotePartitionRemover:
             self.lease.renew()
             outcome.versions.add(delete_versions(self.store, keys))
 
-    def _publish_partition(self, state: RemotePartitionDeleteState, outcome: PartitionOutcome) -> None:
+    def _publish_partition(self, state: RemotePartitionDeleteState, outcome: RemovedPartition) -> None:
         if self.scope.segment_events_only:
             return
         known = outcome.plan.state
@@ -266,7 +265,7 @@ class RemotePartitionRemover:
         outcome.delete_state = state
 
     def _publish_segments(
-        self, segments: Sequence[RemoteLogSegmentMetadata], state: RemoteLogSegmentState, outcome: PartitionOutcome
+        self, segments: Sequence[RemoteLogSegmentMetadata], state: RemoteLogSegmentState, outcome: RemovedPartition
     ) -> None:
         now_ms = self.clock_ms()
         events = [
@@ -285,7 +284,7 @@ class RemotePartitionRemover:
         if events:
             self._publish(events, outcome)
 
-    def _publish(self, events: Sequence[MetadataEvent], outcome: PartitionOutcome) -> None:
+    def _publish(self, events: Sequence[MetadataEvent], outcome: RemovedPartition) -> None:
         self.lease.renew()
         self.publisher.publish(outcome.plan.state.metadata_partition, events)
         outcome.events += len(events)

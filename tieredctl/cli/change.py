@@ -1,0 +1,68 @@
+"""How every command that changes something shows what it plans, tells how far it is, and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from tieredctl.cli.outcome import finish, say, say_error
+from tieredctl.cli.output import Listing, OutputFormat, printable
+from tieredctl.cli.progress import LinesApart
+from tieredctl.errors import ExitCode, worst
+from tieredctl.model.findings import Finding
+from tieredctl.ops.change import Outcome
+
+_Done = TypeVar("_Done")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What was asked for of what is shown."""
+
+    output: OutputFormat
+    quiet: bool
+    metrics_file: Path | None
+
+    def say(self, *sentences: str) -> None:
+        """On stderr, a line each, unless that is to be quiet."""
+        for sentence in () if self.quiet else sentences:
+            say(printable(sentence))
+
+    def teller(self, sentence: Callable[[_Done], str]) -> Callable[[_Done], None]:
+        """Says now and then how far it is."""
+        lines = LinesApart()
+
+        def tell(done: _Done) -> None:
+            if not self.quiet and lines.is_due():
+                say(printable(sentence(done)))
+
+        return tell
+
+    def plan(
+        self,
+        listing: Listing,
+        findings: Sequence[Finding] = (),
+        code: ExitCode = ExitCode.CLEAN,
+        advice: Iterable[str] = (),
+    ) -> ExitCode:
+        """Shows what would be done, and was not; then says some advice."""
+        code = worst(code, self._shown(listing, findings, code))
+        self.say(*advice)
+        return code
+
+    def end(
+        self, listing: Listing, outcome: Outcome, findings: Iterable[Finding] = (), advice: Iterable[str] = ()
+    ) -> ExitCode:
+        """Shows what was done, says some advice, and what stopped it; the exit code is the gravest of all that
+        happened. `findings` are those that were there before."""
+        code = outcome.exit_code
+        code = worst(code, self._shown(listing, [*findings, *outcome.findings], code))
+        self.say(*advice)
+        if outcome.stopped is not None:
+            say_error(outcome.stopped)
+        return code
+
+    def _shown(self, listing: Listing, findings: Sequence[Finding], code: ExitCode) -> ExitCode:
+        return finish(listing, self.output, findings, quiet=self.quiet, metrics_file=self.metrics_file, otherwise=code)

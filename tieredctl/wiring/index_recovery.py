@@ -1,0 +1,86 @@
+"""`recover indexes`: what of a segment's indexes is missing or damaged, planned; and what was planned, written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from tieredctl.kafka.cluster import Cluster
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome, demand_conditional_writes
+from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, finished_segment, plan_index_recovery
+from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES
+from tieredctl.storage.protocol import WritableObjectStore
+from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
+
+_INDEX_INTERVAL = "index.interval.bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRecovery:
+    """A plan, and what carries it out."""
+
+    plan: IndexRecoveryPlan
+    index_interval_bytes: int
+    cluster_id: str | None
+    store_url: str
+    source: Document
+    """What it is about."""
+    _metadata: MetadataPlace
+    _remote: Remote[WritableObjectStore] | None
+    """None where the store was opened to be looked at alone."""
+
+    def rows(self) -> list[Document]:
+        """One for each part."""
+        return [part.document() for part in self.plan.parts]
+
+    def summary(self) -> Document:
+        """The segment, and how many parts are in which condition."""
+        return {**self.plan.summary(), "indexIntervalBytes": self.index_interval_bytes}
+
+    def apply(self, clock_ms: Callable[[], int]) -> IndexRecoveryOutcome:
+        """Writes what was shown, while it holds the store's lease. Whatever stops it is in the outcome. Raises
+        TieredctlError where it cannot begin."""
+        if self._remote is None:
+            raise TypeError("a store that was opened to be read is not changed")
+        store = self._remote.store
+        with lease_held(store, "recover indexes", clock_ms) as lease, ExitStack() as opened:
+            return IndexRecovery(self.plan, store, lambda: opened.enter_context(self._metadata.open())).run(lease)
+
+
+def plan_segment_recovery(
+    segment_id: str, metadata: MetadataPlace, store: StorePlace, index_interval_bytes: int | None, *, to_apply: bool
+) -> SegmentRecovery:
+    """The plan for a segment's indexes, by its whole log. Changes nothing.
+
+    Without `index_interval_bytes` the live cluster is asked. Raises TieredctlError as what it opens does, and
+    `store-incapable` where the plan could not be carried out in this store, and is to be.
+    """
+    remote = store.open_writable() if to_apply else None
+    opened = remote or store.open()
+    with metadata.open() as stream:
+        segment = finished_segment(stream, segment_id)
+        cluster_id = stream.source.cluster_id
+        source = {**stream.source.describe(), "store": opened.store.url, "layout": opened.layout.name}
+    if index_interval_bytes is None:
+        index_interval_bytes = _index_interval(segment.metadata.topic_id_partition.topic, metadata)
+    plan = plan_index_recovery(segment, opened.store, opened.layout, index_interval_bytes)
+    if remote is not None and plan.to_write():
+        demand_conditional_writes(remote.store)
+    return SegmentRecovery(plan, index_interval_bytes, cluster_id, opened.store.url, source, metadata, remote)
+
+
+def _index_interval(topic: str, place: MetadataPlace) -> int:
+    """What the live cluster says, if there is one; Kafka's default for a topic that it no longer has."""
+    if place.cluster is None:
+        return DEFAULT_INDEX_INTERVAL_BYTES
+    with place.cluster.open() as cluster:
+        return _asked(cluster, topic)
+
+
+def _asked(cluster: Cluster, topic: str) -> int:
+    if topic not in cluster.topic_names():
+        return DEFAULT_INDEX_INTERVAL_BYTES
+    return int(cluster.topic_configs([topic])[topic][_INDEX_INTERVAL].value or DEFAULT_INDEX_INTERVAL_BYTES)

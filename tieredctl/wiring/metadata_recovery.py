@@ -1,0 +1,168 @@
+"""`recover metadata`: what the metadata lacks of a store's segments, planned; and what was planned, written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.cluster import Cluster
+from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
+from tieredctl.model.findings import Finding
+from tieredctl.ops.change import demand_same_cluster
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
+from tieredctl.ops.metadata_recovery.live_partitions import LivePartitions
+from tieredctl.ops.metadata_recovery.metadata_topic import (
+    demand_configured_partitions,
+    demand_lasting,
+    metadata_topic_faults,
+)
+from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition, Recoverer, RecoveryOutcome
+from tieredctl.ops.metadata_recovery.recovery_plan import Planner, Recovery, demand_mapped
+from tieredctl.ops.metadata_recovery.segment_judgement import Judge
+from tieredctl.ops.metadata_recovery.steps import steps
+from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
+from tieredctl.storage.protocol import WritableObjectStore
+from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRecovery:
+    """A plan, and what carries it out."""
+
+    recovery: Recovery
+    faults: Sequence[Finding]
+    """What would let recovered metadata go again."""
+    metadata: MetadataPlace
+    cluster_id: str | None
+    store_url: str
+    _known: KnownMetadata
+    _remote: Remote[WritableObjectStore] | None
+    """None where the store was opened to be looked at alone."""
+
+    def source(self) -> Document:
+        """What it is about."""
+        cluster = self.metadata.cluster
+        return {
+            "bootstrapServer": None if cluster is None else cluster.bootstrap_server,
+            "store": self.store_url,
+            "clusterId": self.cluster_id,
+        }
+
+    def findings(self) -> list[Finding]:
+        """Of the metadata topic, of the metadata, then of each partition."""
+        return [*self.faults, *self.recovery.all_findings()]
+
+    def steps(self) -> list[str]:
+        """What an operator does around it, in order."""
+        return steps(self.recovery, is_live=self.metadata.cluster is not None)
+
+    def rows(self) -> list[Document]:
+        """One for each partition."""
+        return [one.document() for one in self.recovery.partitions]
+
+    def summary(self) -> Document:
+        """Totals, what is to be done around it, and what was found."""
+        found = [finding.document() for finding in self.findings()]
+        return self.recovery.summary() | {"steps": self.steps(), "findings": found}
+
+    def apply(
+        self,
+        clock_ms: Callable[[], int],
+        tell: Callable[[RecoveredPartition], None],
+        *,
+        without_lease: bool = False,
+    ) -> RecoveryOutcome:
+        """Writes what was shown, while it holds the store's lease. Whatever stops it is in the outcome. Raises
+        TieredctlError where it cannot begin."""
+        cluster = self.metadata.cluster
+        if self._remote is None or cluster is None:
+            raise TypeError("without a live cluster, and a store whose lease can be held, nothing is written")
+        store = self._remote.store
+        with (
+            lease_held(store, "recover metadata", clock_ms, unguarded=without_lease) as lease,
+            cluster.open() as now,
+            cluster.open_metadata_producer() as producer,
+        ):
+            look = LivePartitions(now).look
+            return Recoverer(self.recovery, self._known, producer, lease, clock_ms, look, store, tell=tell).run()
+
+
+@contextmanager
+def metadata_recovery(
+    metadata: MetadataPlace,
+    store: StorePlace,
+    selection: Selection,
+    ids: Mapping[str, str],
+    *,
+    metadata_partitions: int | None,
+    cluster_id: str | None,
+    to_apply: bool,
+    tell: Callable[[int, int], None],
+) -> Iterator[MetadataRecovery]:
+    """The plan for a store's segments. Changes nothing.
+
+    `ids` maps old topic ids to new ones; `metadata_partitions` is how many brokers are configured with, where they do
+    not tell; `cluster_id` is the cluster that is meant, if one was named. What cannot be read, or is another cluster's,
+    is refused before the store is read.
+    """
+    remote = store.open_writable() if to_apply else None
+    opened = remote or store.open()
+    followed = FollowedMetadata(partial(_source, metadata))
+    with closing(followed):
+        first = followed.source()
+        metadata.demand_topic_based()
+        if to_apply:
+            demand_same_cluster(first.cluster_id, cluster_id)
+        known = KnownMetadata(followed)
+        with nullcontext() if metadata.cluster is None else metadata.cluster.open() as cluster:
+            if cluster is not None and (to_apply or metadata_partitions is not None):
+                demand_configured_partitions(cluster, len(first.metadata_partitions()), metadata_partitions)
+            faults = [] if cluster is None else metadata_topic_faults(cluster)
+            if to_apply:
+                demand_lasting(faults)
+            listing = StoreListing(opened.store, opened.layout, selection)
+            recovery = _planned(listing, known, cluster, metadata_partitions, tell)
+        demand_mapped(recovery, ids, opened.layout)
+        yield MetadataRecovery(recovery, faults, metadata, followed.cluster_id, opened.store.url, known, remote)
+
+
+def _source(place: MetadataPlace) -> MetadataSource:
+    """Raises TieredctlError as the source does; with what to do where there is no metadata topic at all."""
+    try:
+        return place.open_source()
+    except TieredctlError as error:
+        if error.code is not ErrorCode.NO_METADATA_TOPIC:
+            raise
+        create = f"kafka-topics.sh --create --topic {METADATA_TOPIC} --partitions N"
+        hint = (
+            "Was it deleted? Create it again, with as many partitions as brokers are configured with (50 by default): "
+            f"{create} --replication-factor R --config cleanup.policy=delete --config retention.ms=-1"
+        )
+        raise TieredctlError(error.code, error.message, hint=hint) from None
+
+
+def _planned(
+    listing: StoreListing,
+    known: KnownMetadata,
+    cluster: Cluster | None,
+    metadata_partitions: int | None,
+    tell: Callable[[int, int], None],
+) -> Recovery:
+    """Lists first, and reads the metadata afterwards: what a broker copies meanwhile is known there before it is
+    stored."""
+    stored = list(listing.partitions())
+    known.refresh()
+    live = None if cluster is None else LivePartitions(cluster)
+    traits = known.traits
+    if live is not None and not traits.tells_txn:
+        traits = traits._replace(tells_txn=live.tell_txn())
+    look = None if live is None else live.look
+    judge = Judge(known, listing.store, listing.layout, traits)
+    return Planner(known, judge, look, metadata_partitions, tell).plan(listing, stored)

@@ -1,0 +1,117 @@
+"""`partition remove`: what a topic left in remote storage, planned; and what was planned, removed as it was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from tieredctl.ops.change import totals
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
+from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.topic_removal.remover import RemotePartitionRemover, RemovedPartition, TopicRemovalOutcome
+from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
+from tieredctl.ops.topic_removal.topic_removal_plan import PartitionPlan, RemovalScope, plan_removal, removal_scope
+from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, Remote, StorePlace, TopicsPlace
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRemoval:
+    """A plan, and what carries it out."""
+
+    plans: Sequence[PartitionPlan]
+    """Of every partition that the metadata has."""
+    scope: RemovalScope
+    cluster: ClusterPlace
+    cluster_id: str | None
+    store: ObjectStore
+    _metadata: TopicMetadata
+    _remote: Remote[WritableObjectStore] | None
+    """None where the store was opened to be looked at alone."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether neither the store nor the metadata has anything left to change."""
+        return all(plan.is_done(self.scope) for plan in self.plans)
+
+    def source(self) -> Document:
+        """What it is about."""
+        return {
+            "bootstrapServer": self.cluster.bootstrap_server,
+            "clusterId": self.cluster_id,
+            "store": self.store.url,
+        }
+
+    def rows(self) -> list[Document]:
+        """One for each partition."""
+        return [plan.document() for plan in self.plans]
+
+    def summary(self) -> Document:
+        """Of all partitions."""
+        counted = ("segments", "objects", "bytes", "leftovers", "copiesLeftAlone", "unknownObjects")
+        return {"partitions": len(self.plans), **totals(self.rows(), *counted)}
+
+    def apply(
+        self,
+        clock_ms: Callable[[], int],
+        tell: Callable[[RemovedPartition], None],
+        *,
+        without_lease: bool = False,
+        with_versions: bool = False,
+    ) -> tuple[TopicRemovalOutcome, WhatStays]:
+        """Removes what was shown, while it holds the store's lease, and where `with_versions` says so what the store
+        keeps of that; and tells what the store keeps all the same.
+
+        Whatever stops it is in the outcome. Raises TieredctlError where it cannot begin.
+        """
+        if self._remote is None:
+            raise TypeError("a store that was opened to be read is not changed")
+        store, layout = self._remote
+        with (
+            lease_held(store, "partition remove", clock_ms, unguarded=without_lease) as lease,
+            self.cluster.open_metadata_producer() as producer,
+        ):
+            remover = RemotePartitionRemover(
+                *(self.plans, self._metadata, store, layout, producer, lease, clock_ms, self.scope),
+                tell=tell,
+                with_versions=with_versions,
+            )
+            outcome = remover.run()
+        done = sum(one.done for one in outcome.partitions)
+        return outcome, WhatStays(
+            retention_of(store), done, sum(one.bytes for one in outcome.partitions), outcome.versions
+        )
+
+
+@contextmanager
+def topic_removal(
+    topic_id: str,
+    partition: int | None,
+    cluster: ClusterPlace,
+    store: StorePlace,
+    *,
+    segment_events_only: bool,
+    even_if_live: bool,
+    to_apply: bool,
+) -> Iterator[TopicRemoval]:
+    """The plan for all of a topic's partitions, or one. Changes nothing.
+
+    The cluster is asked for the topic after its metadata was read: what has events is no newer than the answer.
+    Raises TieredctlError where something speaks against any removal.
+    """
+    remote = store.open_writable() if to_apply else None
+    opened = remote or store.open()
+    place = MetadataPlace(cluster=cluster)
+    followed = FollowedMetadata(place.open_source)
+    with closing(followed):
+        metadata = TopicMetadata(topic_id, partition, followed)
+        metadata.refresh()
+        place.demand_topic_based()
+        with TopicsPlace.beside(place).open() as topics:
+            named = {"segment_events_only": segment_events_only, "even_if_live": even_if_live}
+            scope = removal_scope(topic_id, topics.cluster, **named)
+        plans = plan_removal(metadata, opened.store, opened.layout, scope)
+        yield TopicRemoval(plans, scope, cluster, followed.cluster_id, opened.store, metadata, remote)
