@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
 
+from tieredctl.cli.change import View
 from tieredctl.cli.findings_table import FINDING_FIELDS
-from tieredctl.cli.outcome import finding_documents, finish, say
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.cli.outcome import finding_documents
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.progress import ProgressMode, counted_progress
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster
 from tieredctl.model.findings import Finding
-from tieredctl.ops.tiering.config_change import ConfigChange, make_change
+from tieredctl.ops.change import Outcome
+from tieredctl.ops.documents import Document
+from tieredctl.ops.tiering.config_change import ConfigChange
+from tieredctl.ops.tiering.watching import Patience, Seen
+from tieredctl.wiring.topic_change import TopicChange, TopicPlan
 
 _COLUMNS = (
     TableColumn("SEVERITY", "severity"),
@@ -35,34 +38,44 @@ Timeout = Annotated[str, typer.Option(metavar="DURATION", help="For how long to 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a command that changes a topic shows what it has to say."""
+    """How a command that changes a topic shows what it has to say: what it found makes the rows."""
 
     kind: str
     source: Mapping[str, Any]
-    output: OutputFormat
-    quiet: bool
-    metrics_file: Path | None
+    view: View
 
     def say(self, line: str) -> None:
         """On stderr, unless that is to be quiet."""
-        if not self.quiet:
-            say(printable(line))
+        self.view.say(line)
 
-    def end(
-        self,
-        summary: Mapping[str, Any],
-        found: Sequence[Finding],
-        *,
-        applied: bool,
-        afterwards: Sequence[Finding] = (),
-    ) -> ExitCode:
-        """Shows the plan, or what was done. Where nothing was done, what was found decides the exit code; where it was,
-        what was found afterwards."""
-        items = finding_documents([*afterwards, *found])
+    def plan(self, summary: Document, plan: TopicPlan, *, to_apply: bool) -> ExitCode:
+        """Shows the plan; what was found decides the exit code."""
+        if to_apply and plan.is_refused:
+            self.say("Nothing was changed: what is an error has to be mended first.")
+        listing = self._listing(summary, plan.findings, applied=False)
+        return replace(self.view, quiet=True).plan(listing, plan.findings)
+
+    def end(self, summary: Document, plan: TopicPlan, outcome: Outcome) -> ExitCode:
+        """Shows what was done; what was found afterwards decides the exit code."""
+        listing = self._listing(summary, [*outcome.findings, *plan.findings], applied=True)
+        return replace(self.view, quiet=True).end(listing, outcome)
+
+    def _listing(self, summary: Document, found: Sequence[Finding], *, applied: bool) -> Listing:
+        items = finding_documents(found)
         whole = {**summary, "applied": applied, "findings": len(items)}
-        listing = Listing(self.kind, self.source, items, _COLUMNS, whole, FINDING_FIELDS)
-        deciding = afterwards if applied else found
-        return finish(listing, self.output, deciding, quiet=True, metrics_file=self.metrics_file)
+        return Listing(self.kind, self.source, items, _COLUMNS, whole, FINDING_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How to wait for the effect of a change, and what is said meanwhile and afterwards."""
+
+    patience: Patience
+    progress: ProgressMode
+    counted: str
+    """What becomes more."""
+    ends: Mapping[Seen, str]
+    """What is said of each end that is not too late, with the topic's name."""
 
 
 def describe_change(change: ConfigChange) -> str:
@@ -72,21 +85,31 @@ def describe_change(change: ConfigChange) -> str:
     return ", ".join(f"{name}: {before.get(name, _UNSET)} -> {after[name]}" for name in change.changes)
 
 
-@contextmanager
-def changed(cluster: Cluster, change: ConfigChange, shown: Shown) -> Iterator[None]:
-    """Makes a change. Within it, whatever ends the wait for its effect is told together with this: that it is made."""
-    name, made = change.topic.topic, "may be made"
+def make(change: TopicChange, shown: Shown, waiting: Waiting | None) -> Outcome:
+    """Makes a change, and waits for its effect where that is wanted. Whatever ends the wait is told together with this:
+    that the change is made."""
+    name, made = change.plan.change.topic.topic, "may be made"
     try:
-        make_change(cluster, change)
+        change.make()
         made = "is made"
         shown.say(f"Topic {name} is changed.")
-        yield
+        return Outcome() if waiting is None else _waited(change, shown, waiting)
     except KeyboardInterrupt:
         hint = f"`tieredctl topic status {name}` shows how far it is."
-        message = f"Interrupted. The change of topic {name} {made} ({describe_change(change)})."
+        message = f"Interrupted. The change of topic {name} {made} ({describe_change(change.plan.change)})."
         raise TieredctlError(ErrorCode.INTERRUPTED, message, hint=hint) from None
     except TieredctlError as error:
         if made != "is made":
             raise
-        message = f"{error.message} The change of topic {name} {made} ({describe_change(change)})."
+        message = f"{error.message} The change of topic {name} {made} ({describe_change(change.plan.change)})."
         raise TieredctlError(error.code, message, hint=error.hint) from None
+
+
+def _waited(change: TopicChange, shown: Shown, waiting: Waiting) -> Outcome:
+    with counted_progress(waiting.progress, shown.view.quiet, waiting.counted) as tell:
+        outcome = change.wait(waiting.patience, tell)
+    for finding in outcome.findings:
+        shown.say(f"{finding.kind.severity.label}: {finding.message}")
+    if outcome.seen is not None and outcome.seen in waiting.ends:
+        shown.say(waiting.ends[outcome.seen].format(name=change.plan.change.topic.topic))
+    return outcome

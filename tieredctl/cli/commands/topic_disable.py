@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from tieredctl.cli.arguments import duration_ms
-from tieredctl.cli.commands.topic_change import Apply, NoWait, Shown, Timeout, Topic, changed, describe_change
+from tieredctl.cli.change import View
+from tieredctl.cli.commands.topic_change import (
+    Apply,
+    NoWait,
+    Shown,
+    Timeout,
+    Topic,
+    Waiting,
+    describe_change,
+    make,
+)
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import (
     BootstrapServer,
@@ -22,15 +31,15 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.places import cluster_place
-from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.cli.progress import ProgressMode
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.model.findings import Finding
-from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
-from tieredctl.ops.tiering.disable import DisablePlan, Form, plan_disable
-from tieredctl.ops.tiering.remote_topic import RemoteTopic
-from tieredctl.ops.tiering.watching import Patience, Seen, await_nothing_left, not_seen
-from tieredctl.wiring.places import MetadataPlace
+from tieredctl.ops.tiering.disable import DisablePlan, Form
+from tieredctl.ops.tiering.watching import Patience, Seen
+from tieredctl.wiring.topic_change import topic_disabling
+
+_ENDS = {Seen.YES: "Topic {name} has nothing in remote storage any more."}
+"""What is said of an end of the wait that is not too late."""
 
 
 def disable(
@@ -72,31 +81,18 @@ def disable(
         raise TieredctlError(ErrorCode.USAGE, "Give one of --stop-copying and --delete.")
     if at_once and not delete:
         raise TieredctlError(ErrorCode.USAGE, "--at-once is for --delete.")
-    seconds = duration_ms(timeout) / 1000
+    patience = Patience(duration_ms(timeout) / 1000)
     form = Form.DELETE if delete else Form.STOP_COPYING
-    place = cluster_place(bootstrap_server, command_config)
-    metadata = FollowedMetadata(MetadataPlace(cluster=place).open_source)
-    with place.open() as cluster, closing(metadata):
-        remote = RemoteTopic(cluster.topic(topic), metadata)
-        remote.refresh()
-        plan = plan_disable(cluster, remote, form, at_once=at_once)
-        segment_ids = {segment.segment_id for segment in remote.all_segments()}
-        shown = Shown("TopicDisable", cluster.describe(), output, quiet, metrics_file)
+    place, view = cluster_place(bootstrap_server, command_config), View(output, quiet, metrics_file)
+    with topic_disabling(place, topic, form, at_once=at_once) as disabling:
+        plan, summary = disabling.plan, disabling.plan.summary()
+        shown = Shown("TopicDisable", disabling.source, view)
         _say_plan(plan, shown)
         if not apply or plan.change.is_empty or plan.is_refused:
-            if apply and plan.is_refused:
-                shown.say("Nothing was changed: what is an error has to be mended first.")
-            return shown.end(plan.summary(), plan.findings, applied=False)
-        demand_confirmation(_what(plan), cluster.cluster_id, yes=yes, typed_cluster_id=cluster_id)
-        if delete:
-            remote.demand_nothing_new(segment_ids)
-        afterwards: list[Finding] = []
-        with changed(cluster, plan.change, shown):
-            if delete and not no_wait:
-                with counted_progress(progress, quiet, "segments are deleted") as tell:
-                    seen = await_nothing_left(cluster, remote, Patience(seconds), tell)
-                afterwards = _said(seen, plan, shown, seconds)
-        return shown.end(plan.summary(), plan.findings, applied=True, afterwards=afterwards)
+            return shown.plan(summary, plan, to_apply=apply)
+        demand_confirmation(_what(plan), disabling.cluster_id, yes=yes, typed_cluster_id=cluster_id)
+        waiting = Waiting(patience, progress, "segments are deleted", _ENDS)
+        return shown.end(summary, plan, make(disabling, shown, waiting if delete and not no_wait else None))
 
 
 def _say_plan(plan: DisablePlan, shown: Shown) -> None:
@@ -129,14 +125,3 @@ def _what(plan: DisablePlan) -> str:
     summary = plan.summary()
     doomed = f"{summary['remoteSegments']} segments, {summary['remoteBytes']} bytes"
     return f"{what}, which deletes {doomed}, {summary['bytesOnlyRemote']} of them nowhere else,"
-
-
-def _said(seen: Seen, plan: DisablePlan, shown: Shown, seconds: float) -> list[Finding]:
-    """Says how the wait ended; what was not seen in time is a finding."""
-    topic = plan.change.topic
-    if seen is Seen.NOT_IN_TIME:
-        finding = not_seen(topic, "not all segments were seen deleted", seconds)
-        shown.say(f"{finding.kind.severity.label}: {finding.message}")
-        return [finding]
-    shown.say(f"Topic {topic.topic} has nothing in remote storage any more.")
-    return []

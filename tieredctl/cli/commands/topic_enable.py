@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT64, clock_ms, duration_ms, given_path
-from tieredctl.cli.commands.topic_change import Apply, NoWait, Shown, Timeout, Topic, changed, describe_change
+from tieredctl.cli.change import View
+from tieredctl.cli.commands.topic_change import (
+    Apply,
+    NoWait,
+    Shown,
+    Timeout,
+    Topic,
+    Waiting,
+    describe_change,
+    make,
+)
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import (
     BootstrapServer,
@@ -22,16 +32,13 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.places import cluster_place, local_replicas
-from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.cli.progress import ProgressMode
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
-from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention, plan_enable
-from tieredctl.ops.tiering.remote_topic import RemoteTopic
-from tieredctl.ops.tiering.watching import Patience, Seen, await_first_segment, not_seen
-from tieredctl.wiring.places import MetadataPlace
+from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention
+from tieredctl.ops.tiering.watching import Patience, Seen
+from tieredctl.wiring.topic_change import topic_enabling
 
 _ENDS = {
     Seen.YES: "Topic {name} has its first segment in remote storage.",
@@ -88,35 +95,24 @@ def enable(
     With --apply the settings are changed, in one request, and the first segment in remote storage is awaited. An error
     among the checks refuses that; exit 3 where they find something, 5 where the first segment was not seen in time.
     """
-    seconds = duration_ms(timeout) / 1000
+    patience = Patience(duration_ms(timeout) / 1000)
     local = LocalRetention(local_retention_ms, local_retention_bytes)
     price, replicas = None if store is None else storage_price(store), local_replicas(log_dir)
     if store is not None and price is None:
         hint = "Add it to `prices` in the configuration file."
         raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {store}.", hint=hint)
-    place = cluster_place(bootstrap_server, command_config)
-    with place.open() as cluster:
-        metadata = FollowedMetadata(MetadataPlace(cluster=place).open_source)
-        plan = plan_enable(cluster, RemoteTopic(cluster.topic(topic), metadata), local, replicas, clock_ms())
-        summary = plan.summary(price)
-        shown = Shown("TopicEnable", cluster.describe(), output, quiet, metrics_file)
+    place, view = cluster_place(bootstrap_server, command_config), View(output, quiet, metrics_file)
+    with topic_enabling(place, topic, local, replicas, clock_ms()) as enabling:
+        plan, summary = enabling.plan, enabling.plan.summary(price)
+        shown = Shown("TopicEnable", enabling.source, view)
         _say_plan(plan, shown, summary)
         if not apply or plan.change.is_empty or plan.is_refused:
-            if apply and plan.is_refused:
-                shown.say("Nothing was changed: what is an error has to be mended first.")
-            return shown.end(summary, plan.findings, applied=False)
+            return shown.plan(summary, plan, to_apply=apply)
         what = f"The change of topic {topic} ({describe_change(plan.change)})"
-        demand_confirmation(what, cluster.cluster_id, yes=yes, typed_cluster_id=cluster_id)
-        afterwards: list[Finding] = []
-        with changed(cluster, plan.change, shown):
-            if plan.begins_copying and not no_wait:
-                seen = Seen.LIKE_BEFORE
-                if plan.shows_first_segment:
-                    with counted_progress(progress, quiet, "partitions have a segment") as tell:
-                        waited_for = (plan.change.topic, plan.partitions, plan.closed)
-                        seen = await_first_segment(cluster, *waited_for, Patience(seconds), tell)
-                afterwards = _said(seen, plan, shown, seconds)
-        return shown.end(summary, plan.findings, applied=True, afterwards=afterwards)
+        demand_confirmation(what, enabling.cluster_id, yes=yes, typed_cluster_id=cluster_id)
+        waiting = Waiting(patience, progress, "partitions have a segment", _ENDS)
+        outcome = make(enabling, shown, waiting if plan.begins_copying and not no_wait else None)
+        return shown.end(summary, plan, outcome)
 
 
 def _say_plan(plan: EnablePlan, shown: Shown, summary: Document) -> None:
@@ -152,14 +148,3 @@ def _cost(estimate: Document) -> str:
     requests, currency = estimate["requestsCost"], estimate["currency"]
     once = "" if requests is None else f"{requests} {currency} once and "
     return f": {once}{estimate['storageCostPerMonth']} {currency} a month"
-
-
-def _said(seen: Seen, plan: EnablePlan, shown: Shown, seconds: float) -> list[Finding]:
-    """Says how the wait ended; what was not seen in time is a finding."""
-    name = plan.change.topic.topic
-    if seen is Seen.NOT_IN_TIME:
-        finding = not_seen(plan.change.topic, "no segment was seen in remote storage", seconds)
-        shown.say(f"{finding.kind.severity.label}: {finding.message}")
-        return [finding]
-    shown.say(_ENDS[seen].format(name=name))
-    return []

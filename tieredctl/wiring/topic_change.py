@@ -1,0 +1,146 @@
+"""`topic enable` and `topic disable`: a change of a topic's settings, planned on a live cluster, made, and awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tieredctl.kafka.cluster import Cluster
+from tieredctl.model.findings import Finding
+from tieredctl.model.local_replica import LocalReplica
+from tieredctl.ops.change import Outcome
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.tiering.config_change import ConfigChange, make_change
+from tieredctl.ops.tiering.disable import DisablePlan, Form, plan_disable
+from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention, plan_enable
+from tieredctl.ops.tiering.remote_topic import RemoteTopic
+from tieredctl.ops.tiering.watching import Patience, Seen, Told, await_first_segment, await_nothing_left, not_seen
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicOutcome(Outcome):
+    """That a change was made, and whether its effect was seen."""
+
+    seen: Seen | None = None
+    """None where nobody looked."""
+
+
+class TopicPlan(Protocol):
+    """What is to be set, and what was found about it."""
+
+    @property
+    def change(self) -> ConfigChange: ...
+
+    @property
+    def findings(self) -> Sequence[Finding]: ...
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether something is found that has to be mended first."""
+        ...
+
+
+class TopicChange(Protocol):
+    """A plan, and what carries it out while the cluster is open."""
+
+    @property
+    def plan(self) -> TopicPlan: ...
+
+    def make(self) -> None:
+        """Makes the change that was shown, in one request. Raises TieredctlError where the world has moved, and as the
+        cluster does."""
+        ...
+
+    def wait(self, patience: Patience, tell: Told) -> TopicOutcome:
+        """Waits for its effect."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TopicEnabling:
+    """A plan to tier a topic, and what carries it out while the cluster is open."""
+
+    plan: EnablePlan
+    _cluster: Cluster
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """What it is about."""
+        return self._cluster.describe()
+
+    @property
+    def cluster_id(self) -> str | None:
+        return self._cluster.cluster_id
+
+    def make(self) -> None:
+        """Makes the change that was shown. Raises TieredctlError as `make_change` does."""
+        make_change(self._cluster, self.plan.change)
+
+    def wait(self, patience: Patience, tell: Told) -> TopicOutcome:
+        """Waits for the first segment in remote storage. Raises TieredctlError as `await_first_segment` does."""
+        plan = self.plan
+        if not plan.shows_first_segment:
+            return TopicOutcome(seen=Seen.LIKE_BEFORE)
+        seen = await_first_segment(self._cluster, plan.change.topic, plan.partitions, plan.closed, patience, tell)
+        late = not_seen(plan.change.topic, "no segment was seen in remote storage", patience.seconds)
+        return TopicOutcome(seen=seen, findings=[late] if seen is Seen.NOT_IN_TIME else [])
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDisabling:
+    """A plan to take a topic out of tiered storage, and what carries it out while the cluster is open."""
+
+    plan: DisablePlan
+    _cluster: Cluster
+    _remote: RemoteTopic
+    _shown: frozenset[str]
+    """The ids of the segments that the plan was made of."""
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """What it is about."""
+        return self._cluster.describe()
+
+    @property
+    def cluster_id(self) -> str | None:
+        return self._cluster.cluster_id
+
+    def make(self) -> None:
+        """Makes the change that was shown. Raises TieredctlError as `make_change` does, and `world-changed` where it
+        would delete segments that were not shown."""
+        if self.plan.form is Form.DELETE:
+            self._remote.demand_nothing_new(self._shown)
+        make_change(self._cluster, self.plan.change)
+
+    def wait(self, patience: Patience, tell: Told) -> TopicOutcome:
+        """Waits until the last segment is deleted. Raises TieredctlError as `await_nothing_left` does."""
+        seen = await_nothing_left(self._cluster, self._remote, patience, tell)
+        late = not_seen(self.plan.change.topic, "not all segments were seen deleted", patience.seconds)
+        return TopicOutcome(seen=seen, findings=[late] if seen is Seen.NOT_IN_TIME else [])
+
+
+@contextmanager
+def topic_enabling(
+    place: ClusterPlace, topic: str, local: LocalRetention, replicas: Sequence[LocalReplica] | None, now_ms: int
+) -> Iterator[TopicEnabling]:
+    """The plan to tier a topic, on the open cluster. Raises TieredctlError as `plan_enable` does."""
+    metadata = FollowedMetadata(MetadataPlace(cluster=place).open_source)
+    with place.open() as cluster, closing(metadata):
+        remote = RemoteTopic(cluster.topic(topic), metadata)
+        yield TopicEnabling(plan_enable(cluster, remote, local, replicas, now_ms), cluster)
+
+
+@contextmanager
+def topic_disabling(place: ClusterPlace, topic: str, form: Form, *, at_once: bool) -> Iterator[TopicDisabling]:
+    """The plan to take a topic out of tiered storage, on the open cluster. Raises TieredctlError as `plan_disable`
+    does, and where the metadata cannot be read."""
+    metadata = FollowedMetadata(MetadataPlace(cluster=place).open_source)
+    with place.open() as cluster, closing(metadata):
+        remote = RemoteTopic(cluster.topic(topic), metadata)
+        remote.refresh()
+        plan = plan_disable(cluster, remote, form, at_once=at_once)
+        shown = frozenset(segment.segment_id for segment in remote.all_segments())
+        yield TopicDisabling(plan, cluster, remote, shown)
