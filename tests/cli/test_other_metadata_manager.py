@@ -36,6 +36,7 @@ def log_dir(request: pytest.FixtureRequest, captures: Path, tmp_path: Path) -> P
         ("orphans", "plan", "--to", "plan"),
         ("orphans", "purge", "--offline-metadata", "--older-than", "24h", "--layout", "local"),
         ("recover", "metadata"),
+        ("recover", "indexes", "zYJ8cWbWS6Wrn_UH97CRKw"),
     ],
 )
 def test_it_is_refused_by_its_name(

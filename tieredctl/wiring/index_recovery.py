@@ -61,6 +61,7 @@ def plan_segment_recovery(
     remote = store.open_writable() if to_apply else None
     opened = remote or store.open()
     with metadata.open() as stream:
+        metadata.demand_topic_based()
         segment = finished_segment(stream, segment_id)
         cluster_id = stream.source.cluster_id
         source = {**stream.source.describe(), "store": opened.store.url, "layout": opened.layout.name}
