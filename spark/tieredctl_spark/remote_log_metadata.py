@@ -12,12 +12,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.findings import Finding
-from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.table import RECORD_TABLE_SCHEMA, record_table
+from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
-from tieredctl_spark.metadata_sources import metadata_source
 from tieredctl_spark.schemas import as_spark_reads, spark_schema
 
 METADATA_SCHEMA = pa.schema([*(field.with_nullable(True) for field in RECORD_TABLE_SCHEMA), ("finding", FINDING_TYPE)])
@@ -45,30 +43,28 @@ class RemoteLogMetadata(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark gives the one it was told
         log_dirs, export = self.options.get("logDir", ""), self.options.get("export")
-        return _Reader([Path(folder) for folder in log_dirs.split(",") if folder], Path(export) if export else None)
+        folders = tuple(Path(folder) for folder in log_dirs.split(",") if folder)
+        return _Reader(MetadataPlace(folders, export=Path(export) if export else None))
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, log_dirs: Sequence[Path], export: Path | None) -> None:
-        self._log_dirs = log_dirs
-        self._export = export
-
-    def _source(self) -> MetadataSource:
-        return metadata_source(self._log_dirs, export=self._export)
+    def __init__(self, place: MetadataPlace) -> None:
+        self._place = place
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(number) for number in (_OF_NO_PARTITION, *self._source().metadata_partitions())]
+        with self._place.open() as stream:
+            numbers = stream.source.metadata_partitions()
+        return [InputPartition(number) for number in (_OF_NO_PARTITION, *numbers)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        source = self._source()
-        if partition.value is _OF_NO_PARTITION:
-            findings = [finding for finding in EventStream(source).findings if _PARTITION not in finding.evidence]
-        else:
-            stream = EventStream(source, metadata_partition=partition.value)
-            for number, chunk in stream.chunks():
-                table = record_table(stream, number, chunk)
-                yield from _batches([*table.columns, pa.nulls(len(table), FINDING_TYPE)])
-            findings = [finding for finding in stream.findings if _PARTITION in finding.evidence]
+        with self._place.open(partition.value) as stream:
+            if partition.value is _OF_NO_PARTITION:
+                findings = [finding for finding in stream.findings if _PARTITION not in finding.evidence]
+            else:
+                for number, chunk in stream.chunks():
+                    table = record_table(stream, number, chunk)
+                    yield from _batches([*table.columns, pa.nulls(len(table), FINDING_TYPE)])
+                findings = [finding for finding in stream.findings if _PARTITION in finding.evidence]
         yield _finding_batch(findings)
 
 

@@ -14,10 +14,9 @@ from pyspark.sql.types import StructType
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO, Layout
-from tieredctl.layouts.registry import layout_in
 from tieredctl.ops.remote.inventory import ListedObject, object_document
 from tieredctl.storage.protocol import ObjectStore, StoredObject
-from tieredctl.storage.registry import open_store
+from tieredctl.wiring.places import StorePlace
 from tieredctl_spark.key_ranges import key_ranges
 from tieredctl_spark.schemas import as_spark_reads, spark_schema
 
@@ -59,9 +58,9 @@ class RemoteObjects(DataSource):
         url = self.options.get("store")
         if url is None:
             raise TieredctlError(ErrorCode.NO_STORE, "The option store names no store.")
-        store = open_store(url, _named(self.options, _STORE_OPTION))
-        layout = layout_in(store, self.options.get("layout", AUTO), _named(self.options, _LAYOUT_OPTION))
-        return _Reader(store, layout)
+        options, layout_options = (_named(self.options, prefix) for prefix in (_STORE_OPTION, _LAYOUT_OPTION))
+        place = StorePlace(url, options, self.options.get("layout", AUTO), layout_options)
+        return _Reader(*place.open())
 
 
 def _named(options: Mapping[str, str], prefix: str) -> dict[str, str]:

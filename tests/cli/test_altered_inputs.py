@@ -29,7 +29,6 @@ from tests.rigs.buckets import S3Bucket
 from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.cli.arguments import now_ms
-from tieredctl.cli.wiring import topic_sources
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
 from tieredctl.formats.record_batches import read_batch_header
@@ -37,6 +36,7 @@ from tieredctl.ops.orphans.listing import record_batch
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.protocol import StoredObject
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, TopicsPlace
 
 NOW_MS = 1_900_000_000_000
 METADATA_TOPIC_ID = "VClEsq7TTwq9CJDcrhYnAg"
@@ -154,11 +154,9 @@ def test_a_live_cluster_is_asked_itself(tmp_path: Path, told: Told) -> None:
     option, file = told(tmp_path, [METADATA_TOPIC_ID])
     listed, snapshot = (file, None) if option == "--live-topic-ids" else (None, file)
 
-    with (
-        pytest.raises(TieredctlError, match=f"{option} is for a cluster that is down"),
-        topic_sources(listed, snapshot, "broker:9092", None),
-    ):
-        pass
+    live = MetadataPlace(cluster=ClusterPlace("broker:9092"))
+    with pytest.raises(TieredctlError, match=f"{option} is for a cluster that is down"):
+        TopicsPlace.beside(live, listed, snapshot)
 
 
 def starts_of_batches(log: bytes) -> list[int]:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tieredctl.cli.arguments import as_of, pairs
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace
-
-if TYPE_CHECKING:
-    from tieredctl.model.local_replica import LocalReplica
 
 
 def cluster_place(
@@ -44,12 +40,3 @@ def store_place(
     if store is None:
         raise TieredctlError(ErrorCode.NO_STORE, "There is no store to look at.")
     return StorePlace(store, pairs("--store-option", store_option), layout, pairs("--layout-option", layout_option))
-
-
-def local_replicas(log_dirs: Sequence[Path] | None) -> list[LocalReplica] | None:
-    """What the log directories that were named hold of user partitions; None where none was."""
-    if not log_dirs:
-        return None
-    from tieredctl.kafka.local_replicas import read_local_replicas
-
-    return read_local_replicas(log_dirs)

@@ -6,7 +6,7 @@ can be pickled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tieredctl.kafka.metadata_producer import MetadataProducer
     from tieredctl.kafka.source import MetadataSource
     from tieredctl.layouts.protocol import Layout
+    from tieredctl.model.local_replica import LocalReplica
     from tieredctl.ops.cluster.live_topics import TopicSources
     from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
@@ -232,3 +233,12 @@ class TopicsPlace:
                 yield TopicSources(cluster=cluster)
         else:
             yield TopicSources()
+
+
+def local_replicas(log_dirs: Sequence[Path] | None) -> list[LocalReplica] | None:
+    """What brokers' log directories hold of user partitions; None where there are none to look at."""
+    if not log_dirs:
+        return None
+    from tieredctl.kafka.local_replicas import read_local_replicas
+
+    return read_local_replicas(log_dirs)

@@ -16,40 +16,24 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.kafka.live_cluster import LiveCluster
-from tieredctl.kafka.local_logs import read_local_logs
-from tieredctl.kafka.server_properties import stated_settings
-from tieredctl.kafka.source import MetadataSource
-from tieredctl.kafka.topics_by_id import TopicsById
-from tieredctl.layouts.protocol import Layout
-from tieredctl.layouts.registry import layout_in
 from tieredctl.model.findings import exit_code_of
-from tieredctl.ops.cluster.broker_settings import METADATA_CLASS
-from tieredctl.ops.cluster.live_topics import TopicSources, read_topic_ids
-from tieredctl.ops.cluster.metadata_manager import demand_topic_based, managers_of
-from tieredctl.ops.cluster.topic_snapshot import read_topic_snapshot
-from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
 from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
-from tieredctl.ops.verification.verify import Subset, VerifyOptions, verify
-from tieredctl.storage.protocol import ObjectStore
-from tieredctl.storage.registry import open_store
+from tieredctl.ops.verification.verify import Subset, VerifyOptions
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace, TopicsPlace
+from tieredctl.wiring.verify import Verified, verify
 from tieredctl_spark.engine import SparkEngine
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
 from tieredctl_spark.ledger import Ledger, ResumingEngine
-from tieredctl_spark.metadata_sources import metadata_source
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.session import spark_session
 
@@ -102,58 +86,52 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _run(options: argparse.Namespace) -> ExitCode:
-    store = open_store(options.store, dict(options.store_option))
-    layout = layout_in(store, options.layout, dict(options.layout_option))
-    # Before the metadata: a running broker trims its local log only behind what it has written there.
-    local_logs = read_local_logs(options.log_dir)
-    _demand_topic_based_metadata(options)
+    metadata, store, topics = _places(options)
     how = VerifyOptions(
         level=options.level,
         clock=Clock(time.time_ns() // 1_000_000, _STUCK_AFTER_MS),
         subset=options.subset,
         index_interval_bytes=options.index_interval,
-        local_logs=local_logs,
     )
-    named = (options.log_dir, options.bootstrap_server, options.command_config, options.export)
-    with _topic_sources(options) as topics, spark_session({}) as session, spark_failures():
-        output = OutputFolder(session, options.output)
-        how = replace(how, topic_sources=topics, read_removed=partial(read_removed_keys, store))
-        return _verify(partial(metadata_source, *named), store, layout, how, output)
+    with ExitStack() as stack:
+        started = _Started(stack, options.output)
+        verified = verify(metadata, store, how, topics=topics, make_engine=started.engine)
+        return _write(verified, started)
 
 
-def _demand_topic_based_metadata(options: argparse.Namespace) -> None:
-    """As the command line's `verify`: what a topic lacks that is not the cluster's metadata is not missing."""
-    demand_topic_based(stated_settings(options.log_dir, METADATA_CLASS))
-    if options.bootstrap_server is not None:
-        with closing(LiveCluster(options.bootstrap_server, options.command_config)) as cluster:
-            demand_topic_based(managers_of(cluster))
+def _places(options: argparse.Namespace) -> tuple[MetadataPlace, StorePlace, TopicsPlace]:
+    """What the arguments say of where things are."""
+    server, config = options.bootstrap_server, options.command_config
+    cluster = None if server is None else ClusterPlace(server, config)
+    metadata = MetadataPlace(tuple(options.log_dir), cluster, options.export)
+    store = StorePlace(options.store, dict(options.store_option), options.layout, dict(options.layout_option))
+    return metadata, store, TopicsPlace.beside(metadata, options.live_topic_ids, options.kraft_snapshot)
 
 
-@contextmanager
-def _topic_sources(options: argparse.Namespace) -> Iterator[TopicSources]:
-    """Where it is said which topics there are, as for the command line's `verify`."""
-    if options.live_topic_ids is not None:
-        yield TopicSources(topic_ids=read_topic_ids(options.live_topic_ids))
-    elif options.kraft_snapshot is not None:
-        yield TopicSources(snapshot=read_topic_snapshot(options.kraft_snapshot))
-    elif options.bootstrap_server is not None:
-        with closing(TopicsById(options.bootstrap_server, options.command_config)) as cluster:
-            yield TopicSources(cluster=cluster)
-    else:
-        yield TopicSources()
+class _Started:
+    """A Spark session, once there is something for it to do; and what is kept of it."""
+
+    def __init__(self, stack: ExitStack, output_url: str) -> None:
+        self._stack = stack
+        self._output_url = output_url
+        self.output: OutputFolder
+        self.resuming: ResumingEngine
+
+    def engine(self) -> ResumingEngine:
+        session = self._stack.enter_context(spark_session({}))
+        self._stack.enter_context(spark_failures())
+        self.output = OutputFolder(session, self._output_url)
+        self.resuming = ResumingEngine(SparkEngine({}), Ledger(self.output))
+        return self.resuming
 
 
-def _verify(
-    read: Callable[[], MetadataSource], store: ObjectStore, layout: Layout, how: VerifyOptions, output: OutputFolder
-) -> ExitCode:
-    engine = ResumingEngine(SparkEngine({}), Ledger(output))
-    source = read()
-    result = verify(EventStream(source), store, layout, engine, how, read_again=lambda: EventStream(read()))
+def _write(verified: Verified, started: _Started) -> ExitCode:
+    result, output = verified.result, started.output
     findings = [finding_row(finding) for finding in result.findings]
     output.write_table("findings", pa.Table.from_pylist(findings, pa.schema(list(FINDING_TYPE))))
     code = exit_code_of(result.findings)
-    described = source.describe() | {"store": store.url, "layout": layout.name, "engine": "spark"}
-    summary = json.dumps(_document(described, result.summary() | {"resumed": engine.resumed, "exitCode": int(code)}))
+    counts = result.summary() | {"resumed": started.resuming.resumed, "exitCode": int(code)}
+    summary = json.dumps(_document(verified.source | {"engine": "spark"}, counts))
     output.write_text("summary.json", summary + "\n")
     sys.stdout.write(summary + "\n")
     return code

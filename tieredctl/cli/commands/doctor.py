@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -27,24 +25,17 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.places import local_replicas
-from tieredctl.cli.wiring import open_cluster, open_cluster_with_groups, open_remote, open_stream
+from tieredctl.cli.places import cluster_place, store_place
 from tieredctl.errors import DecodeError, ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release, release
 from tieredctl.ops.cluster.snapshot import Clock, ClusterSnapshot
-from tieredctl.ops.doctor.diagnosis import (
-    Diagnosis,
-    diagnose,
-    diagnose_file,
-    diagnose_settings,
-    diagnose_standstill,
-)
-from tieredctl.ops.doctor.gathering import gather_settings, with_group_offsets, with_objects, with_tiered_data
-from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
+from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose_file, diagnose_settings
+from tieredctl.ops.doctor.gathering import gather_settings
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
+from tieredctl.wiring.doctor import diagnose_cluster
 
 _commands = typer.Typer(rich_markup_mode=None)
 _TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
@@ -106,18 +97,10 @@ def cluster(
             raise TieredctlError(ErrorCode.USAGE, f"Options go behind `doctor {context.invoked_subcommand}`.")
         return ExitCode.CLEAN
     clock = Clock(now_ms(now), duration_ms(older_than))
-    replicas = local_replicas(log_dir)
-    remote = None if store is None else open_remote(store, store_option, layout, layout_option)
-    with closing(open_cluster_with_groups(bootstrap_server, command_config)) as opened:
-        source = opened.describe()
-        if standstill := brokers_at_a_standstill(opened, Watch()):
-            return _finish("Doctor", source, diagnose_standstill(standstill), output, quiet, metrics_file)
-        settings = gather_settings(opened, clock, _release(kafka_version))
-        events = partial(open_stream, None, bootstrap_server, command_config, None, None)
-        facts = with_group_offsets(with_tiered_data(settings, opened, events), opened)
-        if remote is not None:
-            facts = with_objects(facts, *remote, events)
-        found = diagnose(replace(facts, replicas=replicas))
+    remote = None if store is None else store_place(store, store_option, layout, layout_option)
+    place = cluster_place(bootstrap_server, command_config)
+    stated = _release(kafka_version)
+    found, source = diagnose_cluster(place, clock, release=stated, store=remote, log_dirs=log_dir or ())
     return _finish("Doctor", source, found, output, quiet, metrics_file)
 
 
@@ -223,7 +206,7 @@ def _gathered(
     bootstrap_server: str | None, command_config: Path | None, stated: Release | None
 ) -> tuple[ClusterSnapshot, dict[str, object]]:
     """A live cluster's settings, and what it is."""
-    with closing(open_cluster(bootstrap_server, command_config)) as opened:
+    with cluster_place(bootstrap_server, command_config).open() as opened:
         return gather_settings(opened, _NO_CLOCK, stated), opened.describe()
 
 

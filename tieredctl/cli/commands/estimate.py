@@ -28,7 +28,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.places import cluster_place, local_replicas, metadata_place, store_place
+from tieredctl.cli.places import cluster_place, metadata_place, store_place
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
@@ -38,7 +38,7 @@ from tieredctl.ops.estimates.cost import cost_estimate
 from tieredctl.ops.estimates.metadata_growth import read_metadata, stated_metadata
 from tieredctl.ops.estimates.retention import RetentionChange, retention_estimate
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.wiring.places import MetadataPlace
+from tieredctl.wiring.places import MetadataPlace, local_replicas
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _WAY_COLUMNS = (

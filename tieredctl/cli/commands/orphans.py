@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -40,18 +40,18 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
-from tieredctl.cli.store_listing import ListingOptions, store_listing
-from tieredctl.cli.wiring import demand_topic_based_metadata, open_remote, open_stream, topic_sources
-from tieredctl.config.file import storage_price
+from tieredctl.cli.places import metadata_place, store_place
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.prices import StoragePrice
-from tieredctl.ops.cluster.live_topics import TopicSources, doubt_about
+from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.wiring.listing_place import ListingPlace
+from tieredctl.wiring.orphans import ScanPlaces, opened_scan
+from tieredctl.wiring.places import TopicsPlace
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 for verb in (plan, apply, restore, purge, unlock):
@@ -116,34 +116,21 @@ def scan(
 
     A table has totals; the other forms have each object, with the evidence. Changes nothing.
     """
-    opened, chosen = open_remote(store, store_option, layout, layout_option)
-    at_ms, min_age_ms = now_ms(now), duration_ms(min_age)
-    listed = store_listing(opened, store_option, ListingOptions(key_list, inventory, resume, at_ms, min_age_ms))
-    read = partial(open_stream, log_dir, bootstrap_server, command_config, export, as_of)
-    read()  # what cannot be read is refused now, not after the store was listed
-    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
-    with topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config, as_of) as topics:
-        options = ScanOptions(
-            now_ms=at_ms,
-            min_age_ms=min_age_ms,
-            topic_sources=topics,
-            selection=Selection(topic, topic_id, partition, segment_id),
-            price=storage_price(opened.url),
-        )
-        # A list of keys or an inventory may stand for a store that cannot be asked from here.
-        asked_again = opened if key_list is None and inventory is None else None
-        found = Scan(listed.objects, chosen, opened.url, read, options, asked_again)
-
-        def source() -> Document:
-            described = found.stream.source.describe() if found.stream else {}
-            live = found.live_topics.describe() if found.live_topics else None
-            return {**described, "liveTopics": live, "store": opened.url, **listed.described, "layout": chosen.name}
-
-        @cache
-        def unlisted() -> Noncurrent | None:
-            # Who has an inventory read does not want the bucket listed.
-            is_listed = key_list is None and inventory is None
-            return noncurrent(opened, chosen, options.selection, options.price) if is_listed else None
+    metadata = metadata_place(log_dir, bootstrap_server, command_config, export, as_of)
+    places = ScanPlaces(
+        metadata,
+        store_place(store, store_option, layout, layout_option),
+        TopicsPlace.beside(metadata, live_topic_ids, kraft_snapshot),
+        ListingPlace(key_list, inventory, resume),
+    )
+    options = ScanOptions(
+        now_ms=now_ms(now),
+        min_age_ms=duration_ms(min_age),
+        selection=Selection(topic, topic_id, partition, segment_id),
+    )
+    with opened_scan(places, options) as opened:
+        found = opened.scan
+        unlisted = cache(opened.noncurrent)
 
         def summary() -> Document:
             counted = unlisted()
@@ -151,14 +138,15 @@ def scan(
 
         if output in _TABLES:
             found.run()
-            columns = _TOTAL_COLUMNS if options.price is None else (*_TOTAL_COLUMNS, _cost_column(options.price))
-            listing = Listing("RemoteObjects", source, found.totals(), columns, summary)
+            price = found.options.price
+            columns = _TOTAL_COLUMNS if price is None else (*_TOTAL_COLUMNS, _cost_column(price))
+            listing = Listing("RemoteObjects", opened.source, found.totals(), columns, summary)
         else:
-            listing = Listing("RemoteObjects", source, found.documents(), (), summary, _OBJECT_FIELDS)
+            listing = Listing("RemoteObjects", opened.source, found.documents(), (), summary, _OBJECT_FIELDS)
         code = finish(listing, output, found.findings, quiet=quiet, metrics_file=metrics_file)
         if not quiet:
-            say_unanswered(topics)
-            doubt = doubt_about(topics, found.stream.source) if found.stream else None
+            say_unanswered(opened.topics)
+            doubt = opened.doubt()
             if doubt is not None:
                 say(printable(f"{doubt.message} What it lacks looks as if it were gone."))
             say(_headline(found))

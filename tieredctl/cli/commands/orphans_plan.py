@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
 
-from tieredctl.cli.arguments import duration_ms, given_path, kafka_id, now_ms, percentage
+from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, kafka_id, percentage
 from tieredctl.cli.options import (
     BootstrapServer,
     ClusterId,
@@ -36,16 +35,16 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
-from tieredctl.cli.store_listing import ListingOptions, store_listing
-from tieredctl.cli.wiring import demand_topic_based_metadata, open_remote, open_stream, topic_sources
-from tieredctl.config.plan_key import signing_key
+from tieredctl.cli.places import metadata_place, store_place
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import AUTO
-from tieredctl.layouts.registry import layouts_installed
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.removal import PlanTotals, RemovalMode
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.orphans.scan import ScanOptions
+from tieredctl.wiring.listing_place import ListingPlace
+from tieredctl.wiring.orphans import ScanPlaces, write_plan
+from tieredctl.wiring.places import TopicsPlace
 
 # `orphans scan` loads this module for the verb's name: what it does is loaded when it is typed.
 if TYPE_CHECKING:
@@ -112,9 +111,7 @@ def plan(
 
     Objects that are foreign or unknown are never in it unless they are named.
     """
-    from tieredctl.ops.orphan_removal.limits import demand_age
-    from tieredctl.ops.orphan_removal.orphan_plan import Planning, PlanOptions
-    from tieredctl.ops.orphan_removal.plan_file import written_plan
+    from tieredctl.ops.orphan_removal.orphan_plan import PlanOptions
 
     options = PlanOptions(
         plan_id=uuid4().hex,
@@ -129,28 +126,19 @@ def plan(
         unknown_keys=frozenset(unknown or ()),
         allow_young=allow_young,
     )
-    at_ms, min_age_ms = now_ms(None), duration_ms(min_age)
-    demand_age(min_age_ms, allow_young=allow_young)
-    key = signing_key()
-    opened, chosen = open_remote(store, store_option, layout, layout_option)
-    listed = store_listing(opened, store_option, ListingOptions(None, inventory, resume, at_ms, min_age_ms))
-    read = partial(open_stream, log_dir, bootstrap_server, command_config, export, None)
-    read()  # what cannot be read is refused now, not after the store was listed
-    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
-    with (
-        topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config) as topics,
-        written_plan(to, key, force=force) as writer,
-    ):
-        scan_options = ScanOptions(
-            now_ms=at_ms,
-            min_age_ms=min_age_ms,
-            topic_sources=topics,
-            selection=Selection(topic, topic_id, partition, segment_id),
-        )
-        scan = Scan(listed.objects, chosen, opened.url, read, scan_options, opened)
-        planning = Planning(scan, writer, options, layouts_installed(), opened if multipart else None)
-        totals = planning.run()
-    source = {**(scan.stream.source.describe() if scan.stream else {}), "store": opened.url, "layout": chosen.name}
+    metadata = metadata_place(log_dir, bootstrap_server, command_config, export)
+    places = ScanPlaces(
+        metadata,
+        store_place(store, store_option, layout, layout_option),
+        TopicsPlace.beside(metadata, live_topic_ids, kraft_snapshot),
+        ListingPlace(inventory=inventory, resume=resume),
+    )
+    scanned = ScanOptions(
+        now_ms=clock_ms(),
+        min_age_ms=duration_ms(min_age),
+        selection=Selection(topic, topic_id, partition, segment_id),
+    )
+    planning, totals, source = write_plan(places, scanned, options, to, with_uploads=multipart, force=force)
     summary = _summary(options, totals, planning)
     listing = Listing("RemovalPlan", source, _rows(planning), _COLUMNS, summary, ("cause", "objects", "bytes"))
     if not quiet:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,12 +28,12 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_error, say_what_is_incomplete
 from tieredctl.cli.output import Item, Listing, OutputFormat, render
-from tieredctl.cli.wiring import open_remote, open_stream
+from tieredctl.cli.places import metadata_place, store_place
 from tieredctl.errors import DecodeError, ExitCode, TieredctlError, worst
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.inspection.inspect import FileKind, InspectedFile, inspect
-from tieredctl.ops.store_check.check import StoreCheck, check_stores
-from tieredctl.ops.store_check.local_stores import read_local_stores
+from tieredctl.ops.store_check.check import StoreCheck
+from tieredctl.wiring.store_check import check_local_stores
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -150,22 +149,13 @@ def check(
     The metadata is read from DIR too, unless --log-dir, --bootstrap-server or --export says where it is. With --store,
     cached indexes are compared with the remote ones.
     """
-    stores = read_local_stores(directories)
-    open_segment, remote = None, {}
-    if store is not None:
-        opened, chosen = open_remote(store, store_option, layout, layout_option)
-        open_segment = partial(chosen.open_segment, opened)
-        remote = {"store": opened.url, "layout": chosen.name}
-    elsewhere = bootstrap_server is not None or export is not None
-    stream = open_stream(
-        log_dir or (None if elsewhere else directories), bootstrap_server, command_config, export, None
-    )
-    result = check_stores(stores, stream, open_segment)
-    source = stream.source.describe() | {"stores": [str(path) for path in directories]} | remote
+    metadata = metadata_place(log_dir, bootstrap_server, command_config, export)
+    remote = None if store is None else store_place(store, store_option, layout, layout_option)
+    result, source, metadata_findings = check_local_stores(directories, metadata, remote)
     items = finding_documents(result.findings)
     listing = Listing("StoreCheck", source, items, FINDING_COLUMNS, result.summary(), FINDING_FIELDS)
     if output in _TABLES and not quiet:
-        say_what_is_incomplete(stream.findings)
+        say_what_is_incomplete(metadata_findings)
         say(_headline(result))
     return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)
 

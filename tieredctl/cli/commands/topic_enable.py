@@ -31,13 +31,14 @@ from tieredctl.cli.options import (
     Yes,
 )
 from tieredctl.cli.output import OutputFormat
-from tieredctl.cli.places import cluster_place, local_replicas
+from tieredctl.cli.places import cluster_place
 from tieredctl.cli.progress import ProgressMode
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention
 from tieredctl.ops.tiering.watching import Patience, Seen
+from tieredctl.wiring.places import local_replicas
 from tieredctl.wiring.topic_change import topic_enabling
 
 _ENDS = {

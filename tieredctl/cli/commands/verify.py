@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -36,16 +34,16 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import finding_documents, finish, say, say_what_is_incomplete
 from tieredctl.cli.output import Listing, OutputFormat
+from tieredctl.cli.places import metadata_place, store_place
 from tieredctl.cli.progress import ProgressMode, segment_progress
-from tieredctl.cli.wiring import demand_topic_based_metadata, open_remote, open_stream, topic_sources
 from tieredctl.errors import ExitCode
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.ops.verification.verify import Subset, Verification, VerifyOptions
-from tieredctl.ops.verification.verify import verify as run
+from tieredctl.wiring.places import TopicsPlace
+from tieredctl.wiring.verify import verify as run
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
@@ -95,27 +93,18 @@ def verify(
         subset=Subset() if subset is None else Subset.parse(subset),
         index_interval_bytes=index_interval,
     )
-    opened, chosen = open_remote(store, store_option, layout, layout_option)
-    where = engine_named(engine, pairs("--spark-conf", spark_conf))
-    if log_dir and as_of is None:
-        from tieredctl.kafka.local_logs import read_local_logs
-
-        # Before the metadata: a running broker trims its local log only behind what it has written there.
-        options = options.with_local_logs(read_local_logs(log_dir))
-    read = partial(open_stream, log_dir, bootstrap_server, command_config, export, as_of)
-    stream = read()
-    demand_topic_based_metadata(log_dir, bootstrap_server, command_config)
-    with (
-        topic_sources(live_topic_ids, kraft_snapshot, bootstrap_server, command_config, as_of) as topics,
-        segment_progress(progress, quiet) as told,
-    ):
-        options = replace(options, topic_sources=topics, read_removed=partial(read_removed_keys, opened))
-        result = run(stream, opened, chosen, where, options, progress=told, read_again=None if export else read)
-    source = stream.source.describe() | {"store": opened.url, "layout": chosen.name, "engine": engine}
+    metadata = metadata_place(log_dir, bootstrap_server, command_config, export, as_of)
+    topics = TopicsPlace.beside(metadata, live_topic_ids, kraft_snapshot)
+    remote = store_place(store, store_option, layout, layout_option)
+    chosen = engine_named(engine, pairs("--spark-conf", spark_conf))
+    with segment_progress(progress, quiet) as told:
+        verified = run(metadata, remote, options, topics=topics, make_engine=lambda: chosen, progress=told)
+    result = verified.result
     items = finding_documents(result.findings)
+    source = verified.source | {"engine": engine}
     listing = Listing("Verification", source, items, FINDING_COLUMNS, result.summary, FINDING_FIELDS)
     if output in (OutputFormat.TABLE, OutputFormat.WIDE) and not quiet:
-        say_what_is_incomplete(stream.findings)
+        say_what_is_incomplete(verified.metadata_findings)
         say(_headline(result))
     return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)
 

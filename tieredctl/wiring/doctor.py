@@ -1,0 +1,57 @@
+"""`doctor`: a live cluster, asked in the one order that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from tieredctl.ops.cluster.release import Release
+from tieredctl.ops.cluster.snapshot import Clock
+from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose, diagnose_standstill
+from tieredctl.ops.doctor.gathering import gather_settings, with_group_offsets, with_objects, with_tiered_data
+from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace, local_replicas
+
+
+class Diagnosed(NamedTuple):
+    """What is wrong with a cluster, and which one it is."""
+
+    diagnosis: Diagnosis
+    source: Document
+
+
+def diagnose_cluster(
+    cluster: ClusterPlace,
+    clock: Clock,
+    *,
+    release: Release | None = None,
+    store: StorePlace | None = None,
+    log_dirs: Sequence[Path] = (),
+) -> Diagnosed:
+    """All checks of a live cluster that need no bulk read.
+
+    Brokers that stand still answer by what they knew before, and are asked nothing more. `release` is what the brokers
+    are said to run; with `store`, small objects are read too, and with `log_dirs` what is on these disks. Raises
+    TieredctlError as the places do.
+    """
+    replicas = local_replicas(log_dirs)
+    remote = None if store is None else store.open()
+    with ExitStack() as stack:
+
+        def read() -> EventStream:
+            return stack.enter_context(MetadataPlace(cluster=cluster).open())
+
+        live = stack.enter_context(cluster.open_with_groups())
+        source = live.describe()
+        if standstill := brokers_at_a_standstill(live, Watch()):
+            return Diagnosed(diagnose_standstill(standstill), source)
+        facts = with_tiered_data(gather_settings(live, clock, release), live, read)
+        facts = with_group_offsets(facts, live)
+        if remote is not None:
+            facts = with_objects(facts, *remote, read)
+        return Diagnosed(diagnose(replace(facts, replicas=replicas)), source)

@@ -1,0 +1,145 @@
+"""`orphans scan` and `orphans plan`: whoever asks, everything is opened and read in the one order that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tieredctl.errors import TieredctlError
+from tieredctl.ops.cluster.live_topics import TopicSources, doubt_about
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
+from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.storage.protocol import ObjectStore
+from tieredctl.wiring.listing_place import ListingPlace
+from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace, TopicsPlace
+
+if TYPE_CHECKING:
+    from tieredctl.model.removal import PlanTotals
+    from tieredctl.ops.orphan_removal.orphan_plan import Planning, PlanOptions
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlaces:
+    """What a scan reads."""
+
+    metadata: MetadataPlace
+    store: StorePlace
+    topics: TopicsPlace | None = None
+    """Who says which topics there are; None for the cluster whose metadata it is, where that is live."""
+    listing: ListingPlace = field(default_factory=ListingPlace)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedScan:
+    """A scan that runs while its documents are read, and what it is of."""
+
+    scan: Scan
+    remote: Remote[ObjectStore]
+    topics: TopicSources
+    lists_store: bool
+    """Whether the store itself is listed, and not what stands for it."""
+    described_listing: Document
+
+    def source(self) -> Document:
+        """Which metadata, which list of topics, which store; what was not read yet is left out."""
+        found = self.scan
+        described = found.stream.source.describe() if found.stream else {}
+        live = found.live_topics.describe() if found.live_topics else None
+        remote = {"store": self.remote.store.url, **self.described_listing, "layout": self.remote.layout.name}
+        return {**described, "liveTopics": live, **remote}
+
+    def noncurrent(self) -> Noncurrent | None:
+        """What the store keeps besides its objects; None where it was not listed itself, and should not be now."""
+        options = self.scan.options
+        return noncurrent(*self.remote, options.selection, options.price) if self.lists_store else None
+
+    def doubt(self) -> TieredctlError | None:
+        """Why the list of topics cannot have them all, where that was seen."""
+        return doubt_about(self.topics, self.scan.stream.source) if self.scan.stream else None
+
+
+@contextmanager
+def opened_scan(places: ScanPlaces, options: ScanOptions) -> Iterator[OpenedScan]:
+    """Whose every object is, to be read before this is left: the store is listed first, then the metadata is read, then
+    it is asked which topics there are, and last the store once more for what looks orphaned.
+
+    `options.topic_sources` is set here, and `options.price`, by the configuration, where there is none. What cannot be
+    read, or is not the cluster's metadata, is refused before the store is listed. Raises TieredctlError as the places
+    and `Scan` do.
+    """
+    from tieredctl.config.file import storage_price
+
+    # A list of keys or an inventory may stand for a store that cannot be asked from here.
+    with _opened(places, options, asks_again=places.listing.is_of_store) as opened:
+        if options.price is None:
+            opened.scan.options = replace(opened.scan.options, price=storage_price(opened.remote.store.url))
+        yield opened
+
+
+class WrittenPlan(NamedTuple):
+    """A plan that was written."""
+
+    planning: Planning
+    totals: PlanTotals
+    source: Document
+    """Which metadata, which store."""
+
+
+def write_plan(
+    places: ScanPlaces,
+    options: ScanOptions,
+    plan: PlanOptions,
+    to: Path,
+    *,
+    with_uploads: bool = False,
+    force: bool = False,
+) -> WrittenPlan:
+    """Scans as `opened_scan` does, and writes a plan to the file `to`, signed with the user's key; of a failure nothing
+    is left. `with_uploads` plans to give up uploads that were never completed, `force` replaces a file that is there.
+
+    Raises TieredctlError where something speaks against any removal.
+    """
+    from tieredctl.config.plan_key import signing_key
+    from tieredctl.layouts.registry import layouts_installed
+    from tieredctl.ops.orphan_removal.limits import demand_age
+    from tieredctl.ops.orphan_removal.orphan_plan import Planning
+    from tieredctl.ops.orphan_removal.plan_file import written_plan
+
+    demand_age(options.min_age_ms, allow_young=plan.allow_young)
+    key = signing_key()
+    with (
+        _opened(places, options, asks_again=True) as opened,
+        written_plan(to, key, force=force) as writer,
+    ):
+        uploads_of = opened.remote.store if with_uploads else None
+        planning = Planning(opened.scan, writer, plan, layouts_installed(), uploads_of)
+        totals = planning.run()
+        described = opened.scan.stream.source.describe() if opened.scan.stream else {}
+        source = {**described, "store": opened.remote.store.url, "layout": opened.remote.layout.name}
+        return WrittenPlan(planning, totals, source)
+
+
+@contextmanager
+def _opened(places: ScanPlaces, options: ScanOptions, *, asks_again: bool) -> Iterator[OpenedScan]:
+    metadata = places.metadata
+    remote = places.store.open()
+    oldest_ms = options.now_ms - options.min_age_ms
+    listed = places.listing.open(remote.store, places.store, options.now_ms, oldest_ms)
+    with metadata.open():
+        pass  # what cannot be read is refused now, not after the store was listed
+    metadata.demand_topic_based()
+    with ExitStack() as stack:
+
+        def read() -> EventStream:
+            return stack.enter_context(metadata.open())
+
+        topic_sources = stack.enter_context((places.topics or TopicsPlace.beside(metadata)).open())
+        asked_again = remote.store if asks_again else None
+        scanned = replace(options, topic_sources=topic_sources)
+        scan = Scan(listed.objects, remote.layout, remote.store.url, read, scanned, asked_again)
+        yield OpenedScan(scan, remote, topic_sources, places.listing.is_of_store, listed.described)

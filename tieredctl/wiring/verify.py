@@ -1,0 +1,66 @@
+"""`verify`: whoever asks, everything is opened and read in the one order that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tieredctl.kafka.local_logs import read_local_logs
+from tieredctl.model.findings import Finding
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
+from tieredctl.ops.verification.engine import Engine, LocalEngine
+from tieredctl.ops.verification.verify import Progress, Verification, VerifyOptions
+from tieredctl.ops.verification.verify import verify as run
+from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What `verify` found, and in what."""
+
+    result: Verification
+    source: Document
+    """Which metadata, which store."""
+    metadata_findings: Sequence[Finding]
+    """What was odd about the metadata, which `result` has too."""
+
+
+def verify(
+    metadata: MetadataPlace,
+    store: StorePlace,
+    options: VerifyOptions,
+    *,
+    topics: TopicsPlace | None = None,
+    make_engine: Callable[[], Engine] = LocalEngine,
+    progress: Progress | None = None,
+) -> Verified:
+    """Holds the store against what the metadata promises.
+
+    Local logs are read first, then the metadata, then the store is listed, and only then it is asked which topics
+    there are; what was found is held against metadata read once more, where that can have changed.
+
+    `options` say how deep and what: `local_logs`, `topic_sources` and `read_removed` are set here. Without `topics` the
+    cluster whose metadata it is says which there are, where that is live. `make_engine` is called once all is open.
+    Raises TieredctlError as the places and `ops.verification.verify` do.
+    """
+    remote = store.open()
+    if metadata.log_dirs and metadata.as_of is None:
+        # A running broker trims its local log only after it has written there what it copied.
+        options = replace(options, local_logs=read_local_logs(metadata.log_dirs))
+    with ExitStack() as stack:
+
+        def read() -> EventStream:
+            return stack.enter_context(metadata.open())
+
+        stream = read()
+        metadata.demand_topic_based()
+        topic_sources = stack.enter_context((topics or TopicsPlace.beside(metadata)).open())
+        options = replace(options, topic_sources=topic_sources, read_removed=partial(read_removed_keys, remote.store))
+        read_again = None if metadata.export is not None else read
+        result = run(stream, *remote, make_engine(), options, progress=progress, read_again=read_again)
+        source = stream.source.describe() | {"store": remote.store.url, "layout": remote.layout.name}
+        return Verified(result, source, stream.findings)
