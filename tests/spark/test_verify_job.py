@@ -21,6 +21,7 @@ from tieredctl_spark.output_folder import OutputFolder
 
 from tests.metadata_logs import started
 from tests.spark.damage import REMOTE, damaged
+from tests.wiring.reading_order import COMMAND_LINE, LOCAL_LOGS, METADATA, SPARK_JOB, STORE_LISTED, read_in_order
 from tieredctl.errors import ExitCode
 from tieredctl.kafka.local_logs import read_local_logs
 from tieredctl.kafka.log_directory import LogDirectories
@@ -188,3 +189,22 @@ def test_another_metadata_manager_is_refused_by_its_name(
     assert code == ExitCode.USAGE
     assert "com.example.Manager, which does not keep its metadata in __remote_log_metadata" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_the_job_finds_what_the_command_finds_and_reads_in_the_same_order(
+    spark: SparkSession, captures: Path, tmp_path: Path
+) -> None:
+    cluster, output = damaged(captures / "kafka-4.3.1", tmp_path), tmp_path / "output"
+    where = ["--log-dir", str(cluster / "data"), "--store", f"file:{cluster / REMOTE}", "--layout", "local"]
+    level = ["--level", "listing"]
+
+    command = read_in_order(COMMAND_LINE, cluster, tmp_path / "1", ["verify", *where, *level, "-o", "json"])
+    job_done = read_in_order(SPARK_JOB, cluster, tmp_path / "2", [*where, *level, "--output", str(output)])
+
+    told = json.loads(command.printed)["items"]
+    findings = [read_finding(row).document() for row in pq.read_table(output / "findings").to_pylist()]
+    assert command.order == job_done.order == [STORE_LISTED, LOCAL_LOGS, METADATA, STORE_LISTED, METADATA]
+    assert command.exit_code == job_done.exit_code == ExitCode.CORRUPTION
+    assert [(one["code"], one["subject"], one["message"]) for one in findings] == [
+        (one["code"], one["subject"], one["message"]) for one in told
+    ]

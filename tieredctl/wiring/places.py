@@ -89,7 +89,7 @@ class MetadataPlace:
         return bool(self.log_dirs) or self.cluster is not None or self.export is not None
 
     def open_source(self) -> MetadataSource:
-        """The records, up to the end of the moment. Raises TieredctlError where they cannot be read."""
+        """The records, up to the end of the moment, to be closed. Raises TieredctlError where they cannot be read."""
         if self.log_dirs:
             from tieredctl.kafka.log_directory import LogDirectories
 

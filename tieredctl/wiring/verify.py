@@ -40,8 +40,8 @@ def verify(
 ) -> Verified:
     """Holds the store against what the metadata promises.
 
-    Local logs are read first, then the metadata, then the store is listed, and only then it is asked which topics
-    there are; what was found is held against metadata read once more, where that can have changed.
+    Local logs are read first, then the metadata; then it is asked which topics there are, and the store is listed. What
+    was found is held against metadata read once more, where that can have changed.
 
     `options` say how deep and what: `local_logs`, `topic_sources` and `read_removed` are set here. Without `topics` the
     cluster whose metadata it is says which there are, where that is live. `make_engine` is called once all is open.

@@ -1,0 +1,51 @@
+"""What docs/python.md shows runs as it stands there, and finds what the command line finds."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import REPOSITORY, own_process
+from tests.cli.crashed_cluster import LONG_AGO
+from tests.spark.damage import REMOTE, damaged
+
+PAGE = REPOSITORY / "docs" / "python.md"
+
+
+@pytest.fixture
+def cluster(captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A damaged cluster in the current folder, with an object that has no owner: its log directory is `data`, its
+    store `remote`."""
+    copy = damaged(captures / "kafka-4.3.1", tmp_path)
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    (copy / "data").rename(folder / "data")
+    (copy / REMOTE).rename(folder / "remote")
+    log = next((folder / "remote").rglob("*.log"))
+    orphan = log.with_name("00000000000000000077-AAAAAAAAAAAAAAAAAAAAAQ.log")
+    orphan.write_bytes(b"x")
+    os.utime(orphan, (LONG_AGO, LONG_AGO))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_the_page_shows_what_the_command_line_does(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = "\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+    exec(compile(source, str(PAGE), "exec"), {})
+    *found, verdict, orphans, segment = capsys.readouterr().out.splitlines()
+
+    where = ("--log-dir", "data", "--store", "file:remote", "--layout", "local")
+    verified = own_process("verify", *where, "-o", "json")
+    scanned = own_process("orphans", "scan", *where, "-o", "json")
+    looked_up = own_process(
+        "metadata", "lookup", "orders7:0", "--epoch", "0", "--offset", "5", "--log-dir", "data", "-o", "json"
+    )
+    items = verified.document()["items"]
+    assert found == [f"{one['code']} {one['subject']} {one['message']}" for one in items]
+    assert len(found) > 5
+    assert verdict == f"{verified.document()['summary']['segments']} CORRUPTION"
+    assert orphans == f"{scanned.document()['summary']['status']['orphan']['objects']} True" == "1 True"
+    assert segment == looked_up.document()["items"][0]["segmentId"]

@@ -1,0 +1,42 @@
+"""Look-ups in the metadata of one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.state import partition_of_today, replayed
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.wiring.places import MetadataPlace
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedPartition:
+    """A partition, and the metadata that was read to find it."""
+
+    partition: TopicIdPartition
+    stream: EventStream
+    store: RemotePartitionMetadataStore
+
+    @property
+    def cache(self) -> RemoteLogMetadataCache:
+        """What a broker knows of the partition."""
+        return self.store.caches[self.partition]
+
+
+@contextmanager
+def opened_partition(metadata: MetadataPlace, selection: Selection) -> Iterator[OpenedPartition]:
+    """The partition that is selected by its topic's name or id, and its number.
+
+    Which id the topic of a name has today is asked after the metadata was read, so that it is in there if it has
+    segments. Raises TieredctlError as the places and `partition_of_today` do.
+    """
+    with metadata.open() as stream:
+        store = replayed(stream, replace(selection, partition=None))
+        partition = partition_of_today(store.caches, selection, stream.coverage, metadata.topic_id_today)
+        yield OpenedPartition(partition, stream, store)
