@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from stat import S_ISREG
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from tieredctl.errors import TieredctlError
 from tieredctl.storage import file_changes
@@ -19,16 +19,15 @@ from tieredctl.storage.protocol import (
     Capability,
     Deletion,
     DeletionOutcome,
-    KeptVersion,
     MultipartUpload,
-    Retention,
     StoredObject,
 )
 from tieredctl.storage.refusals import demand_batch, incapable, key_impossible, object_missing
+from tieredctl.storage.unversioned import UnversionedStore
 
 
 @dataclass(frozen=True, slots=True)
-class FileStore:
+class FileStore(UnversionedStore):
     """The regular files below `root`, an absolute path.
 
     Links are followed in listing and reading, as a broker follows them, wherever they lead; one that leads nowhere is
@@ -84,18 +83,6 @@ class FileStore:
         with self._opened(key) as descriptor:
             yield from _pieces(descriptor, start, os.fstat(descriptor).st_size, chunk_size)
 
-    def reconnected(self) -> Self:
-        return self
-
-    def checksums(self, stored: StoredObject) -> Mapping[str, str]:  # noqa: ARG002
-        return {}
-
-    def retention(self) -> Retention:
-        return Retention()
-
-    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:  # noqa: ARG002
-        return iter(())
-
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
@@ -121,9 +108,6 @@ class FileStore:
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)
         return [self._deletion(stored) for stored in objects]
-
-    def delete_version(self, kept: KeptVersion) -> None:
-        """Nothing is kept here."""
 
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from threading import RLock
-from typing import Self
 
 from tieredctl.storage.protocol import (
     STREAM_CHUNK_BYTES,
     Capability,
     Deletion,
     DeletionOutcome,
-    KeptVersion,
     MultipartUpload,
-    Retention,
     StoredObject,
 )
 from tieredctl.storage.refusals import demand_batch, incapable, object_missing
+from tieredctl.storage.unversioned import UnversionedStore
 
 
-class MemoryStore:
+class MemoryStore(UnversionedStore):
     """A `WritableObjectStore` that starts empty. Pickling copies what it holds."""
 
     url = "memory:"
@@ -68,18 +66,6 @@ class MemoryStore:
         for position in range(0, len(data), chunk_size):
             yield data[position : position + chunk_size]
 
-    def reconnected(self) -> Self:
-        return self
-
-    def checksums(self, stored: StoredObject) -> Mapping[str, str]:  # noqa: ARG002
-        return {}
-
-    def retention(self) -> Retention:
-        return Retention()
-
-    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:  # noqa: ARG002
-        return iter(())
-
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
@@ -117,9 +103,6 @@ class MemoryStore:
     def clock_ms(self) -> int:
         """The store's own time, in ms since the epoch."""
         return time.time_ns() // 1_000_000
-
-    def delete_version(self, kept: KeptVersion) -> None:
-        """Nothing is kept here."""
 
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)

@@ -1,0 +1,29 @@
+"""What every store answers that keeps its objects and nothing besides: no versions, no checksums, no connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Self
+
+from tieredctl.storage.protocol import KeptVersion, Retention, StoredObject
+
+
+class UnversionedStore:
+    """The part of a `WritableObjectStore` that is the same in all of these."""
+
+    __slots__ = ()
+
+    def reconnected(self) -> Self:
+        return self
+
+    def checksums(self, stored: StoredObject) -> Mapping[str, str]:  # noqa: ARG002
+        return {}
+
+    def retention(self) -> Retention:
+        return Retention()
+
+    def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:  # noqa: ARG002
+        return iter(())
+
+    def delete_version(self, kept: KeptVersion) -> None:
+        """Nothing is kept here."""
