@@ -1,0 +1,101 @@
+"""Where things are, as values."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from tests.metadata_logs import metadata_batches, started, write_log
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ops.metadata.event_stream import AsOf
+from tieredctl.wiring.listing_place import ListingPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace, TopicsPlace
+
+LIVE = ClusterPlace("broker:9092", Path("client.properties"))
+FILE = Path("file")
+YESTERDAY = AsOf(timestamp_ms=1)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        LIVE,
+        MetadataPlace((FILE, Path("other"))),
+        MetadataPlace(cluster=LIVE, as_of=YESTERDAY),
+        MetadataPlace(export=FILE),
+        StorePlace("s3://tiered/prod", {"region": "eu-west-1"}, "aiven", {"prefix": "p/"}),
+        TopicsPlace(topic_ids=FILE),
+        TopicsPlace(cluster=LIVE),
+        ListingPlace(inventory="s3://lists/manifest.json"),
+    ],
+    ids=str,
+)
+def test_a_place_can_be_sent_elsewhere_and_opens_nothing_by_being_made(place: object) -> None:
+    assert pickle.loads(pickle.dumps(place)) == place
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"log_dirs": (FILE,), "export": FILE},
+        {"log_dirs": (FILE,), "cluster": LIVE},
+        {"cluster": LIVE, "export": FILE},
+    ],
+    ids=["log-dir and export", "log-dir and cluster", "cluster and export"],
+)
+def test_metadata_is_in_one_place(given: dict[str, object]) -> None:
+    with pytest.raises(TieredctlError, match="exclude each other") as refused:
+        MetadataPlace(**given)  # type: ignore[arg-type]
+
+    assert refused.value.code is ErrorCode.USAGE
+
+
+def test_metadata_that_is_nowhere_is_told_when_it_is_opened() -> None:
+    nowhere = MetadataPlace()
+
+    with pytest.raises(TieredctlError) as refused, nowhere.open():
+        pass
+
+    assert not nowhere.is_given
+    assert refused.value.code is ErrorCode.NO_SOURCE
+
+
+def test_topics_are_asked_of_the_cluster_whose_metadata_it_is_but_not_about_the_past() -> None:
+    assert TopicsPlace.beside(MetadataPlace(cluster=LIVE)) == TopicsPlace(cluster=LIVE)
+    assert TopicsPlace.beside(MetadataPlace(cluster=LIVE, as_of=YESTERDAY)) == TopicsPlace()
+    assert TopicsPlace.beside(MetadataPlace((FILE,))) == TopicsPlace()
+    assert TopicsPlace.beside(MetadataPlace((FILE,)), topic_ids=FILE) == TopicsPlace(topic_ids=FILE)
+
+
+def test_a_list_of_ids_may_tell_of_the_past_of_a_live_cluster() -> None:
+    past = MetadataPlace(cluster=LIVE, as_of=YESTERDAY)
+
+    assert TopicsPlace.beside(past, topic_ids=FILE) == TopicsPlace(topic_ids=FILE)
+    with pytest.raises(TieredctlError, match="--kraft-snapshot is for a cluster that is down"):
+        TopicsPlace.beside(past, snapshot=FILE)
+
+
+def test_a_topics_id_today_is_not_asked_about_the_past() -> None:
+    assert MetadataPlace(cluster=LIVE, as_of=YESTERDAY).topic_id_today("orders") is None
+
+
+def test_the_events_of_one_metadata_partition_are_opened_where_it_is_here(tmp_path: Path) -> None:
+    write_log(tmp_path, 3, metadata_batches([started(1, 0, 9)]))
+    place = MetadataPlace((tmp_path,))
+
+    with place.open(3) as stream:
+        events = [record.event for record in stream.records()]
+
+    assert len(events) == 1
+    with pytest.raises(TieredctlError, match="no metadata partition 2 here; there are 3"), place.open(2):
+        pass
+
+
+def test_a_store_that_was_opened_to_look_has_nothing_to_change_it_by(tmp_path: Path) -> None:
+    place = StorePlace(f"file:{tmp_path}", layout="local")
+
+    assert not hasattr(place.open().store, "write")
+    assert hasattr(place.open_writable().store, "write")
+    assert list(tmp_path.iterdir()) == []
