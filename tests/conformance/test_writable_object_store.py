@@ -22,11 +22,11 @@ from tieredctl.storage.registry import open_writable_store
 from tieredctl.storage.trial import TRIAL_FOLDER
 
 CAPABILITIES = {
-    "file": {Capability.CONDITIONAL_WRITE, Capability.CONDITIONAL_COPY, Capability.CONDITIONAL_DELETE},
-    "memory": {Capability.CONDITIONAL_WRITE, Capability.CONDITIONAL_COPY, Capability.CONDITIONAL_DELETE},
+    "file": set(Capability) - {Capability.MULTIPART_UPLOADS},
+    "memory": set(Capability) - {Capability.MULTIPART_UPLOADS},
     # Takes a copy's condition, and does not keep it.
     "moto": {Capability.CONDITIONAL_WRITE, Capability.CONDITIONAL_DELETE, Capability.MULTIPART_UPLOADS},
-    "versitygw": set(Capability),
+    "versitygw": set(Capability) - {Capability.MODIFICATION_TIMES},
     # Takes conditions of copies and deletions, and does not keep them.
     "fake-gcs-server": {Capability.CONDITIONAL_WRITE},
     # Takes all conditions, and keeps none.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 
+from tests.buckets_in_memory import BucketInMemory
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import (
     COPIED,
@@ -27,7 +29,10 @@ from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.removal import OriginalTime
 from tieredctl.ops.cluster.live_topics import TopicSources
+from tieredctl.ops.guards.original_times import note_original_times
+from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
@@ -36,6 +41,7 @@ from tieredctl.storage.memory import MemoryStore
 HOUR_MS = 3_600_000
 NOW_MS = FIRST_TIMESTAMP_MS + 100 * HOUR_MS
 OLD_MS = FIRST_TIMESTAMP_MS - 100 * HOUR_MS
+SIGNING_KEY = bytes(32)
 OTHER_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 
 
@@ -236,3 +242,26 @@ def test_the_store_is_listed_before_the_metadata_is_opened() -> None:
     list(Scan(SpooledListing(Told().list()), LAYOUT, "memory:", read, ScanOptions(NOW_MS, 0)).documents())
 
     assert order == ["listed", "metadata"]
+
+
+def put_back(modified_ms: int, original_ms: int, *events: MetadataEvent) -> str:
+    """The status of an object that was written at one time, and before it was removed at another."""
+    store = BucketInMemory(NOW_MS)
+    stored = store.put(key(1), b"bytes", modified_ms)
+    note_original_times(store, SIGNING_KEY, TIMES_OF_RESTORED, [OriginalTime(*stored[:4], original_ms)])
+    options = ScanOptions(now_ms=NOW_MS, min_age_ms=24 * HOUR_MS, key=SIGNING_KEY)
+    read = partial(EventStream, EventsInMemory([*copied(2, 10, 19), *events]))
+    (document,) = Scan(SpooledListing(store.list()), LAYOUT, store.url, read, options, store).documents()
+    return str(document["status"])
+
+
+def test_what_was_put_back_is_as_old_as_it_was_before() -> None:
+    deleting = [*copied(1, 0, 9), updated(1, DELETING)]
+    young_ms = NOW_MS - HOUR_MS
+
+    assert put_back(young_ms, OLD_MS, *deleting) == "orphan"
+    assert put_back(young_ms, young_ms, *deleting) == "in-progress"
+
+
+def test_who_put_it_back_may_know_of_events_that_were_not_read() -> None:
+    assert put_back(NOW_MS - HOUR_MS, OLD_MS) == "in-progress"

@@ -41,7 +41,7 @@ def test_an_object_is_put_back_from_a_copy_that_was_made_once_more() -> None:
     receipt = removed(store, "a", b"bytes")
     removed(store, "a", b"bytes")
 
-    back = put_back(store, receipt, 0)
+    back = put_back(store, receipt, 0).receipt
 
     assert (back.step, store.read("a")) == (ReceiptStep.RESTORED, b"bytes")
 
@@ -80,13 +80,13 @@ def test_an_object_that_was_never_deleted_is_back_without_a_copy() -> None:
     store = MemoryStore()
     store.put("a", b"bytes")
 
-    back = put_back(store, Receipt(ReceiptStep.DELETING, "a", 0, 5), 0)
+    back = put_back(store, Receipt(ReceiptStep.DELETING, "a", 0, 5), 0).receipt
 
     assert (back.step, back.size) == (ReceiptStep.RESTORED, 5)
 
 
 def test_an_object_that_was_deleted_without_a_copy_cannot_be_put_back() -> None:
-    back = put_back(MemoryStore(), Receipt(ReceiptStep.DELETING, "a", 0, 5), 0)
+    back = put_back(MemoryStore(), Receipt(ReceiptStep.DELETING, "a", 0, 5), 0).receipt
 
     assert back.step is ReceiptStep.FAILED
     assert back.error is not None

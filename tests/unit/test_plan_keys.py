@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tieredctl.config.plan_key import known_key, signing_key
+from tieredctl.config.plan_key import known_key, signing_key, usable_key
 from tieredctl.errors import TieredctlError
 
 
@@ -94,6 +94,14 @@ def test_a_file_that_holds_no_key_is_refused(key_file: Path, data: bytes) -> Non
     key_file.write_bytes(data)
 
     assert "it does not hold" in refusal()
+
+
+def test_who_can_do_without_a_key_is_not_refused(key_file: Path) -> None:
+    made = signing_key()
+    before = usable_key()
+    key_file.chmod(0o644)
+
+    assert (before, usable_key()) == (made, None)
 
 
 def test_what_is_no_file_is_refused(key_file: Path) -> None:

@@ -42,6 +42,14 @@ def known_key() -> bytes | None:
     return key
 
 
+def usable_key() -> bytes | None:
+    """The key; None too where it cannot be used: for who can do without."""
+    try:
+        return known_key()
+    except TieredctlError:
+        return None
+
+
 def _path() -> Path:
     named = os.environ.get(VARIABLE)
     return Path(named) if named else configuration_folder() / _FILE_NAME

@@ -3,16 +3,18 @@
 A plan: a header, a line for each object or upload, the totals, and last the SHA-256 of all bytes before that line,
 with their HMAC-SHA256 by the key of whoever made the plan.
 Receipts: a header, and a line for each thing that was done.
+A note of how old copies are: a line, and a seal as a plan's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.json_lines import Field, LineFormat, fields_of, line_of
 from tieredctl.model.removal import (
+    OriginalTime,
     PlanHeader,
     Planned,
     PlannedObject,
@@ -26,6 +28,7 @@ from tieredctl.model.removal import (
     ReceiptStep,
     RemovalMode,
     Seal,
+    TimeNote,
 )
 
 
@@ -159,6 +162,29 @@ PLAN_RECORD = LineFormat(
     unknown_keys=Field("unknownKeys", _texts, sorted, lacking=True),
 )
 """What a store remembers of a plan, without what is not known."""
+
+_TIME = LineFormat(
+    OriginalTime,
+    key=Field("key", _text),
+    size=Field("size", _number),
+    last_modified_ms=Field("lastModifiedMs", _number),
+    version=Field("version", _text),
+    original_ms=Field("originalMs", _number),
+)
+
+
+def _times(values: list[Any]) -> tuple[OriginalTime, ...]:
+    return tuple(map(_TIME.read, values))
+
+
+def _times_written(times: Sequence[OriginalTime]) -> list[dict[str, Any]]:
+    return list(map(_TIME.written, times))
+
+
+TIME_NOTE = LineFormat(
+    TimeNote, "OriginalTimes", store=Field("store", _text), copied=Field("copied", _times, _times_written)
+)
+"""How old copies in a store are; its seal follows."""
 
 
 def encode_planned(planned: Planned) -> bytes:

@@ -141,6 +141,24 @@ class QuarantinedCopy(NamedTuple):
     version: str
 
 
+class OriginalTime(NamedTuple):
+    """A copy as its store told of it, and since when that store has had the bytes, in ms. Size in bytes; times in ms
+    since the epoch, UTC."""
+
+    key: str
+    size: int
+    last_modified_ms: int
+    version: str
+    original_ms: int
+
+
+class TimeNote(NamedTuple):
+    """How old copies in a store are, by its URL."""
+
+    store: str
+    copied: tuple[OriginalTime, ...]
+
+
 class Receipt(NamedTuple):
     """One thing that was done. Size in bytes, time in ms since the epoch, UTC.
 

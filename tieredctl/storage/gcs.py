@@ -26,7 +26,7 @@ from tieredctl.storage.protocol import (
 from tieredctl.storage.ranged_reads import pieces, read_range
 from tieredctl.storage.refusals import demand, demand_batch, incapable, key_impossible, object_missing, written_anew
 
-GCS_CAPABILITIES = frozenset(Capability) - {Capability.MULTIPART_UPLOADS}
+GCS_CAPABILITIES = frozenset(Capability) - {Capability.MULTIPART_UPLOADS, Capability.MODIFICATION_TIMES}
 """Resumable uploads cannot be listed."""
 
 _PAGE_OBJECTS = 1_000

@@ -107,6 +107,8 @@ class Capability(StrEnum):
     the two is not noticed."""
     CONDITIONAL_DELETE = "conditional-delete"
     """`delete` removes the version that was named or none. Without it, it removes what is under the key."""
+    MODIFICATION_TIMES = "modification-times"
+    """`copy` gives the copy the time that it is told. Without it, a copy is as old as its copying."""
     MULTIPART_UPLOADS = "multipart-uploads"
     """`multipart_uploads`, `multipart_upload_bytes` and `abort_multipart_upload`."""
 
@@ -277,8 +279,8 @@ class WritableObjectStore(ObjectStore, Protocol):
 
         The copy keeps all that describes the object: content type and its siblings, Expires, metadata, tags, storage
         class, encryption, and, where the store tells it, who may use it; of a file its mode and owner. Its time is
-        `modified_ms` where the store can set one, as files can; else that of the copying. None, and nothing is
-        changed, where the source is no longer the version `source`. Raises TieredctlError `object-archived`.
+        `modified_ms` where the store has Capability.MODIFICATION_TIMES; else that of the copying. None, and nothing
+        is changed, where the source is no longer the version `source`. Raises TieredctlError `object-archived`.
         """
         ...
 

@@ -60,7 +60,7 @@ class S3Store:
 
     address: BucketAddress
     connection: S3Connection
-    capabilities: frozenset[Capability] = frozenset(Capability)
+    capabilities: frozenset[Capability] = frozenset(Capability) - {Capability.MODIFICATION_TIMES}
     largest_copy_at_once: int = _LARGEST_COPY_AT_ONCE
 
     @property

@@ -68,14 +68,16 @@ def opened_scan(places: ScanPlaces, options: ScanOptions) -> Iterator[OpenedScan
     """Whose every object is, to be read before this is left: the store is listed first, then the metadata is read, then
     it is asked which topics there are, and last the store once more for what looks orphaned.
 
-    `options.topic_sources` is set here, and `options.price`, by the configuration, where there is none. What cannot be
-    read, or is not the cluster's metadata, is refused before the store is listed. Raises TieredctlError as the places
-    and `Scan` do.
+    `options.topic_sources` is set here, `options.key`, where the user has one, and `options.price`, by the
+    configuration, where there is none. What cannot be read, or is not the cluster's metadata, is refused before the
+    store is listed. Raises TieredctlError as the places and `Scan` do.
     """
     from tieredctl.config.file import storage_price
+    from tieredctl.config.plan_key import usable_key
 
     # A list of keys or an inventory may stand for a store that cannot be asked from here.
-    with _opened(places, options, asks_again=places.listing.is_of_store) as opened:
+    keyed = replace(options, key=usable_key())
+    with _opened(places, keyed, asks_again=places.listing.is_of_store) as opened:
         if options.price is None:
             opened.scan.options = replace(opened.scan.options, price=storage_price(opened.remote.store.url))
         yield opened
@@ -113,7 +115,7 @@ def write_plan(
     demand_age(options.min_age_ms, allow_young=plan.allow_young)
     key = signing_key()
     with (
-        _opened(places, options, asks_again=True) as opened,
+        _opened(places, replace(options, key=key), asks_again=True) as opened,
         written_plan(to, key, force=force) as writer,
     ):
         uploads_of = opened.remote.store if with_uploads else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -114,6 +115,8 @@ def apply(
     What the plan says of its objects counts for nothing: only what is orphaned now is removed, and of foreign and
     unknown objects what is named. Exit 5 if something was skipped, failed, or stopped it.
     """
+    from tieredctl.ops.guards.original_times import read_original_times
+    from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
     from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
     from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
     from tieredctl.ops.orphan_removal.limits import GivenLimits, demand_signed, limits_of
@@ -121,7 +124,8 @@ def apply(
     from tieredctl.ops.orphan_removal.plan_file import read_plan
     from tieredctl.ops.orphan_removal.use import PlanUser
 
-    chosen, view = read_plan(plan, known_key()), View(output, quiet, metrics_file)
+    key = known_key()
+    chosen, view = read_plan(plan, key), View(output, quiet, metrics_file)
     header = chosen.header
     given_age_ms = None if min_age is None else duration_ms(min_age)
     given = GivenLimits(given_age_ms, max_percent, allow_young, frozenset(foreign or ()), frozenset(unknown or ()))
@@ -146,6 +150,7 @@ def apply(
             min_age_ms=limits.min_age_ms,
             topic_sources=topics,
             clock_ms=clock_ms,
+            read_times=partial(read_original_times, store, key, TIMES_OF_RESTORED, clock_ms() - limits.min_age_ms),
         )
         receipt_place = _ReceiptPlace(receipts, plan, store)
         user = PlanUser(
@@ -160,6 +165,7 @@ def apply(
             tell=view.teller(_progress),
             without_lease=no_lease,
             delete_versions=delete_versions,
+            key=key,
         )
         outcome = user.rehearse() if dry_run else user.run()
     source = {"plan": str(plan), "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}

@@ -39,6 +39,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.places import metadata_place
+from tieredctl.config.plan_key import usable_key
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
 from tieredctl.layouts.registry import layout_in
@@ -117,6 +118,7 @@ def purge(
         )
         age_ms = duration_ms(older_than)
         purging = Purge(opened, metadata, known_cluster_id, age_ms, clock_ms, no_lease, max_percent, delete_versions)
+        purging.key = usable_key()
         outcome = purging.rehearse() if dry_run else purging.run()
     stays = what_stays(opened, outcome)
     verb = "Would delete" if dry_run else "Deleted"

@@ -26,6 +26,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, OutputFormat, printable
+from tieredctl.config.plan_key import usable_key
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.storage.registry import open_writable_store
 
@@ -53,7 +54,7 @@ def restore(
     from tieredctl.ops.orphan_removal.restore import Restore
 
     opened_store, opened, are_lost = _receipts_to_restore(receipts, store, store_option)
-    outcome = Restore(opened_store, opened, clock_ms, no_lease).run()
+    outcome = Restore(opened_store, opened, clock_ms, no_lease, usable_key()).run()
     header = opened.header
     source = {"receipts": receipts, "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
     view = View(output, quiet, metrics_file)

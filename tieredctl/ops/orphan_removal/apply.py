@@ -17,6 +17,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import (
     FINISHED_STEPS,
+    OriginalTime,
     Planned,
     PlannedObject,
     PlannedUpload,
@@ -29,11 +30,13 @@ from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
 from tieredctl.ops.guards.lease import Hold
+from tieredctl.ops.guards.original_times import note_original_times, read_original_times
+from tieredctl.ops.guards.own_objects import times_of_copies
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, written_since
-from tieredctl.ops.orphan_removal.putting_back import failed, not_in_its_place, put_back
+from tieredctl.ops.orphan_removal.putting_back import failed, not_in_its_place, note_times, put_back
 from tieredctl.ops.orphan_removal.receipts import Receipts, last_receipts, remember
 from tieredctl.ops.orphan_removal.removed_keys import note_put_back, note_removed
 from tieredctl.storage.protocol import (
@@ -106,6 +109,8 @@ class Removal:
     batch_objects: int = BATCH_OBJECTS
     delete_versions: bool = False
     """Whether nothing is to stay of what is removed in a store that keeps versions; what is in quarantine stays."""
+    key: bytes | None = None
+    """Seals notes of how old the objects are that are copied."""
     _last: dict[str, Receipt] = field(default_factory=dict)
     """The last receipt of each object, by key, and of each upload, by its id."""
     _obstacle: TieredctlError | None = None
@@ -184,8 +189,18 @@ class Removal:
         self._record([*finished, *intents])
         self._obstacle = _hopeless(one.error for one in prepared)
         if doomed and self._obstacle is None:
+            self._note_times(doomed)
             finished += self._delete(doomed)
         return finished
+
+    def _note_times(self, copied: Sequence[Prepared]) -> None:
+        """How old the originals are, for the case that they are put back."""
+        times = [
+            OriginalTime(copy.key, copy.size, copy.last_modified_ms, copy.version, self.metadata.modified_ms(found))
+            for copy, found in ((one.copy, one.found) for one in copied)
+            if copy is not None and found is not None
+        ]
+        note_original_times(self.store, self.key, times_of_copies(self.plan.header.plan_id), times)
 
     def _prepared(self, batch: Sequence[PlannedObject]) -> list[Prepared]:
         """Made ready, once none of them is found to be anything but what may be removed."""
@@ -284,8 +299,11 @@ class Removal:
 
     def _put_back(self, gone: Sequence[Receipt], result: RemovalOutcome) -> None:
         note_put_back(self.store, self.plan.header.plan_id, [one.key for one in gone])
-        back = [put_back(self.store, one, self.clock_ms()) for one in gone]
+        times = read_original_times(self.store, self.key, times_of_copies(self.plan.header.plan_id))
+        put = [put_back(self.store, one, self.clock_ms(), times) for one in gone]
+        back = [one.receipt for one in put]
         self._record(back)
+        note_times(self.store, self.key, put)
         lost = [one.key for one in back if one.step is ReceiptStep.FAILED]
         result.lost += lost
         result.findings += [not_in_its_place(key, self.store.url) for key in lost]

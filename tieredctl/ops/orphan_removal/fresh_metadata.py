@@ -24,6 +24,7 @@ from tieredctl.ops.cluster.live_topics import (
     live_topics,
     topics_with_segments,
 )
+from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
@@ -58,11 +59,14 @@ class FreshMetadata:
     clock_ms: Callable[[], int]
     partitions_are_sure: bool = False
     """Whether all metadata partitions were surely read: else what has no event may have some in another."""
+    read_times: Callable[[], OriginalTimes] = lambda: NO_ORIGINAL_TIMES
+    """Reads, once, how old those objects are that were put back."""
     _events: SegmentEvents = field(default_factory=SegmentEvents)
     _states: SegmentStates | None = None
     _judge: Judge | None = None
     _known: KnownOwners | None = None
     _live: LiveTopics | None = None
+    _times: OriginalTimes | None = None
     _gone: set[str] = field(default_factory=set)
     """The topics that were gone by any answer."""
 
@@ -79,7 +83,10 @@ class FreshMetadata:
         demand_believable(self.topic_sources, told, topics_with_segments(self._states))
         demand_all_topics(self.topic_sources, source)
         live = self._live = RememberedTopics(told, self._gone)
-        self._judge = Judge(self._states, self.clock_ms(), self.min_age_ms, live, True, self.partitions_are_sure)
+        if self._times is None:
+            self._times = self.read_times()
+        sure, times = self.partitions_are_sure, self._times
+        self._judge = Judge(self._states, self.clock_ms(), self.min_age_ms, live, True, sure, original_times=times)
         self._known = KnownOwners(self._events.partitions, KnownTopics(self._events.first_events_ms, live))
 
     def verdicts(self, objects: Iterable[StoredObject]) -> list[Verdict]:
@@ -87,6 +94,10 @@ class FreshMetadata:
         assert self._judge is not None
         assert self._known is not None
         return verdicts_on(objects, self.layout, self._known, self._judge)
+
+    def modified_ms(self, stored: StoredObject) -> int:
+        """Since when the store has had the bytes of an object, as far as is known."""
+        return stored.last_modified_ms if self._times is None else self._times.of(stored)
 
     def topic_is_live(self, key: str) -> bool | None:
         """Whether the topic of an object is known to be there, by what was read last; None where nobody says."""
@@ -116,7 +127,7 @@ class FreshMetadata:
                 message = f"{planned.key} is {status.value}, and nothing that is signed or typed names it."
                 hint = f"Objects that are {status.value} go only by name: with --foreign TOPIC-ID or --unknown KEY."
                 raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint=hint)
-            if stored.last_modified_ms > oldest_young_ms:
+            if self.modified_ms(stored) > oldest_young_ms:
                 message = f"{planned.key} is younger than objects that are removed have to be."
                 raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Wait, or give another --min-age.")
 

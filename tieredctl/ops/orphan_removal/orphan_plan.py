@@ -133,7 +133,7 @@ class Planning:
         if self.options.unknown_keys:
             wanted.add((ObjectStatus.UNKNOWN, None))
         # Whoever makes an object that is named may not be done with it either.
-        old = objects.last_modified_ms <= self.scan.options.now_ms - self.scan.options.min_age_ms
+        old = verdicts.modified_ms <= self.scan.options.now_ms - self.scan.options.min_age_ms
         codes = [code for code in np.unique(verdicts.codes).tolist() if verdict_of(code) in wanted]
         rows = np.zeros(len(verdicts.codes), np.bool_)
         rows[self.scan.selected(objects)] = True
@@ -155,7 +155,7 @@ class Planning:
             version=None if version is None else version.decode(),
             status=status.value,
             cause=cause.value if cause else None,
-            evidence=self.scan.evidence(judge, int(verdicts.segments[row]), objects.explained(row)),
+            evidence=self.scan.evidence(judge, objects, verdicts, row),
         )
 
     def _add_uploads(self) -> None:

@@ -19,6 +19,8 @@ from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
 from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import plan_record
+from tieredctl.ops.guards.original_times import forget_original_times
+from tieredctl.ops.guards.own_objects import TIMES_OF_COPIES
 from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantined
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.putting_back import not_in_its_place
@@ -71,6 +73,8 @@ class Purge:
     """Of all objects of the store, those in quarantine too: more is refused."""
     delete_versions: bool = False
     """Whether nothing is to stay of the copies in a store that keeps versions."""
+    key: bytes | None = None
+    """What notes of how old copies are were sealed with: they go with the copies."""
     _records: dict[str, PlanRecord | None] = field(default_factory=dict)
     """What the store remembers of plans, by id."""
     _in_quarantine: int = 0
@@ -93,6 +97,8 @@ class Purge:
                         self._purge(batch, lease, result)
             except TieredctlError as error:
                 result.stopped = error
+            if result.stopped is None:
+                forget_original_times(self.store, self.key, TIMES_OF_COPIES)
         return result
 
     def _old_copies(self, now_ms: int, result: PurgeOutcome) -> SpooledListing:

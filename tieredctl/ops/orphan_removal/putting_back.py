@@ -2,35 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptStep
+from tieredctl.model.removal import OriginalTime, QuarantinedCopy, Receipt, ReceiptStep
 from tieredctl.ops.guards.comparison import demand_same, same_by
-from tieredctl.ops.guards.own_objects import QUARANTINE
+from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes, note_original_times
+from tieredctl.ops.guards.own_objects import QUARANTINE, TIMES_OF_RESTORED
 from tieredctl.ops.guards.quarantine_keys import quarantined
 from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject, WritableObjectStore
 
 
-def put_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> Receipt:
+class PutBack(NamedTuple):
+    """What became of one object that was to be put back."""
+
+    receipt: Receipt
+    time: OriginalTime | None = None
+    """How old it is, where it was put back just now and its copy's note tells."""
+
+
+def put_back(
+    store: WritableObjectStore, removed: Receipt, now_ms: int, times_of_copies: OriginalTimes = NO_ORIGINAL_TIMES
+) -> PutBack:
     """Copies an object back to where it was, with all that describes it, unless it is there.
 
     Its copy stays in quarantine. What cannot be put back is a receipt FAILED that says why.
     """
+    time = None
     try:
         _demand_own_copy(removed)
         found, compared_by = store.head(removed.key), None
         if found is None:
-            found, compared_by = _copied_back(store, removed, now_ms)
+            found, compared_by, original_ms = _copied_back(store, removed, now_ms, times_of_copies)
+            if original_ms is not None:
+                time = OriginalTime(found.key, found.size, found.last_modified_ms, found.version, original_ms)
         elif removed.copy is not None:
             compared_by = _same_as_removed(store, found, removed.copy)
     except TieredctlError as error:
-        return failed(removed.key, now_ms, error, removed.copy, removed.modified_ms)
-    return Receipt(
+        return PutBack(failed(removed.key, now_ms, error, removed.copy, removed.modified_ms))
+    receipt = Receipt(
         *(ReceiptStep.RESTORED, removed.key, now_ms, found.size, removed.copy),
         compared_by=compared_by,
         modified_ms=removed.modified_ms,
     )
+    return PutBack(receipt, time)
+
+
+def note_times(store: WritableObjectStore, key: bytes | None, back: Sequence[PutBack]) -> None:
+    """Notes, sealed with a key, how old that is which was put back."""
+    note_original_times(store, key, TIMES_OF_RESTORED, [one.time for one in back if one.time is not None])
 
 
 def _demand_own_copy(removed: Receipt) -> None:
@@ -46,7 +69,11 @@ def _demand_own_copy(removed: Receipt) -> None:
         )
 
 
-def _copied_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> tuple[StoredObject, str]:
+def _copied_back(
+    store: WritableObjectStore, removed: Receipt, now_ms: int, times_of_copies: OriginalTimes
+) -> tuple[StoredObject, str, int | None]:
+    """What was made, how it was found to have the bytes of its copy, and since when the store has had them by the note
+    of that copy."""
     if removed.copy is None:
         raise TieredctlError(
             ErrorCode.REMOVAL_FAILED, f"{removed.key} was deleted without a copy: it cannot be put back."
@@ -59,7 +86,7 @@ def _copied_back(store: WritableObjectStore, removed: Receipt, now_ms: int) -> t
     back = store.copy(copy, removed.key, modified_ms) if copy is not None and is_kept else None
     if copy is None or back is None:
         raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"The copy {removed.copy.key} is gone or was altered.")
-    return back, demand_same(store, copy, back)
+    return back, demand_same(store, copy, back), times_of_copies.noted_ms(copy)
 
 
 def _modified_ms(removed: Receipt, copy_key: str) -> int | None:

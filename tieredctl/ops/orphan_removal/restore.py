@@ -12,8 +12,15 @@ from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import Ledger, plan_record, record_of
+from tieredctl.ops.guards.original_times import (
+    NO_ORIGINAL_TIMES,
+    OriginalTimes,
+    forget_original_times,
+    read_original_times,
+)
+from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED, times_of_copies
 from tieredctl.ops.guards.quarantine_keys import quarantined
-from tieredctl.ops.orphan_removal.putting_back import put_back
+from tieredctl.ops.orphan_removal.putting_back import PutBack, note_times, put_back
 from tieredctl.ops.orphan_removal.quarantine import copies_by_plan, copies_of
 from tieredctl.ops.orphan_removal.receipts import Receipts, ReceiptsInMemory, StoredReceipts, last_receipts
 from tieredctl.ops.orphan_removal.removed_keys import keys_removed_by, note_put_back
@@ -48,6 +55,10 @@ class Restore:
     receipts: Receipts
     clock_ms: Callable[[], int]
     without_lease: bool = False
+    key: bytes | None = None
+    """What notes of how old objects are were sealed with, and are; without it, what is put back may look young."""
+    _times: OriginalTimes = NO_ORIGINAL_TIMES
+    """Of the copies."""
 
     def run(self) -> RestoreOutcome:
         """Puts back what is not back yet. Raises TieredctlError where nothing may be changed."""
@@ -56,10 +67,13 @@ class Restore:
         with lease_held(self.store, "orphans restore", self.clock_ms, unguarded=self.without_lease) as lease:
             Ledger(self.store, record_of(header), header.plan_id).record(PlanUse.RESTORED)
             try:
+                self._times = read_original_times(self.store, self.key, times_of_copies(header.plan_id))
                 for batch in self._batches(result):
                     self._restore(batch, lease, result)
             except TieredctlError as error:
                 result.stopped = error
+            if result.is_complete:
+                forget_original_times(self.store, self.key, TIMES_OF_RESTORED)
         return result
 
     def _batches(self, result: RestoreOutcome) -> Iterator[list[Receipt]]:
@@ -83,21 +97,23 @@ class Restore:
 
     def _restore(self, batch: Sequence[Receipt], lease: Hold, result: RestoreOutcome) -> None:
         lease.renew()
-        back = self._put_back(batch)
+        put = self._put_back(batch)
+        back = [one.receipt for one in put]
         self.receipts.append([after for after, before in zip(back, batch, strict=True) if after is not before])
         restored = [one for one in back if one.step is ReceiptStep.RESTORED]
         note_put_back(self.store, self.receipts.header.plan_id, [one.key for one in restored])
+        note_times(self.store, self.key, put)
         result.planned += len(batch)
         result.done += len(restored)
         result.bytes += sum(one.size for one in restored)
         result.failed += sum(one.step is ReceiptStep.FAILED for one in back)
 
-    def _put_back(self, removed: Sequence[Receipt]) -> list[Receipt]:
-        def one_back(receipt: Receipt) -> Receipt:
+    def _put_back(self, removed: Sequence[Receipt]) -> list[PutBack]:
+        def one_back(receipt: Receipt) -> PutBack:
             # A run of the plan that woke up since may have deleted it once more.
             if receipt.step is ReceiptStep.RESTORED and self.store.head(receipt.key) is not None:
-                return receipt
-            return put_back(self.store, receipt, self.clock_ms())
+                return PutBack(receipt)
+            return put_back(self.store, receipt, self.clock_ms(), self._times)
 
         return in_parallel(self.store, one_back, removed)
 

@@ -12,6 +12,8 @@ from tieredctl.model.removal import PlannedObject, PlanRecord, PlanUse, Receipts
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import Ledger
+from tieredctl.ops.guards.original_times import forget_original_times
+from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.orphan_removal.apply import Removal, RemovalOutcome
 from tieredctl.ops.orphan_removal.fitness import Fitness
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
@@ -40,6 +42,8 @@ class PlanUser:
     without_lease: bool = False
     batch_objects: int | None = None
     delete_versions: bool = False
+    key: bytes | None = None
+    """What notes of how old objects are were sealed with, and are."""
 
     def run(self) -> RemovalOutcome:
         """Removes what the plan says, or what of it earlier runs left. Raises TieredctlError where nothing may be.
@@ -61,6 +65,7 @@ class PlanUser:
             result = self._removal(receipts, lease).run(expired)
             if result.nothing_is_there:
                 ledger.record(PlanUse.APPLIED)
+                forget_original_times(self.store, self.key, TIMES_OF_RESTORED)
             return result
 
     def rehearse(self) -> RemovalOutcome:
@@ -93,7 +98,7 @@ class PlanUser:
         removal = Removal(
             *(self.plan, self.store, receipts, lease, self.metadata, self.clock_ms, self.limits, self.pace, self.tell)
         )
-        removal.delete_versions = self.delete_versions
+        removal.delete_versions, removal.key = self.delete_versions, self.key
         if self.batch_objects is not None:
             removal.batch_objects = self.batch_objects
         return removal

@@ -3,9 +3,9 @@
 1. No layout explains the key, or what metadata says of the segment contradicts it: unknown.
 2. Its topic id was never known: foreign; unknown, where metadata that is not here may know it.
 3. A broker may read its segment: owned. This covers a copy that another displaced, which is Kafka's to delete.
-4. It is younger than the age floor: in progress.
-5. Metadata never named its segment: in progress if the object is newer than all that was read, else an orphan, if the
-   metadata is whole.
+4. It is younger than the age floor: in progress. What tieredctl put back is as old as it was before.
+5. Metadata never named its segment: in progress if the object is newer, by its store, than all that was read, else an
+   orphan, if the metadata is whole.
 6. Otherwise the segment's last state tells. A copy that began and did not end may still end, unless another of the same
    offsets began later, or its topic is gone; where events may be gone from the log, it may have ended.
 
@@ -29,6 +29,7 @@ from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState as State
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.ops.cluster.live_topics import LiveTopics
+from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.orphans.object_columns import NO_PARTITION, ObjectColumns
 from tieredctl.ops.orphans.segment_states import NO_STATE, SegmentStates
 
@@ -65,6 +66,8 @@ class Verdicts:
     codes: NDArray[np.int8]
     """What `verdict_of` takes."""
     segments: Ints
+    modified_ms: Ints
+    """Since when the store has had the bytes: its own time, or the one before, of what looks young and was put back."""
 
     @property
     def are_orphans(self) -> Flags:
@@ -73,7 +76,7 @@ class Verdicts:
 
     def at(self, rows: Ints) -> Verdicts:
         """Some of the rows."""
-        return Verdicts(self.codes[rows], self.segments[rows])
+        return Verdicts(self.codes[rows], self.segments[rows], self.modified_ms[rows])
 
 
 def verdict_of(code: int) -> tuple[ObjectStatus, OrphanCause | None]:
@@ -94,6 +97,9 @@ class Judge:
     """Whether a partition without events has none in any metadata partition that is not here either."""
     events_may_be_gone: bool = False
     """Whether some may be gone from the middle of the logs that were read, as after compaction."""
+    original_times: OriginalTimes = NO_ORIGINAL_TIMES
+    """Of what was put back. Whether metadata may not have come to an object yet, the store's time alone tells: who put
+    it back may have known of events that were not read."""
 
     def judge(self, objects: ObjectColumns) -> Verdicts:
         """The verdicts on a listing's objects."""
@@ -103,10 +109,21 @@ class Judge:
         facts = of_names[said.names] | self._of_partitions[objects.partitions]
         facts |= _where(objects.is_explained, _Fact.EXPLAINED)
         facts |= _where(objects.known_topic, _Fact.KNOWN_TOPIC)
-        facts |= _where(times > self.now_ms - self.min_age_ms, _Fact.YOUNG)
+        modified_ms = self._modified_ms(objects)
+        facts |= _where(modified_ms > self._floor_ms, _Fact.YOUNG)
         facts |= _where(times > segments.last_timestamp_ms, _Fact.UNREAD)
         facts &= ~_where(owners[said.names] != objects.partitions, _Fact.AGREES)
-        return Verdicts(self._verdicts[facts], np.where(objects.is_explained, rows[said.names], NO_SEGMENT))
+        segment_rows = np.where(objects.is_explained, rows[said.names], NO_SEGMENT)
+        return Verdicts(self._verdicts[facts], segment_rows, modified_ms)
+
+    @property
+    def _floor_ms(self) -> int:
+        return self.now_ms - self.min_age_ms
+
+    def _modified_ms(self, objects: ObjectColumns) -> Ints:
+        look_young: Flags = objects.last_modified_ms > self._floor_ms
+        sizes, times = objects.sizes, objects.last_modified_ms
+        return self.original_times.of_columns(objects.keys, sizes, times, objects.versions, look_young)
 
     def _of_names(self, rows: Ints, start_offsets: Ints) -> tuple[_Facts, Ints]:
         """The facts about some segments by what file names say, AGREES if they agree about the offset; and whose they

@@ -33,6 +33,8 @@ from tieredctl.ops.cluster.live_topics import (
     topics_with_segments,
 )
 from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes, read_original_times
+from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.judgement import NO_SEGMENT, Judge, Verdicts, verdict_of
@@ -57,6 +59,8 @@ class ScanOptions:
     selection: Selection = Selection()
     price: StoragePrice | None = None
     """What storing costs; None where that is not known."""
+    key: bytes | None = None
+    """What notes of how old objects are were sealed with; None where there are none to go by."""
 
 
 @dataclass(slots=True)
@@ -119,9 +123,9 @@ class Scan:
     def documents(self) -> Iterator[Document]:
         """Every object that was selected, in the order of the listing, with its verdict and the evidence for it."""
         for judge, objects, verdicts in self.judged():
-            codes, segments = verdicts.codes.tolist(), verdicts.segments.tolist()
+            codes = verdicts.codes.tolist()
             for row in self.selected(objects).tolist():
-                yield self._document(judge, objects, row, codes[row], segments[row])
+                yield self._document(judge, objects, verdicts, row, codes[row])
 
     def run(self) -> None:
         """Reads all, for the totals alone."""
@@ -210,7 +214,15 @@ class Scan:
         demand_believable(options.topic_sources, live, topics_with_segments(states))
         sure, events_may_be_gone = stream.coverage.is_certain, bool(stream.compaction.shown)
         whole = self.metadata_is_whole
-        return Judge(states, options.now_ms, options.min_age_ms, live, whole, sure, events_may_be_gone)
+        times = self._original_times()
+        return Judge(states, options.now_ms, options.min_age_ms, live, whole, sure, events_may_be_gone, times)
+
+    def _original_times(self) -> OriginalTimes:
+        """Of what was put back, and may look young for that."""
+        if self.store is None:
+            return NO_ORIGINAL_TIMES
+        since_ms = self.options.now_ms - self.options.min_age_ms
+        return read_original_times(self.store, self.options.key, TIMES_OF_RESTORED, since_ms)
 
     def selected(self, objects: ObjectColumns) -> Ints:
         """The rows that the selection means."""
@@ -238,7 +250,7 @@ class Scan:
             group = Group(topic, topic_id, *verdict_of(kind & 0xFF), classes[class_number])
             self.groups.setdefault(group, GroupTotals()).add(more)
 
-    def _document(self, judge: Judge, objects: ObjectColumns, row: int, code: int, segment: int) -> Document:
+    def _document(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts, row: int, code: int) -> Document:
         explained = objects.explained(row)
         status, cause = verdict_of(code)
         key = objects.keys[row].as_py().decode("utf-8", "surrogateescape")
@@ -248,11 +260,19 @@ class Scan:
             "status": status.value,
             "cause": cause.value if cause else None,
             "topicLive": judge.live_topics.is_live(explained.topic_id) if explained else None,
-            "evidence": self.evidence(judge, segment, explained),
+            "evidence": self.evidence(judge, objects, verdicts, row),
         }
 
-    def evidence(self, judge: Judge, segment: int, explained: ExplainedKey | None) -> Document | None:
-        """The last event of an object's segment, or up to where (exclusive) there is none."""
+    def evidence(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts, row: int) -> Document | None:
+        """The last event of an object's segment, or up to where (exclusive) there is none; and of what was put back,
+        how old it was counted."""
+        events = self._events_of(judge, int(verdicts.segments[row]), objects.explained(row))
+        modified_ms = int(verdicts.modified_ms[row])
+        if modified_ms == objects.last_modified_ms[row]:
+            return events
+        return {**(events or {}), "originalTime": iso_8601(modified_ms)}
+
+    def _events_of(self, judge: Judge, segment: int, explained: ExplainedKey | None) -> Document | None:
         if explained is None or self.stream is None:
             return None
         if segment == NO_SEGMENT:

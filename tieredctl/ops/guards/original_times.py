@@ -1,0 +1,181 @@
+"""How old those objects are that tieredctl copied: most stores call a copy as old as its copying.
+
+Who copies notes the time of what was copied, sealed with the key of plans: nobody else can make an object look older
+than it is. A note is of one version of one object in one store, as the store itself told of it. Of any other it says
+nothing, and what has no note is as old as the store says.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.arrow_columns import bytes_array
+from tieredctl.formats.removal_files import TIME_NOTE, encode_seal
+from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.removal import OriginalTime, TimeNote
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.sealing import Sealer
+from tieredctl.storage.protocol import (
+    CONCERN_EVERY_OBJECT,
+    MOST_DELETED_AT_ONCE,
+    Capability,
+    ObjectStore,
+    StoredObject,
+    WritableObjectStore,
+)
+
+_SECOND_MS = 1_000
+_LARGEST_NOTE_BYTES = 8 << 20
+"""A batch of the longest keys takes less."""
+_MOST_NOTES = 10_000
+_Version = tuple[str, int, int, str]
+"""What tells a version of an object from others: key, size in bytes, time in seconds, and the store's name of it."""
+
+
+class OriginalTimes:
+    """What notes say; of no object where there are none."""
+
+    def __init__(self, noted: Iterable[OriginalTime] = ()) -> None:
+        self._noted: dict[_Version, int] = {}
+        for one in noted:
+            version = _version(one.key, one.size, one.last_modified_ms, one.version)
+            # Of two that differ, the one by which it is younger.
+            self._noted[version] = max(one.original_ms, self._noted.get(version, one.original_ms))
+        keys = {version[0] for version in self._noted}
+        self._keys = bytes_array([key.encode("utf-8", "surrogateescape") for key in keys])
+
+    def noted_ms(self, stored: StoredObject) -> int | None:
+        """Since when a store has had the bytes of an object, in ms; None where no note is of it."""
+        return self._noted.get(_version(stored.key, stored.size, stored.last_modified_ms, stored.version))
+
+    def of(self, stored: StoredObject) -> int:
+        """The same, by the store's own time where no note is of it; never younger than that."""
+        noted_ms = self.noted_ms(stored)
+        return stored.last_modified_ms if noted_ms is None else min(noted_ms, stored.last_modified_ms)
+
+    def of_columns(
+        self, keys: pa.BinaryArray, sizes: Ints, last_modified_ms: Ints, versions: pa.BinaryArray, among: Flags
+    ) -> Ints:
+        """The same for those of many objects that `among` says; the others' times are the store's."""
+        if not self._noted:
+            return last_modified_ms
+        times = last_modified_ms.copy()
+        have_notes = pc.is_in(keys, value_set=self._keys).to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(have_notes & among).tolist():
+            key, version = keys[row].as_py().decode("utf-8", "surrogateescape"), versions[row].as_py()
+            if version is not None:
+                times[row] = self.of(StoredObject(key, int(sizes[row]), int(times[row]), version.decode()))
+        return times
+
+
+NO_ORIGINAL_TIMES = OriginalTimes()
+
+
+def note_original_times(
+    store: WritableObjectStore, key: bytes | None, folder: str, copied: Sequence[OriginalTime]
+) -> None:
+    """Notes of what was copied how old it is; nothing without a key, or where copies have the times of their originals.
+
+    A note that could not be made raises TieredctlError as writing does.
+    """
+    if key is None or not copied or Capability.MODIFICATION_TIMES in store.capabilities:
+        return
+    body = TIME_NOTE.encode(TimeNote(store.url, tuple(copied)))
+    store.write(f"{folder}{uuid4().hex}.json", body + _seal(key, body))
+
+
+def read_original_times(
+    store: ObjectStore, key: bytes | None, folder: str, since_ms: int | None = None
+) -> OriginalTimes:
+    """What the notes say that were sealed with a key.
+
+    An object is older than the note of it: whoever asks only for what is younger than `since_ms`, by the store's time
+    in ms, needs no older notes. One that cannot be read says nothing. Raises TieredctlError where the store as a whole
+    does not answer.
+    """
+    if key is None:
+        return NO_ORIGINAL_TIMES
+    return OriginalTimes(one for _, noted in _notes(store, key, folder, since_ms) for one in noted)
+
+
+def forget_original_times(store: WritableObjectStore, key: bytes | None, folder: str) -> None:
+    """Deletes the notes of what is gone or was written again since, as far as that succeeds: others may do it too."""
+    if key is None or Capability.MODIFICATION_TIMES in store.capabilities:
+        return
+
+    def is_needed(noted: Sequence[OriginalTime]) -> bool:
+        times = OriginalTimes(noted)
+        found = (store.head(one.key) for one in noted)
+        return any(stored is not None and times.noted_ms(stored) is not None for stored in found)
+
+    with suppress(TieredctlError):
+        notes = list(_notes(store, key, folder, None))
+        needed = in_parallel(store, is_needed, [noted for _, noted in notes])
+        stale = [note for (note, _), one in zip(notes, needed, strict=True) if not one]
+        for start in range(0, len(stale), MOST_DELETED_AT_ONCE):
+            store.delete(stale[start : start + MOST_DELETED_AT_ONCE])
+
+
+def _notes(
+    store: ObjectStore, key: bytes, folder: str, since_ms: int | None
+) -> Iterator[tuple[StoredObject, Sequence[OriginalTime]]]:
+    """Each note that was sealed with the key, of this store, with what it says."""
+
+    def read(note: StoredObject) -> Sequence[OriginalTime]:
+        try:
+            return _opened(store.read(note.key, 0, _LARGEST_NOTE_BYTES), key, store.url)
+        except TieredctlError as error:
+            _demand_of_one_object(error)
+            return ()
+
+    try:
+        notes = [
+            note
+            for note in islice(store.list(folder), _MOST_NOTES)
+            if note.size <= _LARGEST_NOTE_BYTES and (since_ms is None or note.last_modified_ms >= since_ms)
+        ]
+    except TieredctlError as error:
+        _demand_of_one_object(error)
+        return
+    for note, noted in zip(notes, in_parallel(store, read, notes), strict=True):
+        if noted:
+            yield note, noted
+
+
+def _opened(data: bytes, key: bytes, store_url: str) -> Sequence[OriginalTime]:
+    """What a note says; nothing where one byte of it is not as it was sealed."""
+    body_end = data.rfind(b"\n", 0, -1) + 1
+    body, seal = data[:body_end], data[body_end:]
+    if not hmac.compare_digest(seal, _seal(key, body)):
+        return ()
+    try:
+        note = TIME_NOTE.decode(body)
+    except DecodeError:  # of another release, or no note but a plan
+        return ()
+    return note.copied if note.store == store_url else ()
+
+
+def _seal(key: bytes, body: bytes) -> bytes:
+    sealer = Sealer(key)
+    sealer.update(body)
+    return encode_seal(sealer.seal())
+
+
+def _version(key: str, size: int, last_modified_ms: int, version: str) -> _Version:
+    # A store may tell times more exactly in a listing than in an answer about one object.
+    return key, size, last_modified_ms // _SECOND_MS, version
+
+
+def _demand_of_one_object(error: TieredctlError) -> None:
+    """What every other object would meet too is no answer."""
+    if error.code in CONCERN_EVERY_OBJECT:
+        raise error
