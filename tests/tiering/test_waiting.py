@@ -8,7 +8,7 @@ import pytest
 
 from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import LEVEL_3_8, TOPIC, ModelCluster
-from tieredctl.cli.commands import topic_enable
+from tieredctl.wiring import topic_change
 
 TIERED = {"remote.storage.enable": "true", "local.retention.bytes": "1"}
 THREE = {1: (0, 99), 2: (100, 199), 3: (200, 299)}
@@ -103,7 +103,7 @@ def test_what_ends_the_wait_is_told_with_the_change_that_is_made(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(topic_enable, "await_first_segment", interrupted)
+    monkeypatch.setattr(topic_change, "await_first_segment", interrupted)
 
     outcome = applied(ModelCluster(), "enable")
 
