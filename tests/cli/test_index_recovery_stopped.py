@@ -4,11 +4,13 @@ another run finishes the work."""
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Tieredctl
+from tests.cli.command_line import Tieredctl, environment
 from tests.cli.test_recover_indexes import CONFIRMED, SEGMENT_ID, STEM
 from tests.rigs.stopped_process import (
     FULL_DISK,
@@ -70,3 +72,23 @@ def test_a_recovery_of_indexes_that_is_stopped_leaves_each_whole_and_is_finished
     assert between | {DAMAGED: b"", MISSING: b""} == right | {DAMAGED: b"", MISSING: b""}
     assert finished.exit_code == 0, finished.err
     assert contents(store) == right
+
+
+def test_a_result_that_nothing_has_room_for_is_said_and_the_work_is_done(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    capture, store = captures / "kafka-4.3.1", tmp_path / "store"
+    folder = STEM.partition("/")[0]
+    shutil.copytree(capture / "remote" / "kafka-tiered-storage" / folder, store / folder)
+    right = contents(store)
+    (store / MISSING).unlink()
+    recover = ("recover", "indexes", SEGMENT_ID, "--store", f"file:{store}", "--log-dir", capture / "data", *CONFIRMED)
+
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "tieredctl", *map(str, recover)]
+        unseen = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), check=False)
+    again = tieredctl(*recover)
+
+    assert (unseen.returncode, "No space left on device" in unseen.stderr) == (1, True), unseen.stderr
+    assert contents(store) == right
+    assert (again.exit_code, "there is nothing to write" in again.err) == (0, True)
