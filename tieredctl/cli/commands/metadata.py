@@ -56,6 +56,7 @@ from tieredctl.ops.documents import event_document, segment_document
 from tieredctl.ops.metadata import state as metadata_state
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.wiring.metadata import opened_partition
 
 _STATISTICS_SENTENCE = (
     "{events} events, {deadEvents} of them dead, {liveSegments} live segments; "
@@ -233,13 +234,11 @@ def lookup(
     topic, partition = topic_partition(where)
     selection = Selection(topic, topic_id, partition)
     place = metadata_place(log_dir, bootstrap_server, command_config, export, as_of)
-    with place.open() as stream:
-        store = metadata_state.replayed(stream, replace(selection, partition=None))
-        known = metadata_state.partition_of_today(store.caches, selection, stream.coverage, place.topic_id_today)
-        answer = metadata_state.lookup(store.caches[known], epoch, offset)
+    with opened_partition(place, selection) as opened:
+        answer = metadata_state.lookup(opened.cache, epoch, offset)
         items = [segment_document(answer.segment)] if answer.segment else []
-        listing = _listing("SegmentLookup", stream, items, SEGMENT_COLUMNS, reason=answer.reason)
-        findings = [finding for finding in stream.findings if finding.kind.incomplete]
+        listing = _listing("SegmentLookup", opened.stream, items, SEGMENT_COLUMNS, reason=answer.reason)
+        findings = [finding for finding in opened.stream.findings if finding.kind.incomplete]
         if answer.reason and output in _TABLES and not quiet:
             say(f"No segment serves it: {answer.reason}.")
         return finish(
@@ -266,12 +265,10 @@ def epochs(
     topic, number = topic_partition(where)
     selection = Selection(topic, topic_id, number)
     place = metadata_place(log_dir, bootstrap_server, command_config, export, as_of)
-    with place.open() as stream:
-        store = metadata_state.replayed(stream, replace(selection, partition=None))
-        partition = metadata_state.partition_of_today(store.caches, selection, stream.coverage, place.topic_id_today)
-        items = list(metadata_state.leader_epochs(store, partition))
-        listing = _listing("LeaderEpochs", stream, items, EPOCH_COLUMNS)
-        return finish(listing, output, stream.findings, quiet=quiet)
+    with opened_partition(place, selection) as opened:
+        items = list(metadata_state.leader_epochs(opened.store, opened.partition))
+        listing = _listing("LeaderEpochs", opened.stream, items, EPOCH_COLUMNS)
+        return finish(listing, output, opened.stream.findings, quiet=quiet)
 
 
 @_commands.command("stuck")

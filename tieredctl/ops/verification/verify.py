@@ -90,10 +90,6 @@ class VerifyOptions:
     read_removed: Callable[[], Container[str]] = frozenset
     """Gives the keys of what tieredctl removed from the store, which is not missing either."""
 
-    def with_local_logs(self, logs: Mapping[TopicIdPartition, LocalLog]) -> VerifyOptions:
-        """The same, with the seam to the local logs judged too."""
-        return replace(self, local_logs=logs)
-
 
 @dataclass(slots=True)
 class Verification:
