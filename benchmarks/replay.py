@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from benchmarks.listed_store import SCHEME
 from benchmarks.measure import Contender, python, race, tieredctl
 from benchmarks.results import Row, compared, within
 from tests.rigs.maven import JAVA_SOURCES, KafkaJars, compile_java, java_command
-from tests.rigs.metadata_log_generator import generate_metadata_log
+from tests.rigs.metadata_log_generator import GeneratedMetadataLog, generate_metadata_log
 
 LIVE_SHARE = 0.9
 _BEFORE_EVERY_EVENT_MS = "1700000000000"
@@ -41,6 +41,21 @@ REPLAY_SIZES = (
 
 
 @dataclass(frozen=True)
+class _Commands:
+    """What looks at the whole of the metadata."""
+
+    stats: Contender
+    stuck: Contender
+    lookup: Contender
+    segments: Contender
+    verify: Contender
+
+    @property
+    def all(self) -> list[Contender]:
+        return [self.stats, self.stuck, self.lookup, self.segments, self.verify]
+
+
+@dataclass(frozen=True)
 class _Phases:
     """What parts of the work take by themselves."""
 
@@ -52,8 +67,8 @@ class _Phases:
     decode: Contender
 
     @property
-    def all(self) -> tuple[Contender, ...]:
-        return self.kafka_start, self.kafka_read, self.kafka_decode, self.start, self.decode_start, self.decode
+    def all(self) -> list[Contender]:
+        return [self.kafka_start, self.kafka_read, self.kafka_decode, self.start, self.decode_start, self.decode]
 
 
 def replay_rows(folder: Path, jars: KafkaJars) -> list[Row]:
@@ -71,22 +86,9 @@ def _rows(folder: Path, jars: KafkaJars, size: ReplaySize, one_event: Path) -> l
     log_file, keys = generated.log_file, folder / "keys"
     log_dir = log_file.parent.parent
     told = _words_told(_kafka(jars, size, log_file, "replay", keys))
-    under_way = generated.copy_started + generated.delete_started
-
-    def metadata(noun: str, *words: str, exit_code: int = 0) -> Contender:
-        command = tieredctl("metadata", noun, *words, "--log-dir", log_dir)
-        return Contender(f"tieredctl metadata {noun}", command, exit_code)
-
     kafka = Contender("Kafka's RemotePartitionMetadataStore", _kafka(jars, size, log_file, "replay"))
-    stats = metadata("stats")
-    stuck = metadata("stuck", exit_code=3 if under_way else 0)
-    lookup = metadata("lookup", told["partition"], "--epoch", told["epoch"], "--offset", told["offset"])
-    segments = metadata("segments", "-o", "jsonl")
-    listed = ("--store", f"{SCHEME}:{keys}", "--layout", "aiven", "--now", _BEFORE_EVERY_EVENT_MS)
-    verify = Contender(
-        "tieredctl verify --level listing",
-        python("listed_store", "verify", "--level", "listing", *listed, "--log-dir", log_dir),
-    )
+    printed = Contender("Kafka's store, its segments printed", _kafka(jars, size, log_file, "print"))
+    commands = _commands(generated, keys, told)
     phases = _Phases(
         Contender("Kafka's replay of one event", _kafka(jars, size, one_event, "replay")),
         Contender("Kafka's reading", _kafka(jars, size, log_file, "read")),
@@ -95,47 +97,66 @@ def _rows(folder: Path, jars: KafkaJars, size: ReplaySize, one_event: Path) -> l
         Contender("column decoding, one event", python("decode_columns", folder / "one")),
         Contender("column decoding", python("decode_columns", log_dir)),
     )
-    commands = [stats, stuck, lookup, segments, verify]
-    race(kafka, *commands, *phases.all, repetitions=size.repetitions)
-    notes = _notes(phases, kafka, commands)
-    lines = _cpu(segments) - _cpu(stuck)
-    notes[segments.name] += f", some {lines:.1f} of it for {int(told['segments']):,} lines"
-    notes[verify.name] += f", {3 * generated.copy_finished:,} objects; {verify.median('megabytes'):,.0f} MB"
+    race(kafka, printed, *commands.all, *phases.all, repetitions=size.repetitions)
     title = f"{size.events:,} events of {generated.segments:,} segments"
-    limits = [(stats, size.seconds), (stuck, size.seconds), (lookup, size.seconds), (segments, size.seconds_with_lines)]
+    notes = _notes(phases, kafka, commands)
+    notes[commands.segments.name] += f" (some {_cpu(commands.segments) - _cpu(commands.stuck):.1f} of it printing)"
+    notes[commands.verify.name] += f" ({3 * generated.copy_finished:,} objects listed and judged)"
+    goals = {command.name: 1.0 for command in commands.all}
+    lines = f"{title}, {int(told['segments']):,} lines printed"
     return [
-        *compared(
-            f"{title}: user and system time",
-            [kafka, *commands],
-            "cpu",
-            "s",
-            {command.name: 1.0 for command in commands},
-            notes,
-        ),
-        *compared(f"{title}: wall-clock time", [kafka, *commands], "wall", "s", {}, {}),
-        *(
-            within(f"{title}: user and system time against {limit:g} s", command, "cpu", "s", limit)
-            for command, limit in limits
-        ),
-        *(
-            within(f"{title}: peak memory against {size.megabytes:,} MB", command, "megabytes", "MB", size.megabytes)
-            for command, _ in limits
-        ),
+        *compared(f"{title}: user and system time", [kafka, *commands.all], "cpu", "s", goals, notes),
+        *compared(f"{title}: wall-clock time", [kafka, *commands.all], "wall", "s", {}, {}),
+        *compared(f"{lines}: user and system time", [printed, commands.segments], "cpu", "s", goals, {}),
+        *_against_limits(title, commands, size),
     ]
 
 
-def _notes(phases: _Phases, kafka: Contender, commands: Sequence[Contender]) -> dict[str, str]:
-    """Where each contender's time goes."""
+def _commands(generated: GeneratedMetadataLog, keys: Path, told: Mapping[str, str]) -> _Commands:
+    log_dir = generated.log_file.parent.parent
+
+    def metadata(noun: str, *words: str, exit_code: int = 0) -> Contender:
+        command = tieredctl("metadata", noun, *words, "--log-dir", log_dir)
+        return Contender(f"tieredctl metadata {noun}", command, exit_code)
+
+    under_way = generated.copy_started + generated.delete_started
+    listed = ("--store", f"{SCHEME}:{keys}", "--layout", "aiven", "--now", _BEFORE_EVERY_EVENT_MS)
+    verify = python("listed_store", "verify", "--level", "listing", *listed, "--log-dir", log_dir)
+    return _Commands(
+        stats=metadata("stats"),
+        stuck=metadata("stuck", exit_code=3 if under_way else 0),
+        lookup=metadata("lookup", told["partition"], "--epoch", told["epoch"], "--offset", told["offset"]),
+        segments=metadata("segments", "-o", "jsonl"),
+        verify=Contender("tieredctl verify --level listing", verify),
+    )
+
+
+def _against_limits(title: str, commands: _Commands, size: ReplaySize) -> Iterator[Row]:
+    short = [commands.stats, commands.stuck, commands.lookup]
+    for command, seconds in [*((one, size.seconds) for one in short), (commands.segments, size.seconds_with_lines)]:
+        yield within(f"{title}: user and system time against {seconds:g} s", command, "cpu", "s", seconds)
+    for command in [*short, commands.segments]:
+        limit = size.megabytes
+        yield within(f"{title}: peak memory against {limit:,} MB", command, "megabytes", "MB", limit)
+
+
+def _notes(phases: _Phases, kafka: Contender, commands: _Commands) -> dict[str, str]:
+    """Where each contender's CPU time goes, in seconds, and how much memory it takes."""
     begin, read, decode = map(_cpu, (phases.kafka_start, phases.kafka_read, phases.kafka_decode))
     notes = {
-        kafka.name: f"start-up {begin:.1f}, reading {read - begin:.1f}, decoding {decode - read:.1f}, "
-        f"replay {_cpu(kafka) - decode:.1f}; {kafka.median('megabytes'):,.0f} MB"
+        kafka.name: f"{_memory(kafka)}; start-up {begin:.1f}, reading {read - begin:.1f}, "
+        f"decoding {decode - read:.1f}, replay {_cpu(kafka) - decode:.1f}"
     }
     start, decoding = _cpu(phases.start), _cpu(phases.decode) - _cpu(phases.decode_start)
-    for command in commands:
+    for command in commands.all:
         rest = _cpu(command) - start - decoding
-        notes[command.name] = f"start-up {start:.1f}, reading and decoding {decoding:.1f}, the rest {rest:.1f}"
+        said = f"start-up {start:.1f}, reading and decoding {decoding:.1f}, the rest {rest:.1f}"
+        notes[command.name] = f"{_memory(command)}; {said}"
     return notes
+
+
+def _memory(contender: Contender) -> str:
+    return f"{contender.median('megabytes'):,.0f} MB"
 
 
 def _cpu(contender: Contender) -> float:

@@ -14,6 +14,8 @@ import org.apache.kafka.server.log.remote.storage.RemoteStorageException;
 import java.io.BufferedWriter;
 import java.io.File;
 import java.io.IOException;
+import java.io.OutputStreamWriter;
+import java.io.PrintWriter;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -28,10 +30,11 @@ import java.util.TreeSet;
  * Reads a log of the metadata topic with Kafka's own classes, as brokers load the logs of their own topics: some
  * megabytes at a time, CRCs checked. It is in Kafka's package because the store lists its segments to nobody else.
  *
- * <p>Arguments: LOG_FILE read|decode|replay [LIST]. `read` stops at the records, `decode` at the events, `replay` puts
- * each of them into a RemotePartitionMetadataStore. LIST, after `replay`, is written: the objects that Aiven's plugin
- * keeps for each segment in COPY_SEGMENT_FINISHED, a key a line, in the order of their bytes.
- * Prints one line of NAME=VALUE words: `events`; after `replay` `segments`; with LIST where the newest segment of the last
+ * <p>Arguments: LOG_FILE read|decode|replay|print [LIST]. `read` stops at the records, `decode` at the events, `replay`
+ * puts each of them into a RemotePartitionMetadataStore, `print` prints besides each segment that the store then lists.
+ * LIST, after `replay`, is written: the objects that Aiven's plugin keeps for each segment in COPY_SEGMENT_FINISHED, a
+ * key a line, in the order of their bytes.
+ * Prints one last line of NAME=VALUE words: `events`; after `replay` `segments`; with LIST where the newest segment of the last
  * partition ends: `partition` (TOPIC:PARTITION), `epoch` and `offset`.
  */
 public final class MetadataReplay {
@@ -44,24 +47,26 @@ public final class MetadataReplay {
         new TreeSet<>(Comparator.comparing(MetadataReplay::folder));
     private final boolean decodes;
     private final boolean replays;
+    private final boolean prints;
     private long events;
 
     private MetadataReplay(String depth) {
         this.decodes = !depth.equals("read");
-        this.replays = depth.equals("replay");
+        this.prints = depth.equals("print");
+        this.replays = prints || depth.equals("replay");
     }
 
     public static void main(String[] arguments) throws Exception {
         MetadataReplay replay = new MetadataReplay(arguments[1]);
         replay.read(new File(arguments[0]));
-        System.out.print("events=" + replay.events);
+        String summary = "events=" + replay.events;
         if (replay.replays) {
-            System.out.print(" segments=" + replay.segments());
+            summary += " segments=" + replay.segments();
         }
         if (arguments.length > 2) {
-            System.out.print(" " + replay.writeList(Path.of(arguments[2])));
+            summary += " " + replay.writeList(Path.of(arguments[2]));
         }
-        System.out.println();
+        System.out.println(summary);
     }
 
     private void read(File log) throws IOException {
@@ -105,12 +110,17 @@ public final class MetadataReplay {
     }
 
     private long segments() throws RemoteStorageException {
+        PrintWriter out = new PrintWriter(new OutputStreamWriter(System.out, StandardCharsets.UTF_8));
         long found = 0;
         for (TopicIdPartition partition : partitions) {
-            for (var known = store.listRemoteLogSegments(partition); known.hasNext(); known.next()) {
-                found++;
+            for (var known = store.listRemoteLogSegments(partition); known.hasNext(); found++) {
+                RemoteLogSegmentMetadata segment = known.next();
+                if (prints) {
+                    out.println(segment);
+                }
             }
         }
+        out.flush();
         return found;
     }
 
