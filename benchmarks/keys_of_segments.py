@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 from tieredctl.kafka.log_directory import LogDirectories
+from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.segment_events import SegmentEvents
 from tieredctl.ops.orphans.segment_states import segment_states
+from tieredctl.rlmm.segment_events import SegmentEvents
 
 _SUFFIXES = (".index", ".log", ".timeindex")
 
@@ -18,7 +19,7 @@ _SUFFIXES = (".index", ".log", ".timeindex")
 def main() -> None:
     """The keys are in the order of a listing, and older than every event."""
     events = SegmentEvents()
-    events.read(EventStream(LogDirectories([Path(sys.argv[1])])))
+    read_events(EventStream(LogDirectories([Path(sys.argv[1])])), events)
     states = segment_states(events)
     folders = [f"{one.topic}-{one.partition}-{one.topic_id}" for one in states.partitions]
     rows = zip(states.owners.tolist(), states.start_offsets.tolist(), states.ids.to_pylist(), strict=True)

@@ -26,7 +26,7 @@ from tieredctl.ops.metadata_recovery.recoverer import Recoverer, RecoveryOutcome
 from tieredctl.ops.metadata_recovery.recovery_plan import Planner, Recovery
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, Judge, JudgedSegment
 from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.memory import MemoryStore
 
 UNGUARDED = Unguarded(StoreClock(lambda: 0, 0))
@@ -115,7 +115,7 @@ class LostMetadata:
                 raise self.killed_by
             self.events.append(event)
 
-    def state(self) -> RemotePartitionMetadataStore:
+    def state(self) -> ReplayedMetadata:
         """What a broker knows that reads the metadata from its beginning."""
         return replayed(EventStream(EventsInMemory(tuple(self.events))))
 

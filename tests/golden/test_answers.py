@@ -26,7 +26,7 @@ METADATA_PARTITIONS = 4
 @pytest.fixture(scope="module")
 def caches(captures: Path) -> dict[TopicIdPartition, RemoteLogMetadataCache]:
     source = LogDirectories([captures / "rlmm-3.4.1" / "data"])
-    return replayed(EventStream(source)).caches
+    return dict(replayed(EventStream(source)).caches)
 
 
 @pytest.fixture(scope="module")

@@ -37,8 +37,9 @@ from tieredctl.model.events import (
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.rlmm.cache import KnownSegment, Refusal, RemoteLogMetadataCache
+from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.states import Refusal
 
 pytestmark = pytest.mark.integration
 

@@ -7,14 +7,15 @@ import pytest
 from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import segment_id, started
 from tieredctl.model.events import MetadataEvent
+from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.segment_events import SegmentEvents
 from tieredctl.ops.orphans.segment_states import segment_states
+from tieredctl.rlmm.segment_events import SegmentEvents
 
 
 def is_superseded(number: int, events: list[MetadataEvent]) -> bool:
     found = SegmentEvents()
-    found.read(EventStream(EventsInMemory(events)))
+    read_events(EventStream(EventsInMemory(events)), found)
     states = segment_states(found)
     return bool(states.superseded[states.ids.to_pylist().index(segment_id(number))])
 

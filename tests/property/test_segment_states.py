@@ -9,10 +9,12 @@ from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import PARTITION, segment_id, started, updated
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.segment_events import SegmentEvents
-from tieredctl.ops.orphans.segment_states import NO_STATE, SegmentStates, segment_states
+from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.segment_events import SegmentEvents
+from tieredctl.rlmm.segment_rows import NO_STATE
 
 PARTITIONS = [TopicIdPartition(PARTITION.topic_id, PARTITION.topic, number) for number in range(3)]
 SEGMENTS = 6
@@ -40,7 +42,7 @@ EVENTS = st.lists(
 
 def by_columns(events: list[MetadataEvent]) -> SegmentStates:
     found = SegmentEvents()
-    found.read(EventStream(EventsInMemory(events)))
+    read_events(EventStream(EventsInMemory(events)), found)
     return segment_states(found)
 
 

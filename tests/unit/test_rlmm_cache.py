@@ -6,7 +6,8 @@ import pytest
 
 from tests.metadata_logs import COPIED, DELETED, DELETING, segment_id, started, updated
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.rlmm.cache import KnownSegment, Refusal, RemoteLogMetadataCache
+from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.states import Refusal
 
 
 class Cache(RemoteLogMetadataCache):

@@ -62,6 +62,13 @@ class EventGroup:
     partitions: list[TopicIdPartition]
     partition_index: Ints
 
+    def where(self, keep: Flags) -> EventGroup:
+        """Some of the events; `partitions` stays as it is."""
+        columns = {path: _kept(column, keep) for path, column in self.columns.items()}
+        return EventGroup(
+            self.api_key, self.form, self.rows[keep], columns, self.partitions, self.partition_index[keep]
+        )
+
 
 def decode_columns(data: Bytes, starts: Ints, ends: Ints) -> tuple[list[EventGroup], Ints]:
     """The events of many values, and which values are left to `metadata_records.decode_event`: those in the KIP's

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
 from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
-from tieredctl.rlmm.states import segment_may_become
-
-
-class Refusal(Enum):
-    """Why Kafka's cache does not take an event."""
-
-    ILLEGAL_TRANSITION = "the state machine does not allow it: Kafka logs an error and drops it"
-    NOT_A_START = "a segment must begin in COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
-    START_AS_UPDATE = "an update may not say COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
-    UNKNOWN_SEGMENT = "no such segment is known: Kafka logs a warning and drops it"
-    REMOVED_PARTITION = "its partition was removed: Kafka's reader of this topic stops here"
+from tieredctl.rlmm.states import Refusal, start_refusal, update_refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +35,9 @@ class RemoteLogMetadataCache:
     def add(self, segment: KnownSegment) -> Refusal | None:
         """A copy that starts (addCopyInProgressSegment). Returns why it is refused, if it is."""
         metadata = segment.metadata
-        if metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_STARTED:
-            return Refusal.NOT_A_START
-        if not segment_may_become(self.state_of(metadata.segment_id), metadata.state):
-            return Refusal.ILLEGAL_TRANSITION
+        refusal = start_refusal(self.state_of(metadata.segment_id), metadata.state)
+        if refusal is not None:
+            return refusal
         self._segments[metadata.segment_id] = segment
         for epoch, _, _ in metadata.epoch_ranges():
             self._epochs.setdefault(epoch, LeaderEpochState()).copy_started(metadata.segment_id)
@@ -60,12 +48,9 @@ class RemoteLogMetadataCache:
     ) -> KnownSegment | Refusal:
         """A known segment's next state (updateRemoteLogSegmentMetadata): the segment as it is now, or why not."""
         known = self._segments.get(update.segment_id)
-        if known is None:
-            return Refusal.UNKNOWN_SEGMENT
-        if not segment_may_become(known.metadata.state, update.state):
-            return Refusal.ILLEGAL_TRANSITION
-        if update.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
-            return Refusal.START_AS_UPDATE
+        refusal = update_refusal(known.metadata.state if known else None, update.state)
+        if known is None or refusal is not None:
+            return refusal or Refusal.UNKNOWN_SEGMENT
         metadata = replace(
             known.metadata,
             author=update.author,

@@ -15,11 +15,11 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.rlmm.cache import KnownSegment, Refusal, RemoteLogMetadataCache
-from tieredctl.rlmm.states import partition_may_become
+from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.refused_events import misplaced_event, refused_event
+from tieredctl.rlmm.states import Refusal, partition_may_become
 
 
 class RemotePartitionMetadataStore:
@@ -49,7 +49,7 @@ class RemotePartitionMetadataStore:
         elif isinstance(event, RemotePartitionDeleteMetadata):
             self._delete_partition(event, record)
         else:
-            self._note_snapshot_record(record)
+            self.findings.append(misplaced_event(record.metadata_partition, record.metadata_offset))
 
     def segments(self) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
         """Every known segment, by topic, topic id, partition, start offset; those deleted too where they are kept."""
@@ -115,25 +115,6 @@ class RemotePartitionMetadataStore:
         refusal: Refusal,
     ) -> None:
         event = record.event
-        after = event.state.name
-        evidence: dict[str, object] = {
-            "metadataPartition": record.metadata_partition,
-            "metadataOffset": record.metadata_offset,
-            "before": before.name if before is not None else None,
-            "after": after,
-        }
-        if not isinstance(event, RemotePartitionDeleteMetadata):
-            evidence["segmentId"] = event.segment_id
-        said = f"{before.name if before is not None else 'nothing'} to {after}"
-        self.findings.append(Finding(FindingCode.EVENT_ILLEGAL, subject, f"{said}: {refusal.value}", evidence))
-
-    def _note_snapshot_record(self, record: EventRecord) -> None:
-        where = {"metadataPartition": record.metadata_partition, "metadataOffset": record.metadata_offset}
-        self.findings.append(
-            Finding(
-                FindingCode.EVENT_UNDECODABLE,
-                f"__remote_log_metadata-{record.metadata_partition}@{record.metadata_offset}",
-                "a snapshot record does not belong in the topic: Kafka's reader of this topic stops here",
-                where,
-            )
-        )
+        segment_id = None if isinstance(event, RemotePartitionDeleteMetadata) else event.segment_id
+        place, states = (record.metadata_partition, record.metadata_offset), (before, event.state)
+        self.findings.append(refused_event(*place, subject, states, refusal, segment_id))

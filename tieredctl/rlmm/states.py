@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from tieredctl.model.events import RemoteLogSegmentState as Segment
 from tieredctl.model.events import RemotePartitionDeleteState as Partition
 
@@ -34,3 +36,29 @@ def segment_may_become(before: Segment | None, after: Segment) -> bool:
 def partition_may_become(before: Partition | None, after: Partition) -> bool:
     """The same for the removal of a partition."""
     return after in _PARTITION_TRANSITIONS[before]
+
+
+class Refusal(Enum):
+    """Why Kafka's cache does not take an event."""
+
+    ILLEGAL_TRANSITION = "the state machine does not allow it: Kafka logs an error and drops it"
+    NOT_A_START = "a segment must begin in COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
+    START_AS_UPDATE = "an update may not say COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
+    UNKNOWN_SEGMENT = "no such segment is known: Kafka logs a warning and drops it"
+    REMOVED_PARTITION = "its partition was removed: Kafka's reader of this topic stops here"
+
+
+def start_refusal(before: Segment | None, after: Segment) -> Refusal | None:
+    """Why an event that a copy begins with is refused of a segment in state `before`, None where it is taken."""
+    if after is not Segment.COPY_SEGMENT_STARTED:
+        return Refusal.NOT_A_START
+    return None if segment_may_become(before, after) else Refusal.ILLEGAL_TRANSITION
+
+
+def update_refusal(before: Segment | None, after: Segment) -> Refusal | None:
+    """The same of an update."""
+    if before is None:
+        return Refusal.UNKNOWN_SEGMENT
+    if not segment_may_become(before, after):
+        return Refusal.ILLEGAL_TRANSITION
+    return Refusal.START_AS_UPDATE if after is Segment.COPY_SEGMENT_STARTED else None

@@ -11,7 +11,6 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import partition_of_today, replayed
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.wiring.places import MetadataPlace
 
 
@@ -21,12 +20,8 @@ class OpenedPartition:
 
     partition: TopicIdPartition
     stream: EventStream
-    store: RemotePartitionMetadataStore
-
-    @property
-    def cache(self) -> RemoteLogMetadataCache:
-        """What a broker knows of the partition."""
-        return self.store.caches[self.partition]
+    cache: RemoteLogMetadataCache
+    """What a broker knows of the partition."""
 
 
 @contextmanager
@@ -39,4 +34,4 @@ def opened_partition(metadata: MetadataPlace, selection: Selection) -> Iterator[
     with metadata.open() as stream:
         store = replayed(stream, replace(selection, partition=None))
         partition = partition_of_today(store.caches, selection, stream.coverage, metadata.topic_id_today)
-        yield OpenedPartition(partition, stream, store)
+        yield OpenedPartition(partition, stream, store.caches[partition])

@@ -169,15 +169,17 @@ def segments(
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
     """The current state of every segment, after replay."""
+    from tieredctl.ops.metadata.segment_documents import segment_documents
+
     selection = Selection(topic, topic_id, partition, segment_id)
     wanted = _state(state)
     with metadata_place(log_dir, bootstrap_server, command_config, export, as_of).open() as stream:
         store = metadata_state.replayed(stream, selection, keep_deleted=everything)
-        items = list(metadata_state.segments(store, selection, wanted))
-        size = sum(item["segmentSizeInBytes"] for item in items)
-        if not items and output in _TABLES and not quiet:
+        rows = metadata_state.segments(store, selection, wanted)
+        if not len(rows) and output in _TABLES and not quiet:
             say("No segments.")
-        listing = _listing("RemoteLogSegments", stream, items, SEGMENT_COLUMNS, segments=len(items), bytes=size)
+        items, size = segment_documents(store, rows), int(store.sizes(rows).sum())
+        listing = _listing("RemoteLogSegments", stream, items, SEGMENT_COLUMNS, segments=len(rows), bytes=size)
         return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
 
 
@@ -266,7 +268,7 @@ def epochs(
     selection = Selection(topic, topic_id, number)
     place = metadata_place(log_dir, bootstrap_server, command_config, export, as_of)
     with opened_partition(place, selection) as opened:
-        items = list(metadata_state.leader_epochs(opened.store, opened.partition))
+        items = list(metadata_state.leader_epochs(opened.partition, opened.cache))
         listing = _listing("LeaderEpochs", opened.stream, items, EPOCH_COLUMNS)
         return finish(listing, output, opened.stream.findings, quiet=quiet)
 

@@ -35,7 +35,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.metadata.stats import statistics
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import ObjectStore
 
 METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS = "the metadata topic's settings", "topic settings"
@@ -122,7 +122,7 @@ def with_tiered_data(
     looking = Looking(list(settings.not_looked_at))
     rows = [row for name in settings.topics for row in _offsets(cluster, name, looking)]
     sizes = looking.at("bytes on disks", lambda: cluster.replica_bytes(list(settings.topics))) or {}
-    stores: Sequence[RemotePartitionMetadataStore] = ()
+    stores: Sequence[ReplayedMetadata] = ()
     replay: ReplayFacts | None = None
     odd: list[Finding] = []
     if settings.has_metadata_topic:
@@ -243,8 +243,8 @@ def _first_young(
     return {partition: answer for partition, answer in answers.items() if answer.error is None}
 
 
-def _read(stream: EventStream) -> tuple[list[RemotePartitionMetadataStore], ReplayFacts, list[Finding]]:
-    found = statistics(stream)
+def _read(stream: EventStream) -> tuple[list[ReplayedMetadata], ReplayFacts, list[Finding]]:
+    found = statistics(stream, is_described=True)
     total = found.total
     replay = ReplayFacts(total["events"], total["deadRatio"], total["replaySeconds"], total["unkeyed"])
     return found.stores, replay, stream.findings
@@ -254,7 +254,7 @@ def _partition(
     row: Document,
     sizes: Mapping[tuple[str, int], Mapping[int, int]],
     first_young: ListedOffset | None,
-    stores: Iterable[RemotePartitionMetadataStore],
+    stores: Iterable[ReplayedMetadata],
 ) -> PartitionFacts:
     partition = TopicIdPartition(row["topicId"], row["topic"], row["partition"])
     cache = next((store.caches[partition] for store in stores if partition in store.caches), RemoteLogMetadataCache())

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tieredctl.layouts.protocol import Layout
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataSnapshot, RemoteLogSegmentState
+from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata.state import demand_known
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.ops.metadata.state import demand_known, replayed
 
 DAYS_A_MONTH = 30
 _DAY_MS = 86_400_000
@@ -80,25 +81,27 @@ def cost_estimate(
 
 
 def _topics(stream: EventStream, selection: Selection, layout: Layout, now_ms: int) -> list[tuple[str, _Topic]]:
-    store, topics = RemotePartitionMetadataStore(), dict[str, _Topic]()
-    for record in stream.records():
-        event = record.event
-        if not isinstance(event, RemoteLogSegmentMetadataSnapshot) and not selection.has(event.topic_id_partition):
-            continue
-        store.apply(record)
-        if isinstance(event, RemoteLogSegmentMetadata):
-            topic = _of(topics, event.topic_id_partition)
-            first = topic.first_event_ms
-            topic.first_event_ms = min(event.event_timestamp_ms, event.event_timestamp_ms if first is None else first)
-            topic.objects = len(layout.promised_objects(event))
-            topic.copies += event.event_timestamp_ms > now_ms - DAYS_A_MONTH * _DAY_MS
-    stream.findings += stream.not_explained(store.findings)
-    demand_known(stream, store, selection)
-    for partition, known in store.segments():
-        if known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-            topic = _of(topics, partition)
-            topic.segments += 1
-            topic.bytes += known.metadata.segment_size_in_bytes
+    metadata, topics = replayed(stream, selection), dict[str, _Topic]()
+    demand_known(stream, metadata, selection)
+    starts = metadata.events.buckets.starts()
+    owners, times = starts.partitions.tolist(), metadata.events.contents.starts.said.event_timestamps.values
+    lasts: dict[str, int] = {}
+    for row, (owner, moment) in enumerate(zip(owners, times[starts.contents].tolist(), strict=True)):
+        partition = metadata.partitions[owner]
+        topic = _of(topics, partition)
+        topic.first_event_ms = moment if topic.first_event_ms is None else min(topic.first_event_ms, moment)
+        topic.copies += moment > now_ms - DAYS_A_MONTH * _DAY_MS
+        lasts[partition.topic_id] = row
+    for topic_id, event in zip(
+        lasts, metadata.started(starts.at(np.array(list(lasts.values()), np.int64))), strict=True
+    ):
+        topics[topic_id].objects = len(layout.promised_objects(event))
+    finished = np.flatnonzero(metadata.rows.states == RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
+    sizes = metadata.sizes(finished).tolist()
+    for owner, size in zip(metadata.rows.partitions[finished].tolist(), sizes, strict=True):
+        topic = _of(topics, metadata.partitions[owner])
+        topic.segments += 1
+        topic.bytes += size
     return sorted(topics.items(), key=lambda one: one[1].name)
 
 

@@ -12,7 +12,6 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND, statistics
-from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.partitioner import metadata_partition
 
 KIP_405_BYTES_A_SEGMENT = 100
@@ -60,12 +59,12 @@ def stated_metadata(segments: int) -> MetadataEstimate:
 def read_metadata(stream: EventStream, cluster: Cluster | None) -> MetadataEstimate:
     """Of what a source holds; by broker where there is a cluster to ask who has which partition. Raises TieredctlError
     as these do."""
-    found = statistics(stream)
+    found = statistics(stream, is_described=True)
     events = {document["metadataPartition"]: document["events"] for document in found.partitions}
-    by_partition: dict[TopicIdPartition, list[KnownSegment]] = defaultdict(list)
-    for store in found.stores:
-        for partition, known in store.segments():
-            by_partition[partition].append(known)
+    by_partition: dict[TopicIdPartition, CacheSize] = defaultdict(CacheSize)
+    for metadata in found.stores:
+        for partition, segments, leader_epochs in metadata.sizes_of_partitions():
+            by_partition[partition] = _size([by_partition[partition], CacheSize(segments, leader_epochs)])
     total = found.total
     if cluster is None:
         rows = [_row(None, len(by_partition), _size(by_partition.values()), total["events"])]
@@ -100,13 +99,13 @@ def _partitions_of_brokers(
 
 def _by_broker(
     of_brokers: Mapping[int, list[TopicIdPartition]],
-    segments: Mapping[TopicIdPartition, list[KnownSegment]],
+    sizes: Mapping[TopicIdPartition, CacheSize],
     events: Mapping[int, int],
 ) -> list[Document]:
     rows = []
     for broker, partitions in sorted(of_brokers.items()):
         read = {metadata_partition(one.topic_id, one.partition, len(events)) for one in partitions}
-        size = _size(segments[one] for one in partitions)
+        size = _size(sizes[one] for one in partitions)
         rows.append(_row(broker, len(partitions), size, sum(events[number] for number in read)))
     return rows
 
@@ -117,9 +116,9 @@ def _row(broker: int | None, partitions: int | None, size: CacheSize, events: in
     return {"brokerId": broker, "partitions": partitions} | size.document() | {"replaySeconds": seconds}
 
 
-def _size(groups: Iterable[Sequence[KnownSegment]]) -> CacheSize:
-    epochs = [len(known.metadata.segment_leader_epochs) for group in groups for known in group]
-    return CacheSize(len(epochs), sum(epochs))
+def _size(parts: Iterable[CacheSize]) -> CacheSize:
+    every = list(parts)
+    return CacheSize(sum(one.segments for one in every), sum(one.leader_epochs for one in every))
 
 
 def _growth(events: int, size: int, first_ms: int | None, last_ms: int | None) -> Document:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot, RemoteLogSegmentState
+from tieredctl.formats.windows import Ints
+from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document, event_document, partition_document, segment_document
 from tieredctl.ops.metadata.coverage import MetadataCoverage
+from tieredctl.ops.metadata.event_reading import events_of_segment, read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+from tieredctl.rlmm.segment_events import SegmentEvents
 
 _STUCK = {
     RemoteLogSegmentState.COPY_SEGMENT_STARTED: (FindingCode.COPY_STUCK, "copy started"),
@@ -25,15 +30,16 @@ _STUCK = {
 
 def replayed(
     stream: EventStream, selection: Selection = Selection(), *, keep_deleted: bool = False
-) -> RemotePartitionMetadataStore:
+) -> ReplayedMetadata:
     """The state of the selected partitions after all events of a stream; its findings are added to the stream's."""
-    store = RemotePartitionMetadataStore(keep_deleted=keep_deleted)
-    store.replay(record for record in stream.records() if _selected(record, selection))
-    stream.findings += stream.not_explained(store.findings)
-    return store
+    events = SegmentEvents(is_described=True, selects=None if selection == Selection() else selection.has)
+    read_events(stream, events)
+    metadata = ReplayedMetadata(events, keep_deleted=keep_deleted)
+    stream.findings += stream.not_explained(metadata.findings)
+    return metadata
 
 
-def demand_known(stream: EventStream, store: RemotePartitionMetadataStore, selection: Selection) -> None:
+def demand_known(stream: EventStream, store: ReplayedMetadata, selection: Selection) -> None:
     """Raises TieredctlError where whole metadata has no event of what was selected: a typing error must not look like
     a clean result."""
     partitions = replace(selection, segment_id=None)
@@ -42,13 +48,10 @@ def demand_known(stream: EventStream, store: RemotePartitionMetadataStore, selec
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"The metadata has no event of {partitions}.")
 
 
-def segments(
-    store: RemotePartitionMetadataStore, selection: Selection, state: RemoteLogSegmentState | None = None
-) -> Iterator[Document]:
-    """Segments by topic, partition, start offset."""
-    for partition, known in store.segments():
-        if selection.has_segment(partition, known.metadata.segment_id) and state in (None, known.metadata.state):
-            yield segment_document(known)
+def segments(metadata: ReplayedMetadata, selection: Selection, state: RemoteLogSegmentState | None = None) -> Ints:
+    """The rows of segments by topic, partition, start offset."""
+    rows = metadata.selected(metadata.order, selection.has, selection.segment_id)
+    return rows if state is None else rows[metadata.rows.states[rows] == state]
 
 
 def partition_of_today(
@@ -73,9 +76,7 @@ def partition_of_today(
 
 def history(stream: EventStream, segment_id: str) -> Iterator[Document]:
     """All events of one segment, in the order of the topic."""
-    for record in stream.records():
-        if getattr(record.event, "segment_id", None) == segment_id:
-            yield event_document(record)
+    return map(event_document, events_of_segment(stream, segment_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +116,12 @@ def _why_not(cache: RemoteLogMetadataCache, epoch: int, offset: int) -> str:
     return f"offset {offset} lies in a gap of leader epoch {epoch}"
 
 
-def leader_epochs(store: RemotePartitionMetadataStore, partition: TopicIdPartition) -> Iterator[Document]:
+def leader_epochs(partition: TopicIdPartition, cache: RemoteLogMetadataCache) -> Iterator[Document]:
     """A row for each leader epoch of a partition: what of it is in remote storage, with gaps and overlaps.
 
     `ranges`, `gaps` and `overlaps` are lists of [first, last], offsets inclusive; a gap lies between two segments of
     the same epoch.
     """
-    cache = store.caches[partition]
     for epoch in cache.epochs():
         known = cache.list_remote_log_segments(epoch)
         ranges = sorted(
@@ -157,17 +157,15 @@ def _gaps_and_overlaps(ranges: list[tuple[int, int]]) -> tuple[list[list[int]], 
     return gaps, overlaps
 
 
-def stuck(store: RemotePartitionMetadataStore, selection: Selection, now_ms: int, older_than_ms: int) -> list[Finding]:
+def stuck(store: ReplayedMetadata, selection: Selection, now_ms: int, older_than_ms: int) -> list[Finding]:
     """Copies and deletions that began more than `older_than_ms` ago and never ended, oldest first."""
-    found = [
-        known
-        for partition, known in store.segments()
-        if selection.has_segment(partition, known.metadata.segment_id)
-        and known.metadata.state in _STUCK
-        and now_ms - known.metadata.event_timestamp_ms > older_than_ms
-    ]
-    found.sort(key=lambda known: known.metadata.event_timestamp_ms)
-    return [stuck_finding(known, now_ms) for known in found]
+    rows = store.order
+    rows = rows[np.isin(store.rows.states[rows], list(_STUCK))]
+    rows = store.selected(rows, selection.has, selection.segment_id)
+    times = store.event_timestamps(rows)
+    old = np.flatnonzero(now_ms - times > older_than_ms)
+    oldest_first = rows[old[np.argsort(times[old], kind="stable")]]
+    return [stuck_finding(known, now_ms) for _, known in store.known(oldest_first)]
 
 
 def stuck_finding(known: KnownSegment, now_ms: int) -> Finding:
@@ -181,8 +179,3 @@ def stuck_finding(known: KnownSegment, now_ms: int) -> Finding:
         f"{what} {age_ms // 1000} s ago by broker {metadata.author} and never ended",
         segment_document(known) | {"ageMs": age_ms},
     )
-
-
-def _selected(record: EventRecord, selection: Selection) -> bool:
-    event = record.event
-    return isinstance(event, RemoteLogSegmentMetadataSnapshot) or selection.has(event.topic_id_partition)

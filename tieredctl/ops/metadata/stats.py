@@ -5,26 +5,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import NamedTuple
 
+import numpy as np
+
+from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA, SEGMENT_METADATA_UPDATE
 from tieredctl.kafka.source import NO_VALUE, RecordChunk
 from tieredctl.model.events import (
-    EventRecord,
+    MetadataEvent,
     RemoteLogSegmentMetadata,
     RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
+    RemotePartitionDeleteState,
 )
-from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.event_reading import event_chunk
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+from tieredctl.rlmm.segment_events import EventChunk, SegmentEvents
 
 ASSUMED_EVENTS_PER_SECOND = 100_000
 """How fast a broker replays. Kafka 4.3.1 took 5 s for a million events of one partition on two cores, without other
 load; a busy broker with its metadata elsewhere takes longer."""
 
 _RATIO_DIGITS, _SECONDS_DIGITS = 4, 3
+_KINDS: dict[int, tuple[type[MetadataEvent], type[IntEnum], str]] = {
+    SEGMENT_METADATA: (RemoteLogSegmentMetadata, RemoteLogSegmentState, "RemoteLogSegmentState"),
+    SEGMENT_METADATA_UPDATE: (RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState, "RemoteLogSegmentState"),
+    PARTITION_DELETE: (RemotePartitionDeleteMetadata, RemotePartitionDeleteState, "RemotePartitionDeleteState"),
+}
 
 
 @dataclass(slots=True)
@@ -67,26 +79,28 @@ class MetadataStatistics(NamedTuple):
 
     partitions: list[Document]
     total: Document
-    stores: list[RemotePartitionMetadataStore]
+    stores: list[ReplayedMetadata]
 
 
-def statistics(stream: EventStream) -> MetadataStatistics:
-    """Reads a stream to its end. What replay finds is added to the stream's findings."""
-    tallies = {partition: _Tally() for partition in stream.source.metadata_partitions()}
+def statistics(stream: EventStream, *, is_described: bool = False) -> MetadataStatistics:
+    """Reads a stream to its end. What replay finds is added to the stream's findings; it keeps what its segments say if
+    it is described."""
+    tallies = {partition: _Tally(is_described=is_described) for partition in stream.source.metadata_partitions()}
     for metadata_partition, chunk in stream.chunks():
-        tally = tallies[metadata_partition]
-        tally.count(chunk)
-        for record in stream.decode(metadata_partition, chunk, range(len(chunk))):
-            tally.take(record)
+        tallies[metadata_partition].count(chunk)
+        tallies[metadata_partition].take(event_chunk(stream, metadata_partition, chunk))
+    documents, every, stores = [], [], []
     for number, tally in tallies.items():
         compaction = stream.compaction.by_partition.get(number)
         tally.tombstones = compaction.tombstones if compaction else 0
-        stream.findings += stream.not_explained(tally.store.findings)
-    found = {partition: tally.closed() for partition, tally in tallies.items()}
-    documents = [_partition_document(stream, partition, one) for partition, one in found.items()]
-    total = _together(list(found.values())).document()
+        found, metadata = tally.closed()
+        stream.findings += stream.not_explained(metadata.findings)
+        documents.append(_partition_document(stream, number, found))
+        every.append(found)
+        stores.append(metadata)
+    total = _together(every).document()
     total |= {"assumedEventsPerSecond": ASSUMED_EVENTS_PER_SECOND}
-    return MetadataStatistics(documents, total, [tally.store for tally in tallies.values()])
+    return MetadataStatistics(documents, total, stores)
 
 
 def _partition_document(stream: EventStream, metadata_partition: int, found: EventStatistics) -> Document:
@@ -113,47 +127,53 @@ def _together(every: Sequence[EventStatistics]) -> EventStatistics:
 
 
 class _Tally:
-    """Replays a metadata partition, and keeps how many events each segment that is still known has had."""
+    """Counts the records of a metadata partition, and keeps their events to replay them."""
 
-    def __init__(self) -> None:
-        self.store = RemotePartitionMetadataStore()
+    def __init__(self, *, is_described: bool) -> None:
+        self.events = SegmentEvents(is_described)
         self._statistics = EventStatistics()
-        self._events: dict[TopicIdPartition, Counter[str]] = {}
         self._decoded = 0
+        self._of_segments = 0
         self.tombstones = 0
 
     def count(self, chunk: RecordChunk) -> None:
-        self._statistics.events += len(chunk)
-        if len(chunk):
-            self._statistics.unkeyed = known_sum([self._statistics.unkeyed, chunk.unkeyed])
-        lengths = (end - start for start, end in zip(chunk.starts, chunk.ends, strict=True) if start != NO_VALUE)
-        self._statistics.value_bytes += int(sum(lengths))
-
-    def take(self, record: EventRecord) -> None:
-        event, statistics = record.event, self._statistics
-        self._decoded += 1
-        statistics.events_by_type[type(event).__name__] += 1
-        statistics.events_by_state[event.state.name] += 1
-        first, last = statistics.first_event_timestamp_ms, statistics.last_event_timestamp_ms
-        timestamp = event.event_timestamp_ms
-        statistics.first_event_timestamp_ms = timestamp if first is None else min(first, timestamp)
-        statistics.last_event_timestamp_ms = timestamp if last is None else max(last, timestamp)
-        self.store.apply(record)
-        if isinstance(event, RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate):
-            self._count_segment(event.topic_id_partition, event.segment_id)
-        elif isinstance(event, RemotePartitionDeleteMetadata) and event.topic_id_partition not in self.store.caches:
-            gone = self._events.pop(event.topic_id_partition, Counter())
-            statistics.dead_events += gone.total()
-
-    def _count_segment(self, partition: TopicIdPartition, segment_id: str) -> None:
-        events = self._events.setdefault(partition, Counter())
-        events[segment_id] += 1
-        cache = self.store.caches.get(partition)
-        if cache is None or cache.state_of(segment_id) is None:
-            self._statistics.dead_events += events.pop(segment_id)
-
-    def closed(self) -> EventStatistics:
+        """The next records."""
         statistics = self._statistics
+        statistics.events += len(chunk)
+        if len(chunk):
+            statistics.unkeyed = known_sum([statistics.unkeyed, chunk.unkeyed])
+        starts, ends = np.asarray(chunk.starts, np.int64), np.asarray(chunk.ends, np.int64)
+        statistics.value_bytes += int((ends - starts)[starts != NO_VALUE].sum())
+
+    def take(self, chunk: EventChunk) -> None:
+        """The events of those."""
+        self.events.take(chunk)
+        for group in chunk.groups:
+            kind, states, state_column = _KINDS[group.api_key]
+            numbers = np.bincount(group.columns[state_column].astype(np.int64), minlength=len(states)).tolist()
+            times = group.columns["EventTimestampMs"]
+            names = {state.name: number for state, number in zip(states, numbers, strict=True) if number}
+            self._note(kind, names, (int(times.min()), int(times.max())))
+        for _, record in chunk.records:
+            event = record.event
+            times_of_one = event.event_timestamp_ms, event.event_timestamp_ms
+            self._note(type(event), {event.state.name: 1}, times_of_one)
+
+    def closed(self) -> tuple[EventStatistics, ReplayedMetadata]:
+        """The counts of all, and what replay leaves."""
+        metadata, statistics = ReplayedMetadata(self.events), self._statistics
         statistics.undecodable = statistics.events - self._decoded - self.tombstones
-        statistics.live_segments = sum(1 for _ in self.store.segments())
-        return statistics
+        statistics.live_segments = len(metadata.rows)
+        statistics.dead_events = self._of_segments - int(metadata.rows.events.sum(dtype=np.int64))
+        return statistics, metadata
+
+    def _note(self, kind: type[MetadataEvent], states: dict[str, int], times: tuple[int, int]) -> None:
+        count, statistics = sum(states.values()), self._statistics
+        self._decoded += count
+        if kind in (RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate):
+            self._of_segments += count
+        statistics.events_by_type[kind.__name__] += count
+        statistics.events_by_state.update(states)
+        first, last = statistics.first_event_timestamp_ms, statistics.last_event_timestamp_ms
+        statistics.first_event_timestamp_ms = times[0] if first is None else min(first, times[0])
+        statistics.last_event_timestamp_ms = times[1] if last is None else max(last, times[1])

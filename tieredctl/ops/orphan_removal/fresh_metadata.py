@@ -25,14 +25,15 @@ from tieredctl.ops.cluster.live_topics import (
     topics_with_segments,
 )
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
+from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphans.judgement import Judge, verdict_of
 from tieredctl.ops.orphans.listing import SpooledListing, record_batch
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
-from tieredctl.ops.orphans.segment_events import SegmentEvents
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
+from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
 
 Verdict = tuple[ObjectStatus, OrphanCause | None]
@@ -159,7 +160,7 @@ class FreshMetadata:
         )
 
     def _take(self, stream: EventStream) -> list[Finding]:
-        self._events.read(stream)
+        read_events(stream, self._events)
         self.partitions_are_sure = stream.coverage.is_certain
         return stream.findings
 

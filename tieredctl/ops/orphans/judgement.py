@@ -31,7 +31,8 @@ from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.orphans.object_columns import NO_PARTITION, ObjectColumns
-from tieredctl.ops.orphans.segment_states import NO_STATE, SegmentStates
+from tieredctl.ops.orphans.segment_states import SegmentStates
+from tieredctl.rlmm.segment_rows import NO_STATE
 
 NO_SEGMENT = NOT_FOUND
 _STATUSES = tuple(ObjectStatus)

@@ -35,17 +35,19 @@ from tieredctl.ops.cluster.live_topics import (
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes, read_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
+from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.judgement import NO_SEGMENT, Judge, Verdicts, verdict_of
 from tieredctl.ops.orphans.listing import Listing
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.reserved import UnreservedObjects
-from tieredctl.ops.orphans.segment_events import SegmentEvents
-from tieredctl.ops.orphans.segment_states import NO_STATE, segment_states
+from tieredctl.ops.orphans.segment_states import segment_states
 from tieredctl.ops.orphans.still_there import keys_still_there
 from tieredctl.ops.remote.inventory import ListedObject, iso_8601, object_document
 from tieredctl.rlmm.partitioner import metadata_partition
+from tieredctl.rlmm.segment_events import SegmentEvents
+from tieredctl.rlmm.segment_rows import NO_STATE
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 
@@ -137,7 +139,7 @@ class Scan:
         with self.listing as listing:
             self.stream = stream = self.read_metadata()
             events = SegmentEvents()
-            events.read(stream)
+            read_events(stream, events)
             # Not before: what is asked about has to be older than the answer.
             self.live_topics = live = live_topics(self.options.topic_sources, events.first_events_ms, stream.source)
             self.judge = judge = self._judge(events, live, stream)

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tieredctl.formats.windows import Flags, Ints
-from tieredctl.ops.orphans.event_columns import EventColumns
 
 _NEAR = 64
 
 
-def superseded_copies(copies: EventColumns, all_copies: EventColumns) -> Flags:
+class Copies(NamedTuple):
+    """The events that copies began with, a row each. Offsets are inclusive."""
+
+    partitions: NDArray[np.int32]
+    metadata_offsets: Ints
+    start_offsets: Ints
+    end_offsets: Ints
+
+    def at(self, rows: Ints) -> Copies:
+        """Some of them."""
+        columns = self.partitions[rows], self.metadata_offsets[rows]
+        return Copies(*columns, self.start_offsets[rows], self.end_offsets[rows])
+
+
+def superseded_copies(copies: Copies, all_copies: Copies) -> Flags:
     """For each event that a copy began with, whether another of its partition that overlaps it began later.
 
     `all_copies` are all such events of those partitions. A leader tries again what it could not copy before it goes
     on, so that the other copy is nearly always among the next that began.
     """
-    superseded = np.zeros(len(copies), np.bool_)
-    if not len(copies):
+    superseded = np.zeros(len(copies.partitions), np.bool_)
+    if not len(copies.partitions):
         return superseded
     others = all_copies.at(np.lexsort((all_copies.metadata_offsets, all_copies.partitions)))
     later, ends = _later(copies, others)
@@ -33,7 +49,7 @@ def superseded_copies(copies: EventColumns, all_copies: EventColumns) -> Flags:
     return superseded
 
 
-def _later(copies: EventColumns, others: EventColumns) -> tuple[Ints, Ints]:
+def _later(copies: Copies, others: Copies) -> tuple[Ints, Ints]:
     """For each copy, which of the others began later in its partition: from where on, and up to where."""
     edges = np.searchsorted(others.partitions, np.arange(int(others.partitions.max(initial=-1)) + 2))
     # Ranks instead of offsets, so that both fit into one number that rises.
@@ -44,7 +60,7 @@ def _later(copies: EventColumns, others: EventColumns) -> tuple[Ints, Ints]:
     return later, edges[copies.partitions + 1]
 
 
-def _overlap(copies: EventColumns, rows: Ints, others: EventColumns, other_rows: Ints) -> Flags:
+def _overlap(copies: Copies, rows: Ints, others: Copies, other_rows: Ints) -> Flags:
     overlap: Flags = (others.start_offsets[other_rows] <= copies.end_offsets[rows]) & (
         others.end_offsets[other_rows] >= copies.start_offsets[rows]
     )

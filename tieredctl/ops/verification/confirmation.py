@@ -9,15 +9,13 @@ from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 
 _NEIGHBOURS = ("segmentId", "previousSegmentId")
 
 
-def confirmed(
-    findings: Iterable[Finding], before: RemotePartitionMetadataStore, after: RemotePartitionMetadataStore
-) -> list[Finding]:
+def confirmed(findings: Iterable[Finding], before: ReplayedMetadata, after: ReplayedMetadata) -> list[Finding]:
     """The findings whose segments are in the same state in metadata read afterwards.
 
     A segment that retention removed meanwhile is not missing; an object whose copy began meanwhile is not a stranger.
@@ -74,5 +72,5 @@ def _segments_of(finding: Finding) -> list[object]:
     return [finding.evidence[name] for name in _NEIGHBOURS if finding.evidence.get(name)]
 
 
-def _states(store: RemotePartitionMetadataStore) -> dict[object, RemoteLogSegmentState]:
+def _states(store: ReplayedMetadata) -> dict[object, RemoteLogSegmentState]:
     return {known.metadata.segment_id: known.metadata.state for _, known in store.segments()}

@@ -8,14 +8,14 @@ from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.coverage import MISSING, MetadataCoverage, numbers_text
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 
 @dataclass(slots=True)
 class Elsewhere:
     """Partitions that are not judged; `objects` of them were listed."""
 
-    metadata: RemotePartitionMetadataStore
+    metadata: ReplayedMetadata
     coverage: MetadataCoverage
     objects: int = 0
 

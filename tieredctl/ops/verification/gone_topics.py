@@ -22,7 +22,7 @@ from tieredctl.ops.cluster.live_topics import (
     live_topics,
 )
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import StoredObject
 
 
@@ -101,7 +101,7 @@ def _finding(topic: str, topic_id: str, gone: _Gone) -> Finding:
     )
 
 
-def believable_topics(sources: TopicSources, metadata: RemotePartitionMetadataStore, stream: EventStream) -> LiveTopics:
+def believable_topics(sources: TopicSources, metadata: ReplayedMetadata, stream: EventStream) -> LiveTopics:
     """What the sources say of the topics that have segments, of a stream that was read.
 
     Raises TieredctlError `topics-doubtful` for a list or a snapshot that cannot have all topics, or has none of those

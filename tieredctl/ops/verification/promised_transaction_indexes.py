@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 NEAR_MS = 3_600_000
 """How far before and after a segment its broker may have said it of others."""
@@ -26,7 +26,7 @@ class PromisedTransactionIndexes:
     said: Mapping[int, list[int]]
 
     @classmethod
-    def by(cls, metadata: RemotePartitionMetadataStore) -> PromisedTransactionIndexes:
+    def by(cls, metadata: ReplayedMetadata) -> PromisedTransactionIndexes:
         """What the brokers of a cluster say."""
         return cls.among(known.metadata for _, known in metadata.segments())
 

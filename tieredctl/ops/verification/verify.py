@@ -36,7 +36,7 @@ from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Leve
 from tieredctl.ops.verification.silence import not_looked_at, was_looked_at
 from tieredctl.ops.verification.unread import UNDECRYPTABLE, private_key_error
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import ObjectStore
 
 _HASH_RANGE = 1 << 32
@@ -198,7 +198,7 @@ def verify(
 
 
 def _check_partitions(
-    metadata: RemotePartitionMetadataStore,
+    metadata: ReplayedMetadata,
     stream: EventStream,
     by: JudgedBy,
     options: VerifyOptions,
@@ -209,7 +209,7 @@ def _check_partitions(
     # A partition that a broker has and the metadata never heard of may have lost all of its events.
     local = (one for one in options.local_logs if options.selection.has(one) and not elsewhere.may_have(one))
     run = _Run(by, options, result)
-    unseen = {partition: RemoteLogMetadataCache() for partition in local} | metadata.caches
+    unseen = {partition: RemoteLogMetadataCache() for partition in local} | dict(metadata.caches)
     topic_ids = {partition.topic_id for partition in stream.partitions}
     for partition, listed in _listed_partitions(by, options.selection, result, overlap):
         cache = unseen.pop(partition, None)
@@ -232,7 +232,7 @@ def _check_partitions(
     return tasks
 
 
-def _promised(metadata: RemotePartitionMetadataStore, gone: GoneTopics) -> Iterator[RemoteLogSegmentMetadata]:
+def _promised(metadata: ReplayedMetadata, gone: GoneTopics) -> Iterator[RemoteLogSegmentMetadata]:
     """The segments whose objects have to be in the store."""
     for partition, known in metadata.segments():
         if known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED and not gone.has(partition):
@@ -316,9 +316,7 @@ def _listed_partitions(
         yield partition, list(objects)
 
 
-def _without_referenced(
-    findings: list[Finding], metadata: RemotePartitionMetadataStore, layout: Layout
-) -> list[Finding]:
+def _without_referenced(findings: list[Finding], metadata: ReplayedMetadata, layout: Layout) -> list[Finding]:
     """Without the objects that no key explains and a segment's custom metadata does."""
     unexplained = {f.evidence["key"] for f in findings if f.code is FindingCode.OBJECT_UNREFERENCED}
     if not unexplained:
@@ -328,9 +326,7 @@ def _without_referenced(
     return [f for f in findings if f.code is not FindingCode.OBJECT_UNREFERENCED or f.evidence["key"] in unexplained]
 
 
-def _demand_known_segment(
-    metadata: RemotePartitionMetadataStore, selection: Selection, coverage: MetadataCoverage
-) -> None:
+def _demand_known_segment(metadata: ReplayedMetadata, selection: Selection, coverage: MetadataCoverage) -> None:
     segment_id = selection.segment_id
     if segment_id and all(cache.state_of(segment_id) is None for cache in metadata.caches.values()):
         why = f"The metadata has no segment {segment_id}, or no longer."

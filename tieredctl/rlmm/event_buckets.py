@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from tieredctl.formats.windows import Ints
-from tieredctl.ops.orphans.event_columns import EventColumns, joined_events
+from tieredctl.rlmm.event_columns import EventColumns, joined_events
 
 _PART_EVENTS = 1 << 18
 _BUCKET_EVENTS = 1 << 16
@@ -19,12 +20,24 @@ _FINE_BUCKETS = 1 << 8
 _SHIFT = np.uint64(64 - 8)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Part:
     """Events by fine bucket, which is by the first bits of the segment ids' hashes; a bucket's from its edge on."""
 
     events: EventColumns
     edges: Ints
+
+    def of_partition(self, number: int) -> EventColumns:
+        """Those about segments of one partition, in no order."""
+        order, edges = self._by_partition
+        if number + 1 >= len(edges):
+            return self.events.between(0, 0)
+        return self.events.at(order[edges[number] : edges[number + 1]])
+
+    @cached_property
+    def _by_partition(self) -> tuple[Ints, Ints]:
+        counts = np.bincount(self.events.partitions)
+        return np.argsort(self.events.partitions, kind="stable"), np.concatenate([[0], np.cumsum(counts)])
 
 
 @dataclass(slots=True)
@@ -49,6 +62,15 @@ class EventBuckets:
             yield joined_events(
                 [part.events.between(int(part.edges[first]), int(part.edges[first + step])) for part in self._parts]
             )
+
+    def of_partition(self, number: int) -> EventColumns:
+        """The events about segments of one partition, by metadata partition, then offset."""
+        self._close_part()
+        return joined_events([part.of_partition(number) for part in self._parts]).in_order()
+
+    def starts(self) -> EventColumns:
+        """The events that copies begin with, by metadata partition, then offset."""
+        return joined_events([events.at(np.flatnonzero(events.starts)) for events in self]).in_order()
 
     def _step(self) -> int:
         """How many fine buckets make one that is worth it."""

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from tieredctl.formats.uuid_columns import UuidColumns, joined_uuids, uuid_columns
 from tieredctl.formats.windows import Flags, Ints
 
-NO_OFFSET = -1
 _NO_PARTITION = -1
 
 
 @dataclass(frozen=True, slots=True)
 class EventColumns:
-    """A row for each event. Offsets are inclusive, and NO_OFFSET but in the events that a copy begins with."""
+    """A row for each event."""
 
     segment_ids: UuidColumns
     partitions: NDArray[np.int32]
@@ -26,8 +25,8 @@ class EventColumns:
     starts: Flags
     """Whether the event is the one that a copy begins with."""
     states: NDArray[np.int8]
-    start_offsets: Ints
-    end_offsets: Ints
+    contents: NDArray[np.int32]
+    """What it says besides: a row of `EventContents.starts` or `.updates`."""
     metadata_partitions: NDArray[np.int32]
     metadata_offsets: Ints
 
@@ -43,22 +42,26 @@ class EventColumns:
             np.full(count, _NO_PARTITION, np.int32),
             np.zeros(count, np.bool_),
             np.zeros(count, np.int8),
-            np.full(count, NO_OFFSET, np.int64),
-            np.full(count, NO_OFFSET, np.int64),
+            np.zeros(count, np.int32),
             np.full(count, metadata_partition, np.int32),
             metadata_offsets,
         )
 
-    def put(self, rows: Ints, segment_ids: NDArray[np.void], partitions: NDArray[Any], states: NDArray[Any]) -> None:
-        """Events about segments of so many partitions; ids are of 16 bytes."""
+    def put(
+        self,
+        rows: Ints,
+        segment_ids: NDArray[np.void],
+        partitions: NDArray[Any],
+        states: NDArray[Any],
+        contents: NDArray[Any],
+        *,
+        starts: bool,
+    ) -> None:
+        """Events about segments of these partitions; ids are of 16 bytes."""
         ids = uuid_columns(segment_ids)
         self.segment_ids.high[rows], self.segment_ids.low[rows] = ids.high, ids.low
-        self.partitions[rows], self.states[rows] = partitions, states
-
-    def put_start(self, rows: Ints, start_offsets: NDArray[Any], end_offsets: NDArray[Any]) -> None:
-        """That rows are events that a copy begins with."""
-        self.starts[rows] = True
-        self.start_offsets[rows], self.end_offsets[rows] = start_offsets, end_offsets
+        self.partitions[rows], self.states[rows], self.contents[rows] = partitions, states, contents
+        self.starts[rows] = starts
 
     def filled(self) -> EventColumns:
         """The rows that an event was put into."""
@@ -69,25 +72,28 @@ class EventColumns:
         """Some rows."""
         return EventColumns(self.segment_ids.at(rows), *(column[rows] for column in self._numbers()))
 
-    def between(self, first: int, behind: int) -> EventColumns:
-        """The rows from one up to another, not copied."""
-        high, low = self.segment_ids.high[first:behind], self.segment_ids.low[first:behind]
-        return EventColumns(UuidColumns(high, low), *(column[first:behind] for column in self._numbers()))
+    def between(self, first: int, end: int) -> EventColumns:
+        """The rows from one up to, not including, another, not copied."""
+        high, low = self.segment_ids.high[first:end], self.segment_ids.low[first:end]
+        return EventColumns(UuidColumns(high, low), *(column[first:end] for column in self._numbers()))
+
+    def in_order(self) -> EventColumns:
+        """By metadata partition, then offset."""
+        return self.at(np.lexsort((self.metadata_offsets, self.metadata_partitions)))
 
     def _numbers(self) -> tuple[NDArray[Any], ...]:
         return (
             self.partitions,
             self.starts,
             self.states,
-            self.start_offsets,
-            self.end_offsets,
+            self.contents,
             self.metadata_partitions,
             self.metadata_offsets,
         )
 
 
 def joined_events(parts: Sequence[EventColumns]) -> EventColumns:
-    """One behind the other."""
+    """One after the other."""
     if len(parts) == 1:
         return parts[0]
     parts = parts or [EventColumns.blank(0, np.zeros(0, np.int64))]

@@ -1,0 +1,193 @@
+"""Replay by columns tells what replay event by event tells, of every segment, partition, look-up and refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.faults.cluster import EventsInMemory
+from tests.metadata_logs import PARTITION, partition_delete, started, updated
+from tieredctl.model.events import (
+    MetadataEvent,
+    RecordForm,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataSnapshot,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteState,
+    TaggedField,
+)
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.documents import segment_document
+from tieredctl.ops.metadata.event_reading import read_events
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.segment_documents import segment_documents
+from tieredctl.ops.metadata.stats import statistics
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+from tieredctl.rlmm.segment_events import SegmentEvents
+
+PARTITIONS = [
+    *(TopicIdPartition(PARTITION.topic_id, PARTITION.topic, number) for number in range(2)),
+    TopicIdPartition("B" + PARTITION.topic_id[1:], PARTITION.topic, 0),
+    TopicIdPartition(PARTITION.topic_id, "renamed", 0),
+]
+SEGMENTS, EPOCHS, OFFSETS = 5, range(4), range(0, 45, 3)
+OfSegments = RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate
+SNAPSHOT = RemoteLogSegmentMetadataSnapshot(
+    segment_id=started(0, 0, 0).segment_id,
+    start_offset=0,
+    end_offset=1,
+    author=1,
+    max_timestamp_ms=1,
+    event_timestamp_ms=1,
+    segment_leader_epochs=((0, 0),),
+    segment_size_in_bytes=1,
+)
+
+
+@st.composite
+def starts(draw: st.DrawFn) -> MetadataEvent:
+    start, length = draw(st.integers(0, 30)), draw(st.integers(0, 10))
+    epochs = sorted(draw(st.sets(st.sampled_from(EPOCHS), min_size=1, max_size=min(3, length + 1))))
+    form = draw(st.sampled_from([RecordForm.KAFKA] * 4 + [RecordForm.KAFKA_BEFORE_3_6, RecordForm.KIP_405]))
+    is_newest = form is RecordForm.KAFKA
+    return started(
+        draw(st.integers(0, SEGMENTS - 1)),
+        start,
+        start + length,
+        {epoch: start + place for place, epoch in enumerate(epochs)},
+        partition=draw(st.sampled_from(PARTITIONS)),
+        state=draw(st.sampled_from([RemoteLogSegmentState.COPY_SEGMENT_STARTED] * 7 + list(RemoteLogSegmentState))),
+        form=form,
+        author=draw(st.integers(0, 3)),
+        event_timestamp_ms=draw(st.integers(1, 1 << 41)),
+        custom_metadata=draw(st.sampled_from([None, b"", b"abc"])) if is_newest else None,
+        txn_idx_empty=is_newest and draw(st.booleans()),
+        tagged_fields=(TaggedField("", 7, b"x"),) if is_newest and draw(st.integers(0, 9)) == 0 else (),
+    )
+
+
+@st.composite
+def updates(draw: st.DrawFn) -> MetadataEvent:
+    form = draw(st.sampled_from([RecordForm.KAFKA] * 4 + [RecordForm.KAFKA_BEFORE_3_6, RecordForm.KIP_405]))
+    return updated(
+        draw(st.integers(0, SEGMENTS - 1)),
+        draw(st.sampled_from(RemoteLogSegmentState)),
+        partition=draw(st.sampled_from(PARTITIONS)),
+        form=form,
+        author=draw(st.integers(0, 3)),
+        event_timestamp_ms=draw(st.integers(1, 1 << 41)),
+        custom_metadata=draw(st.sampled_from([None, b"", b"defg"])) if form is RecordForm.KAFKA else None,
+    )
+
+
+DELETES = st.builds(
+    lambda state, partition: partition_delete(state, partition=partition),
+    st.sampled_from(RemotePartitionDeleteState),
+    st.sampled_from(PARTITIONS),
+)
+EVENTS = st.lists(st.one_of(*[starts()] * 5, *[updates()] * 6, DELETES, st.just(SNAPSHOT)), max_size=40)
+
+
+def by_events(events: Sequence[MetadataEvent], *, keep_deleted: bool) -> RemotePartitionMetadataStore:
+    store = RemotePartitionMetadataStore(keep_deleted=keep_deleted)
+    store.replay(EventStream(EventsInMemory(events)).records())
+    return store
+
+
+def by_columns(events: Sequence[MetadataEvent], *, keep_deleted: bool) -> ReplayedMetadata:
+    found = SegmentEvents(is_described=True)
+    read_events(EventStream(EventsInMemory(events)), found)
+    return ReplayedMetadata(found, keep_deleted=keep_deleted)
+
+
+def answers(cache: RemoteLogMetadataCache) -> list[object]:
+    """All that a cache can be asked."""
+    known = cache.list_remote_log_segments()
+    of_epochs = [
+        (cache.list_remote_log_segments(epoch), cache.highest_offset_for_epoch(epoch)) for epoch in cache.epochs()
+    ]
+    look_ups = [cache.remote_log_segment_metadata(epoch, offset) for epoch in EPOCHS for offset in OFFSETS]
+    reachable = [cache.is_referenced(one.metadata) for one in known]
+    return [known, of_epochs, look_ups, reachable, cache.highest_deleted_offset]
+
+
+def assert_same(columns: ReplayedMetadata, store: RemotePartitionMetadataStore) -> None:
+    assert list(columns.segments()) == list(store.segments())
+    assert columns.findings == store.findings
+    assert columns.partition_deletes == store.partition_deletes
+    assert set(columns.caches) == set(store.caches)
+    assert {one: answers(cache) for one, cache in columns.caches.items()} == {
+        one: answers(cache) for one, cache in store.caches.items()
+    }
+
+
+@settings(max_examples=300, deadline=None)
+@given(EVENTS)
+def test_every_segment_refusal_and_look_up(events: list[MetadataEvent]) -> None:
+    for keep_deleted in (False, True):
+        columns, store = by_columns(events, keep_deleted=keep_deleted), by_events(events, keep_deleted=keep_deleted)
+        assert_same(columns, store)
+        for partition in PARTITIONS:
+            assert columns.segments_of(partition) == store.segments_of(partition)
+
+
+@settings(max_examples=100, deadline=None)
+@given(EVENTS, st.integers(1, 10))
+def test_in_however_many_parts_and_buckets(events: list[MetadataEvent], part_events: int) -> None:
+    with (
+        patch("tieredctl.rlmm.event_buckets._PART_EVENTS", part_events),
+        patch("tieredctl.rlmm.event_buckets._BUCKET_EVENTS", 1),
+    ):
+        assert_same(by_columns(events, keep_deleted=True), by_events(events, keep_deleted=True))
+
+
+@settings(max_examples=100, deadline=None)
+@given(EVENTS, st.integers(0, 40))
+def test_what_is_followed_is_what_is_read_at_once(events: list[MetadataEvent], first: int) -> None:
+    found = SegmentEvents(is_described=True)
+    read_events(EventStream(EventsInMemory(events[:first])), found)
+    assert_same(ReplayedMetadata(found), by_events(events[:first], keep_deleted=False))
+
+    read_events(EventStream(EventsInMemory(events), from_offsets={0: first}), found)
+
+    assert_same(ReplayedMetadata(found), by_events(events, keep_deleted=False))
+
+
+@settings(max_examples=100, deadline=None)
+@given(EVENTS)
+def test_documents_of_segments(events: list[MetadataEvent]) -> None:
+    columns = by_columns(events, keep_deleted=True)
+
+    assert list(segment_documents(columns, columns.order)) == [
+        segment_document(known) for _, known in by_events(events, keep_deleted=True).segments()
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(EVENTS)
+def test_what_is_dead_and_what_lives(events: list[MetadataEvent]) -> None:
+    total = statistics(EventStream(EventsInMemory(events))).total
+
+    of_segments = sum(isinstance(event, OfSegments) for event in events)
+    store, since = by_events([], keep_deleted=False), dict[tuple[object, str], int]()
+    for record in EventStream(EventsInMemory(events)).records():
+        store.apply(record)
+        if isinstance(record.event, OfSegments):
+            key = record.event.topic_id_partition, record.event.segment_id
+            since[key] = since.get(key, 0) + 1
+        known = {(partition, one.metadata.segment_id) for partition, one in store.segments()}
+        since = {key: count for key, count in since.items() if key in known}
+    assert total["liveSegments"] == len(list(store.segments()))
+    assert total["deadEvents"] == of_segments - sum(since.values())
+
+
+@pytest.mark.parametrize("keep_deleted", [False, True])
+def test_metadata_without_events(keep_deleted: bool) -> None:
+    assert_same(by_columns([], keep_deleted=keep_deleted), by_events([], keep_deleted=keep_deleted))

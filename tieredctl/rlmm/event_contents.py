@@ -1,0 +1,264 @@
+"""What events about segments say besides the segment and its state, a row each in columns that grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tieredctl.formats.arrow_columns import binary_array
+from tieredctl.formats.columns import NULL, Lists, Spans
+from tieredctl.formats.metadata_columns import EventGroup
+from tieredctl.formats.windows import Bytes, Flags, Ints
+from tieredctl.model.events import (
+    RecordForm,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataUpdate,
+    TaggedField,
+)
+
+Rows = NDArray[Any]
+"""Numbers of rows."""
+_FORMS = tuple(RecordForm)
+
+
+class Column:
+    """Numbers to which others are added."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._parts: list[NDArray[Any]] = [np.zeros(0, dtype)]
+
+    def add(self, values: Any) -> None:
+        """More numbers."""
+        self._parts.append(np.asarray(values).astype(self._parts[0].dtype))
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """All of them."""
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts)]
+        return self._parts[0]
+
+
+_OFFSETS, _NUMBERS, _SMALL_NUMBERS, _FLAGS = (
+    partial(Column, dtype) for dtype in (np.int64, np.int32, np.int8, np.bool_)
+)
+
+
+@dataclass(slots=True)
+class SomeBytes:
+    """Byte strings of those rows that have one."""
+
+    _rows: Column = field(default_factory=_OFFSETS)
+    _lengths: Column = field(default_factory=_NUMBERS)
+    _data: bytearray = field(default_factory=bytearray)
+
+    def add(self, first_row: int, data: Bytes, spans: Spans) -> None:
+        """Those of some spans of data, which are of the rows from `first_row` on."""
+        present = np.flatnonzero(spans.starts != NULL)
+        if len(present):
+            starts, ends = spans.starts[present], spans.ends[present]
+            self._rows.add(first_row + present)
+            self._lengths.add(ends - starts)
+            found = binary_array(data, starts, ends)
+            _, _, packed = found.buffers()
+            self._data += packed or b""
+
+    def add_one(self, row: int, value: bytes | None) -> None:
+        """That of one row, where it has one."""
+        if value is not None:
+            self._rows.add([row])
+            self._lengths.add([len(value)])
+            self._data += value
+
+    def of(self, rows: Rows) -> list[bytes | None]:
+        """Those of some rows; None where there is none."""
+        known = self._rows.values
+        if not len(known):
+            return [None] * len(rows)
+        ends = np.cumsum(self._lengths.values, dtype=np.int64)
+        places = np.minimum(np.searchsorted(known, rows), len(known) - 1)
+        found = (known[places] == rows).tolist()
+        firsts, lasts = (ends - self._lengths.values)[places].tolist(), ends[places].tolist()
+        return [
+            bytes(self._data[first:last]) if is_found else None
+            for is_found, first, last in zip(found, firsts, lasts, strict=True)
+        ]
+
+
+@dataclass(slots=True)
+class _Said:
+    """What every event says of itself."""
+
+    authors: Column = field(default_factory=_NUMBERS)
+    event_timestamps: Column = field(default_factory=_OFFSETS)
+    """In milliseconds since the epoch."""
+    customs: SomeBytes = field(default_factory=SomeBytes)
+
+    def add(self, first_row: int, data: Bytes, group: EventGroup) -> None:
+        self.authors.add(group.columns["BrokerId"])
+        self.event_timestamps.add(group.columns["EventTimestampMs"])
+        if "CustomMetadata" in group.columns:
+            self.customs.add(first_row, data, group.columns["CustomMetadata"])
+
+    def add_one(self, row: int, event: RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate) -> None:
+        self.authors.add([event.author])
+        self.event_timestamps.add([event.event_timestamp_ms])
+        self.customs.add_one(row, event.custom_metadata)
+
+    def by(self, rows: Rows) -> Iterator[dict[str, Any]]:
+        """What some rows say, by the names that events have."""
+        authors, times = self.authors.values[rows].tolist(), self.event_timestamps.values[rows].tolist()
+        for author, event_timestamp_ms, custom in zip(authors, times, self.customs.of(rows), strict=True):
+            yield {"author": author, "event_timestamp_ms": event_timestamp_ms, "custom_metadata": custom}
+
+
+@dataclass(slots=True)
+class StartedCopies:
+    """What the events say that copies begin with. Offsets are inclusive; all but them is there if it is described."""
+
+    is_described: bool
+    said: _Said = field(default_factory=_Said)
+    start_offsets: Column = field(default_factory=_OFFSETS)
+    end_offsets: Column = field(default_factory=_OFFSETS)
+    max_timestamps: Column = field(default_factory=_OFFSETS)
+    sizes: Column = field(default_factory=_NUMBERS)
+    txn_idx_empty: Column = field(default_factory=_FLAGS)
+    forms: Column = field(default_factory=_SMALL_NUMBERS)
+    epoch_counts: Column = field(default_factory=_NUMBERS)
+    leader_epochs: Column = field(default_factory=_NUMBERS)
+    """Of all rows, one after the other, as are the offsets that they begin with."""
+    epoch_offsets: Column = field(default_factory=_OFFSETS)
+    tagged_fields: dict[int, tuple[TaggedField, ...]] = field(default_factory=dict)
+    _count: int = 0
+
+    def add(self, data: Bytes, group: EventGroup) -> NDArray[np.int32]:
+        """A group's events; gives their rows."""
+        first, columns = self._count, group.columns
+        self._count += len(group.rows)
+        self.start_offsets.add(columns["StartOffset"])
+        self.end_offsets.add(columns["EndOffset"])
+        if self.is_described:
+            self.said.add(first, data, group)
+            self.max_timestamps.add(columns["MaxTimestampMs"])
+            self.sizes.add(columns["SegmentSizeInBytes"])
+            self.txn_idx_empty.add(columns.get("TxnIndexEmpty", np.zeros(len(group.rows), np.bool_)))
+            self.forms.add(np.full(len(group.rows), _FORMS.index(group.form), np.int8))
+            epochs: Lists = columns["SegmentLeaderEpochs"]
+            self.epoch_counts.add(np.diff(epochs.bounds))
+            self.leader_epochs.add(epochs.elements["LeaderEpoch"])
+            self.epoch_offsets.add(epochs.elements["Offset"])
+        return np.arange(first, self._count, dtype=np.int32)
+
+    def add_one(self, event: RemoteLogSegmentMetadata) -> NDArray[np.int32]:
+        """One event that columns do not read."""
+        row = self._count
+        self._count += 1
+        self.start_offsets.add([event.start_offset])
+        self.end_offsets.add([event.end_offset])
+        if self.is_described:
+            self.said.add_one(row, event)
+            self.max_timestamps.add([event.max_timestamp_ms])
+            self.sizes.add([event.segment_size_in_bytes])
+            self.txn_idx_empty.add([event.txn_idx_empty])
+            self.forms.add([_FORMS.index(event.form)])
+            self.epoch_counts.add([len(event.segment_leader_epochs)])
+            self.leader_epochs.add([epoch for epoch, _ in event.segment_leader_epochs])
+            self.epoch_offsets.add([offset for _, offset in event.segment_leader_epochs])
+            if event.tagged_fields:
+                self.tagged_fields[row] = event.tagged_fields
+        return np.array([row], np.int32)
+
+    def objects(self, rows: Rows) -> Iterator[dict[str, Any]]:
+        """What some rows say that no update changes, by the names that RemoteLogSegmentMetadata has."""
+        columns = zip(
+            rows.tolist(),
+            self.start_offsets.values[rows].tolist(),
+            self.end_offsets.values[rows].tolist(),
+            self.max_timestamps.values[rows].tolist(),
+            self.epochs_of(rows),
+            self.sizes.values[rows].tolist(),
+            self.txn_idx_empty.values[rows].tolist(),
+            self.forms.values[rows].tolist(),
+            strict=True,
+        )
+        for row, start, end, max_timestamp_ms, epochs, size, empty, form in columns:
+            yield {
+                "start_offset": start,
+                "end_offset": end,
+                "max_timestamp_ms": max_timestamp_ms,
+                "segment_leader_epochs": epochs,
+                "segment_size_in_bytes": size,
+                "txn_idx_empty": empty,
+                "form": _FORMS[form],
+                "tagged_fields": self.tagged_fields.get(row, ()),
+            }
+
+    def begun(self, rows: Rows) -> Iterator[dict[str, Any]]:
+        """All that some rows say, by the same names."""
+        return (one | said for one, said in zip(self.objects(rows), self.said.by(rows), strict=True))
+
+    def epochs_of(self, rows: Rows) -> list[tuple[tuple[int, int], ...]]:
+        """The leader epochs of some rows, with the offsets that they begin with."""
+        counts = self.epoch_counts.values
+        ends = np.cumsum(counts, dtype=np.int64)[rows]
+        lengths = counts[rows].astype(np.int64)
+        edges = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.repeat(ends - edges[1:], lengths) + np.arange(edges[-1])
+        pairs = list(
+            zip(self.leader_epochs.values[places].tolist(), self.epoch_offsets.values[places].tolist(), strict=True)
+        )
+        if len(pairs) == len(rows):
+            return [(pair,) for pair in pairs]
+        bounds = edges.tolist()
+        return [tuple(pairs[first:last]) for first, last in pairwise(bounds)]
+
+
+@dataclass(slots=True)
+class SegmentUpdates:
+    """What updates say, if it is described."""
+
+    is_described: bool
+    said: _Said = field(default_factory=_Said)
+    _count: int = 0
+
+    def add(self, data: Bytes, group: EventGroup) -> NDArray[np.int32]:
+        """A group's events; gives their rows."""
+        first = self._count
+        self._count += len(group.rows)
+        if self.is_described:
+            self.said.add(first, data, group)
+        return np.arange(first, self._count, dtype=np.int32)
+
+    def add_one(self, event: RemoteLogSegmentMetadataUpdate) -> NDArray[np.int32]:
+        """One event that columns do not read."""
+        row = self._count
+        self._count += 1
+        if self.is_described:
+            self.said.add_one(row, event)
+        return np.array([row], np.int32)
+
+
+@dataclass(slots=True)
+class EventContents:
+    """What all events say, so far as it is kept."""
+
+    starts: StartedCopies
+    updates: SegmentUpdates
+
+    @classmethod
+    def empty(cls, *, is_described: bool) -> EventContents:
+        """With all that events say, or without what no state is told by."""
+        return cls(StartedCopies(is_described), SegmentUpdates(is_described))
+
+    def event_timestamps(self, are_starts: Flags, rows: Rows) -> Ints:
+        """Of some events, by whether they are starts and their rows there, in milliseconds."""
+        times = np.empty(len(rows), np.int64)
+        times[are_starts] = self.starts.said.event_timestamps.values[rows[are_starts]]
+        times[~are_starts] = self.updates.said.event_timestamps.values[rows[~are_starts]]
+        return times

@@ -1,0 +1,41 @@
+"""What is said of events that Kafka would not take."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.rlmm.states import Refusal
+
+
+def refused_event(
+    metadata_partition: int,
+    metadata_offset: int,
+    subject: str,
+    states: tuple[IntEnum | None, IntEnum],
+    refusal: Refusal,
+    segment_id: str | None = None,
+) -> Finding:
+    """An event that is not taken: `states` are that in which it found its subject, and that which it claims."""
+    before, after = states
+    evidence: dict[str, object] = {
+        "metadataPartition": metadata_partition,
+        "metadataOffset": metadata_offset,
+        "before": before.name if before is not None else None,
+        "after": after.name,
+    }
+    if segment_id is not None:
+        evidence["segmentId"] = segment_id
+    said = f"{before.name if before is not None else 'nothing'} to {after.name}"
+    return Finding(FindingCode.EVENT_ILLEGAL, subject, f"{said}: {refusal.value}", evidence)
+
+
+def misplaced_event(metadata_partition: int, metadata_offset: int) -> Finding:
+    """A record of a kind that brokers keep elsewhere."""
+    return Finding(
+        FindingCode.EVENT_UNDECODABLE,
+        f"__remote_log_metadata-{metadata_partition}@{metadata_offset}",
+        "a snapshot record does not belong in the topic: Kafka's reader of this topic stops here",
+        {"metadataPartition": metadata_partition, "metadataOffset": metadata_offset},
+    )

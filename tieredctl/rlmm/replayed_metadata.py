@@ -1,0 +1,301 @@
+"""The state of every segment and partition after the events that were read, by columns.
+
+What `replay.py` tells event by event. Objects are made of those segments alone that are asked for, and a partition's
+cache when it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from tieredctl.formats.uuid_columns import uuid_columns
+from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.events import (
+    RecordForm,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteState,
+)
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition, uuid_bytes
+from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.event_columns import EventColumns
+from tieredctl.rlmm.partition_removals import PartitionRemovals
+from tieredctl.rlmm.refused_events import misplaced_event, refused_event
+from tieredctl.rlmm.segment_events import PartitionDelete, SegmentEvents
+from tieredctl.rlmm.segment_rows import (
+    NO_STATE,
+    SegmentRows,
+    joined_refused,
+    joined_rows,
+    replayed_buckets,
+    state_known,
+)
+from tieredctl.rlmm.states import Refusal, partition_may_become, start_refusal, update_refusal
+
+_STATES = tuple(RemoteLogSegmentState)
+_FORMS = tuple(RecordForm)
+_STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
+_AT_ONCE = 1 << 12
+_Place = tuple[int, int]
+
+
+class ReplayedMetadata:
+    """What is known after all events that were taken; of events that are described.
+
+    With `keep_deleted`, segments that reached DELETE_SEGMENT_FINISHED and those of partitions that reached
+    DELETE_PARTITION_FINISHED are remembered too.
+    """
+
+    def __init__(self, events: SegmentEvents, *, keep_deleted: bool = False) -> None:
+        self.events = events
+        self.partitions = list(events.partitions)
+        """Every user partition that an event named, by the numbers that columns have."""
+        buckets = replayed_buckets(events)
+        self._refused = joined_refused([bucket.refused for bucket in buckets])
+        self._with_cache = np.zeros(len(self.partitions), np.bool_)
+        for bucket in buckets:
+            self._with_cache[bucket.partitions] = True
+        rows = joined_rows([bucket.segments for bucket in buckets])
+        kept = rows.states != NO_STATE if keep_deleted else rows.are_known
+        self.rows: SegmentRows = rows if kept.all() else rows.at(np.flatnonzero(kept))
+        """The segments, in no order."""
+
+    @cached_property
+    def partition_deletes(self) -> dict[TopicIdPartition, RemotePartitionDeleteState]:
+        """How far the removal of partitions is, of those where somebody began one."""
+        return {self.partitions[one.partition]: one.state for one in sorted(self.events.partition_deletes, key=_place)}
+
+    @cached_property
+    def caches(self) -> Mapping[TopicIdPartition, RemoteLogMetadataCache]:
+        """What a broker knows of each partition that has events and is not removed; made anew whenever it is taken."""
+        return _Caches(self.events, self._with_cache)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """The events that Kafka would refuse, by metadata partition, then offset."""
+        found = [*self._refused_events(), *self._refused_deletes()]
+        for record in self.events.misplaced:
+            place = record.metadata_partition, record.metadata_offset
+            found.append((place, misplaced_event(*place)))
+        return [finding for _, finding in sorted(found, key=lambda one: one[0])]
+
+    def segments(self) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
+        """Every segment, by topic, topic id, partition, start offset."""
+        return self.known(self.order)
+
+    def segments_of(self, partition: TopicIdPartition) -> list[KnownSegment]:
+        """Those of one partition."""
+        number = self.events.partitions.get(partition)
+        if number is None:
+            return []
+        first, last = np.searchsorted(self._ordered_ranks, self._ranks[number] + np.arange(2))
+        return [known for _, known in self.known(self.order[first:last])]
+
+    def known(self, rows: Ints) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
+        """Some rows as objects."""
+        for first in range(0, len(rows), _AT_ONCE):
+            yield from self._known(rows[first : first + _AT_ONCE])
+
+    def selected(self, rows: Ints, has: Callable[[TopicIdPartition], bool], segment_id: str | None = None) -> Ints:
+        """Those of some rows that are of partitions that are meant, and of one segment if it is named."""
+        wanted = np.array([has(partition) for partition in self.partitions], np.bool_)
+        if not wanted.all():
+            rows = rows[wanted[self.rows.partitions[rows]]]
+        if segment_id is not None:
+            one = uuid_columns(np.frombuffer(uuid_bytes(segment_id), "V16"))
+            ids = self.rows.segment_ids
+            rows = rows[(ids.high[rows] == one.high[0]) & (ids.low[rows] == one.low[0])]
+        return rows
+
+    @cached_property
+    def order(self) -> Ints:
+        """The rows by topic, topic id, partition, start offset, last event."""
+        rows = self.rows
+        start_offsets = self.events.contents.starts.start_offsets.values[rows.starts]
+        ranks = self._ranks[rows.partitions]
+        return np.lexsort((rows.metadata_partitions, rows.metadata_offsets, start_offsets, ranks))
+
+    def sizes(self, rows: Ints) -> Ints:
+        """Of the logs of some rows, in bytes."""
+        sizes: Ints = self.events.contents.starts.sizes.values[self.rows.starts[rows]].astype(np.int64)
+        return sizes
+
+    def sizes_of_partitions(self) -> Iterator[tuple[TopicIdPartition, int, int]]:
+        """Each partition that has segments, with how many, and how many leader epochs these have."""
+        count, partitions = len(self.partitions), self.rows.partitions
+        epochs = self.events.contents.starts.epoch_counts.values[self.rows.starts]
+        segments = np.bincount(partitions, minlength=count)
+        leader_epochs = np.bincount(partitions, weights=epochs, minlength=count).astype(np.int64)
+        columns = zip(self.partitions, segments.tolist(), leader_epochs.tolist(), strict=True)
+        return (row for row in columns if row[1])
+
+    def started(self, events: EventColumns) -> Iterator[RemoteLogSegmentMetadata]:
+        """Events that copies begin with, as objects."""
+        return _started(self.events, self.partitions, events)
+
+    def event_timestamps(self, rows: Ints) -> Ints:
+        """Of the last events of some rows, in milliseconds since the epoch."""
+        return self.events.contents.event_timestamps(self._are_started(rows), self.rows.lasts[rows])
+
+    def custom_metadata(self, rows: Ints) -> list[bytes | None]:
+        """As the last events of some rows say it."""
+        started, contents, lasts = self._are_started(rows), self.events.contents, self.rows.lasts[rows]
+        found: list[bytes | None] = [None] * len(rows)
+        for which, said in ((started, contents.starts.said), (~started, contents.updates.said)):
+            places = np.flatnonzero(which)
+            for place, custom in zip(places.tolist(), said.customs.of(lasts[places]), strict=True):
+                found[place] = custom
+        return found
+
+    def authors(self, rows: Ints) -> Ints:
+        """Who wrote the last events of some rows."""
+        started, contents, lasts = self._are_started(rows), self.events.contents, self.rows.lasts[rows]
+        found = np.empty(len(rows), np.int64)
+        found[started] = contents.starts.said.authors.values[lasts[started]]
+        found[~started] = contents.updates.said.authors.values[lasts[~started]]
+        return found
+
+    def _are_started(self, rows: Ints) -> Flags:
+        """Whose last event is the one that their copy began with."""
+        started: Flags = self.rows.states[rows] == _STARTED
+        return started
+
+    @cached_property
+    def _ranks(self) -> Ints:
+        names = [(one.topic, one.topic_id, one.partition) for one in self.partitions]
+        ranks = np.empty(len(names), np.int64)
+        ranks[np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)] = np.arange(len(names))
+        return ranks
+
+    @cached_property
+    def _ordered_ranks(self) -> Ints:
+        ranks: Ints = self._ranks[self.rows.partitions[self.order]]
+        return ranks
+
+    def _known(self, rows: Ints) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
+        segments, starts = self.rows.at(rows), self.events.contents.starts
+        columns = zip(
+            (self.partitions[number] for number in segments.partitions.tolist()),
+            segments.segment_ids.texts().to_pylist(),
+            starts.objects(segments.starts),
+            self.authors(rows).tolist(),
+            self.event_timestamps(rows).tolist(),
+            self.custom_metadata(rows),
+            segments.states.tolist(),
+            segments.metadata_partitions.tolist(),
+            segments.metadata_offsets.tolist(),
+            strict=True,
+        )
+        for partition, segment_id, said, author, timestamp_ms, custom, state, metadata_partition, offset in columns:
+            metadata = RemoteLogSegmentMetadata(
+                topic_id_partition=partition,
+                segment_id=segment_id,
+                author=author,
+                event_timestamp_ms=timestamp_ms,
+                custom_metadata=custom,
+                state=_STATES[state],
+                **said,
+            )
+            yield partition, KnownSegment(metadata, metadata_partition, offset)
+
+    def _refused_events(self) -> Iterator[tuple[_Place, Finding]]:
+        events = self._refused.events
+        columns = zip(
+            events.metadata_partitions.tolist(),
+            events.metadata_offsets.tolist(),
+            events.segment_ids.texts().to_pylist(),
+            events.starts.tolist(),
+            self._refused.before.tolist(),
+            events.states.tolist(),
+            self._refused.are_of_removed.tolist(),
+            strict=True,
+        )
+        for metadata_partition, offset, segment_id, starts, number, state, is_of_removed in columns:
+            before, after = state_known(number), _STATES[state]
+            refusal: Refusal | None = Refusal.REMOVED_PARTITION
+            if not is_of_removed:
+                refusal = start_refusal(before, after) if starts else update_refusal(before, after)
+            if refusal is not None:
+                place = metadata_partition, offset
+                yield place, refused_event(*place, segment_id, (before, after), refusal, segment_id)
+
+    def _refused_deletes(self) -> Iterator[tuple[_Place, Finding]]:
+        states: dict[int, RemotePartitionDeleteState] = {}
+        for number, metadata_partition, offset, after in sorted(self.events.partition_deletes, key=_place):
+            before = states.get(number)
+            if not partition_may_become(before, after):
+                place, subject = (metadata_partition, offset), str(self.partitions[number])
+                yield place, refused_event(*place, subject, (before, after), Refusal.ILLEGAL_TRANSITION)
+            states[number] = after  # Kafka stores it without checking the transition
+
+
+class _Caches(Mapping[TopicIdPartition, RemoteLogMetadataCache]):
+    def __init__(self, events: SegmentEvents, known: Flags) -> None:
+        self._events = events
+        self._partitions = list(events.partitions)
+        self._known = known
+        self._removals = PartitionRemovals(events.partition_deletes, len(known))
+
+    def __getitem__(self, partition: TopicIdPartition) -> RemoteLogMetadataCache:
+        if partition not in self:
+            raise KeyError(partition)
+        number = self._events.partitions[partition]
+        events = self._events.buckets.of_partition(number)
+        lives = self._removals.lives(events)
+        events = events.at(np.flatnonzero(lives.are_last & ~lives.refused))
+        cache = RemoteLogMetadataCache()
+        for first in range(0, len(events), _AT_ONCE):
+            self._take(cache, partition, events.between(first, first + _AT_ONCE))
+        return cache
+
+    def __contains__(self, partition: object) -> bool:
+        number = self._events.partitions.get(partition) if isinstance(partition, TopicIdPartition) else None
+        return number is not None and bool(self._known[number])
+
+    def __iter__(self) -> Iterator[TopicIdPartition]:
+        return iter(partition for partition, number in self._events.partitions.items() if self._known[number])
+
+    def __len__(self) -> int:
+        return int(self._known.sum())
+
+    def _take(self, cache: RemoteLogMetadataCache, partition: TopicIdPartition, events: EventColumns) -> None:
+        begun = _started(self._events, self._partitions, events.at(np.flatnonzero(events.starts)))
+        said = self._events.contents.updates.said.by(events.contents[~events.starts])
+        columns = zip(
+            events.starts.tolist(),
+            events.segment_ids.texts().to_pylist(),
+            events.states.tolist(),
+            events.metadata_partitions.tolist(),
+            events.metadata_offsets.tolist(),
+            strict=True,
+        )
+        for starts, segment_id, state, metadata_partition, offset in columns:
+            if starts:
+                cache.add(KnownSegment(next(begun), metadata_partition, offset))
+            else:
+                update = RemoteLogSegmentMetadataUpdate(
+                    topic_id_partition=partition, segment_id=segment_id, state=_STATES[state], **next(said)
+                )
+                cache.update(update, metadata_partition, offset)
+
+
+def _started(
+    found: SegmentEvents, partitions: Sequence[TopicIdPartition], events: EventColumns
+) -> Iterator[RemoteLogSegmentMetadata]:
+    """Events that copies begin with, as objects."""
+    numbers, states = events.partitions.tolist(), events.states.tolist()
+    said = zip(events.segment_ids.texts().to_pylist(), found.contents.starts.begun(events.contents), strict=True)
+    for number, state, (segment_id, fields) in zip(numbers, states, said, strict=True):
+        partition = partitions[number]
+        yield RemoteLogSegmentMetadata(
+            topic_id_partition=partition, segment_id=segment_id, state=_STATES[state], **fields
+        )
+
+
+def _place(one: PartitionDelete) -> _Place:
+    return one.metadata_partition, one.metadata_offset

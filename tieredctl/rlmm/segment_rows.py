@@ -1,0 +1,213 @@
+"""What events leave of every segment, by columns: `cache.py` for all of a cluster's segments at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tieredctl.formats.uuid_columns import UuidColumns, joined_uuids
+from tieredctl.formats.uuid_lookup import grouped
+from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.rlmm.event_columns import EventColumns, joined_events
+from tieredctl.rlmm.partition_removals import Lives, PartitionRemovals
+from tieredctl.rlmm.segment_events import SegmentEvents
+from tieredctl.rlmm.states import start_refusal, update_refusal
+
+NO_STATE = 4
+"""Of a segment that no event could begin."""
+_STATES = tuple(RemoteLogSegmentState)
+_DELETED = RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRows:
+    """A row for each segment of each partition, those that are gone too, in no order."""
+
+    segment_ids: UuidColumns
+    partitions: NDArray[np.int32]
+    """Rows of `SegmentEvents.partitions`."""
+    states: NDArray[np.int8]
+    """RemoteLogSegmentState or NO_STATE."""
+    are_known: Flags
+    """Whether a broker knows it still: its deletion has not finished, and neither has that of its partition."""
+    starts: NDArray[np.int32]
+    """Its beginning: a row of `EventContents.starts`."""
+    lasts: NDArray[np.int32]
+    """Its last event that was taken: a row of `starts` in COPY_SEGMENT_STARTED, else of `updates`."""
+    metadata_partitions: NDArray[np.int32]
+    """Where its last event is that was taken; of one that no event could begin the first one."""
+    metadata_offsets: Ints
+    events: NDArray[np.int32]
+    """How many it has had since it began."""
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def at(self, rows: Ints) -> SegmentRows:
+        """Some of them."""
+        columns = (getattr(self, one.name) for one in fields(self)[1:])
+        return SegmentRows(self.segment_ids.at(rows), *(column[rows] for column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedEvents:
+    """Events that changed nothing, a row each."""
+
+    events: EventColumns
+    before: NDArray[np.int8]
+    """The state that the segment was in, or NO_STATE."""
+    are_of_removed: Flags
+    """Whether their partition was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedBucket:
+    """What a bucket of events leaves."""
+
+    segments: SegmentRows
+    refused: RefusedEvents
+    takes: Flags
+    """Which of the bucket's events were taken."""
+    partitions: Ints
+    """Those of which a broker knows something: an event came, and they were not removed since."""
+
+
+def replayed_buckets(found: SegmentEvents) -> list[ReplayedBucket]:
+    """Applies each segment's events in their order; what the state machine forbids changes nothing."""
+    removals = PartitionRemovals(found.partition_deletes, len(found.partitions))
+    return [_replayed(events, removals) for events in found.buckets]
+
+
+def joined_rows(parts: Sequence[SegmentRows]) -> SegmentRows:
+    """One after the other; at least one."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = (np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(SegmentRows)[1:])
+    return SegmentRows(joined_uuids([part.segment_ids for part in parts]), *columns)
+
+
+def joined_refused(parts: Sequence[RefusedEvents]) -> RefusedEvents:
+    """One after the other; at least one."""
+    return RefusedEvents(
+        joined_events([part.events for part in parts]),
+        np.concatenate([part.before for part in parts]),
+        np.concatenate([part.are_of_removed for part in parts]),
+    )
+
+
+def _replayed(events: EventColumns, removals: PartitionRemovals) -> ReplayedBucket:
+    order, ids = _by_segment(events)
+    lives = removals.lives(events)
+    ordered, in_order = events.at(order), lives.at(order)
+    first = ids.changes()
+    first[1:] |= ordered.partitions[1:] != ordered.partitions[:-1]
+    of_segments = np.flatnonzero(first)
+    first[1:] |= in_order.numbers[1:] != in_order.numbers[:-1]
+    begins = np.flatnonzero(first)
+    taken, before = _taken(ordered, in_order.refused, begins)
+    segments = _segments(ordered, in_order, taken, before, begins)
+    if len(of_segments) < len(begins):
+        segments = segments.at(_latest(segments, np.searchsorted(begins, of_segments)))
+    refused = np.flatnonzero(~taken)
+    takes = np.empty_like(taken)
+    takes[order] = taken
+    return ReplayedBucket(
+        segments,
+        RefusedEvents(ordered.at(refused), before[refused], in_order.refused[refused]),
+        takes,
+        np.unique(events.partitions[lives.are_last & ~lives.refused]),
+    )
+
+
+def _by_segment(events: EventColumns) -> tuple[Ints, UuidColumns]:
+    """An order in which the events of each partition's segments stand together, as they are in the log; and the ids in
+    it."""
+    order, ids = grouped(events.segment_ids)
+    owners, partitions, offsets = (
+        column[order] for column in (events.partitions, events.metadata_partitions, events.metadata_offsets)
+    )
+    falls = (partitions[1:] < partitions[:-1]) | ((partitions[1:] == partitions[:-1]) & (offsets[1:] < offsets[:-1]))
+    falls |= owners[1:] != owners[:-1]
+    if (falls & ~ids.changes()[1:]).any():
+        places = (events.metadata_offsets, events.metadata_partitions)
+        order = np.lexsort((*places, events.partitions, *events.segment_ids.halves()))
+        ids = events.segment_ids.at(order)
+    return order, ids
+
+
+def _segments(events: EventColumns, lives: Lives, taken: Flags, before: NDArray[np.int8], begins: Ints) -> SegmentRows:
+    lasts = _last_of_each(taken, begins)
+    starts = _last_of_each(taken & events.starts, begins)
+    births = _last_of_each(taken & events.starts & ((before == NO_STATE) | (before == _DELETED)), begins)
+    states = np.where(taken[lasts], events.states[lasts], np.int8(NO_STATE))
+    return SegmentRows(
+        events.segment_ids.at(begins),
+        events.partitions[lasts],
+        states,
+        lives.are_last[lasts] & (states != NO_STATE) & (states != _DELETED),
+        events.contents[starts],
+        events.contents[lasts],
+        events.metadata_partitions[lasts],
+        events.metadata_offsets[lasts],
+        (np.append(begins[1:], len(events)) - births).astype(np.int32),
+    )
+
+
+def _latest(segments: SegmentRows, firsts: Ints) -> Ints:
+    """Of each segment that had several lives, from a row of `firsts` on, the last one that began."""
+    began = np.where(segments.states != NO_STATE, np.arange(len(segments)), -1)
+    return np.maximum(np.maximum.reduceat(began, firsts), firsts)
+
+
+def _last_of_each(chosen: Flags, begins: Ints) -> Ints:
+    """Each segment's last row of those chosen; its first row where none is."""
+    if not len(begins):
+        return begins
+    lasts: Ints = np.maximum.reduceat(np.where(chosen, np.arange(len(chosen)), -1), begins)
+    return np.maximum(lasts, begins)
+
+
+def _transitions() -> Flags:
+    """[state before][whether the event is the beginning of a copy][state after], as the cache has it."""
+    allowed = np.zeros((NO_STATE + 1, 2, len(_STATES)), np.bool_)
+    for number in range(NO_STATE + 1):
+        for after in _STATES:
+            allowed[number, 0, after] = update_refusal(state_known(number), after) is None
+            allowed[number, 1, after] = start_refusal(state_known(number), after) is None
+    return allowed
+
+
+def state_known(number: int) -> RemoteLogSegmentState | None:
+    """What a broker knows of a segment in a state: nothing of one that is deleted."""
+    return None if number in (NO_STATE, _DELETED) else RemoteLogSegmentState(number)
+
+
+_ALLOWED = _transitions()
+
+
+def _taken(events: EventColumns, refused: Flags, begins: Ints) -> tuple[Flags, NDArray[np.int8]]:
+    """Which events may follow those that were taken before them, and in which state they found their segment; a
+    segment's stand together from one of `begins` on. Those `refused` change nothing whatever they say."""
+    starting, after = events.starts.view(np.int8), events.states
+    before = np.empty_like(after)
+    before[1:] = after[:-1]
+    before[begins] = NO_STATE
+    # Right for every segment all of whose events are taken, as they nearly always are.
+    taken: Flags = _ALLOWED[before, starting, after] & ~refused
+    following = np.append(begins[1:], len(after))
+    doubtful = np.unique(np.searchsorted(begins, np.flatnonzero(~taken), side="right") - 1)
+    rows, ends = begins[doubtful], following[doubtful]
+    states = np.full(len(doubtful), NO_STATE, np.int8)
+    # All those segments one event further at a time.
+    while len(rows):
+        before[rows] = states
+        taken[rows] = may = _ALLOWED[states, starting[rows], after[rows]] & ~refused[rows]
+        states = np.where(may, after[rows], states)
+        rows = rows + 1
+        going_on = rows < ends
+        rows, ends, states = rows[going_on], ends[going_on], states[going_on]
+    return taken, before
