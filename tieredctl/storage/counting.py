@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
+from typing import Self
 
 from tieredctl.storage.protocol import (
     STREAM_CHUNK_BYTES,
@@ -12,6 +13,7 @@ from tieredctl.storage.protocol import (
     Deletion,
     KeptVersion,
     MultipartUpload,
+    ObjectStore,
     Retention,
     StoredObject,
     WritableObjectStore,
@@ -20,21 +22,21 @@ from tieredctl.storage.protocol import (
 _LISTED_BY_ONE_REQUEST = 1_000
 
 
-class CountingStore:
-    """Another store, with a count of what was asked of it: of a listing its pages of a thousand objects, of deletions
-    the objects, of anything else the calls.
+class CountingReader:
+    """Another store to look at, with a count of what was asked of it: of a listing its pages of a thousand objects, of
+    deletions the objects, of anything else the calls.
 
     Around a store that asks once it counts repetitions too; around one that asks again it does not.
     """
 
-    def __init__(self, store: WritableObjectStore) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._requests: Counter[str] = Counter()
         self._counting = Lock()
 
-    def __reduce__(self) -> tuple[type[CountingStore], tuple[WritableObjectStore]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[ObjectStore]]:
         """A copy counts for itself, from nothing."""
-        return CountingStore, (self._store,)
+        return type(self), (self._store,)
 
     @property
     def requests(self) -> dict[str, int]:
@@ -73,9 +75,9 @@ class CountingStore:
         self._count("stream")
         yield from self._store.stream(key, start, chunk_size)
 
-    def reconnected(self) -> CountingStore:
+    def reconnected(self) -> CountingReader:
         """Counts for itself, from nothing."""
-        return CountingStore(self._store.reconnected())
+        return CountingReader(self._store.reconnected())
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         self._count("checksums")
@@ -97,34 +99,46 @@ class CountingStore:
         self._count("multipart_upload_bytes")
         return self._store.multipart_upload_bytes(upload)
 
-    def write(self, key: str, data: bytes) -> StoredObject:
-        self._count("write")
-        return self._store.write(key, data)
-
-    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
-        self._count("put_if_absent")
-        return self._store.put_if_absent(key, data)
-
-    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
-        self._count("replace")
-        return self._store.replace(current, data)
-
-    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
-        self._count("copy")
-        return self._store.copy(source, key, modified_ms)
-
-    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
-        self._count("delete", len(objects))
-        return self._store.delete(objects)
-
-    def delete_version(self, kept: KeptVersion) -> None:
-        self._count("delete_version")
-        self._store.delete_version(kept)
-
-    def abort_multipart_upload(self, upload: MultipartUpload) -> None:
-        self._count("abort_multipart_upload")
-        self._store.abort_multipart_upload(upload)
-
     def _count(self, method: str, requests: int = 1) -> None:
         with self._counting:
             self._requests[method] += requests
+
+
+class CountingStore(CountingReader):
+    """The same, of a store that may be changed."""
+
+    def __init__(self, store: WritableObjectStore) -> None:
+        super().__init__(store)
+        self._writable = store
+
+    def reconnected(self) -> CountingStore:
+        """Counts for itself, from nothing."""
+        return CountingStore(self._writable.reconnected())
+
+    def write(self, key: str, data: bytes) -> StoredObject:
+        self._count("write")
+        return self._writable.write(key, data)
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        self._count("put_if_absent")
+        return self._writable.put_if_absent(key, data)
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        self._count("replace")
+        return self._writable.replace(current, data)
+
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
+        self._count("copy")
+        return self._writable.copy(source, key, modified_ms)
+
+    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
+        self._count("delete", len(objects))
+        return self._writable.delete(objects)
+
+    def delete_version(self, kept: KeptVersion) -> None:
+        self._count("delete_version")
+        self._writable.delete_version(kept)
+
+    def abort_multipart_upload(self, upload: MultipartUpload) -> None:
+        self._count("abort_multipart_upload")
+        self._writable.abort_multipart_upload(upload)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, kafka_id, objects_a_second, pairs, percentage
+from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, kafka_id, objects_a_second, percentage
 from tieredctl.cli.change import View
 from tieredctl.cli.commands.removal_outcome import (
     COLUMNS,
     FIELDS,
     DeleteVersions,
     demand_source,
-    opened_store,
     receipt_rows,
-    what_stays,
 )
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import (
@@ -40,20 +36,17 @@ from tieredctl.cli.options import (
     Yes,
 )
 from tieredctl.cli.output import Listing, OutputFormat
-from tieredctl.cli.places import metadata_place
+from tieredctl.cli.places import metadata_place, store_place
 from tieredctl.config.plan_key import known_key
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.layouts.registry import layout_in, layouts_installed
-from tieredctl.model.removal import ReceiptsHeader, RemovalMode
-from tieredctl.storage.counting import CountingStore
+from tieredctl.errors import ExitCode
+from tieredctl.model.removal import RemovalMode
 from tieredctl.wiring.places import TopicsPlace
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
     from tieredctl.ops.orphan_removal.apply import RemovalOutcome
     from tieredctl.ops.orphan_removal.plan_file import PlanFile
-    from tieredctl.ops.orphan_removal.receipts import Receipts
-    from tieredctl.storage.protocol import WritableObjectStore
+    from tieredctl.wiring.orphan_removal import Applied
 
 _IN_STORE = "store"
 
@@ -115,14 +108,10 @@ def apply(
     What the plan says of its objects counts for nothing: only what is orphaned now is removed, and of foreign and
     unknown objects what is named. Exit 5 if something was skipped, failed, or stopped it.
     """
-    from tieredctl.ops.guards.original_times import read_original_times
-    from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
-    from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-    from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
     from tieredctl.ops.orphan_removal.limits import GivenLimits, demand_signed, limits_of
     from tieredctl.ops.orphan_removal.pace import Pace
     from tieredctl.ops.orphan_removal.plan_file import read_plan
-    from tieredctl.ops.orphan_removal.use import PlanUser
+    from tieredctl.wiring.orphan_removal import PlanApplication, ReceiptPlace
 
     key = known_key()
     chosen, view = read_plan(plan, key), View(output, quiet, metrics_file)
@@ -135,81 +124,54 @@ def apply(
     elif not chosen.is_signed:
         view.say(f"{plan} was not signed with your key: its own limits and names count for nothing.")
     demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
-    if not dry_run:
+    place = metadata_place(log_dir, bootstrap_server, command_config, export)
+    application = PlanApplication(
+        *(chosen, limits, store_place(header.store, store_option, header.layout, layout_option), place),
+        *(TopicsPlace.beside(place, live_topic_ids, kraft_snapshot), clock_ms, key),
+    )
+    if dry_run:
+        applied = application.rehearse()
+    else:
         what = f"The removal of {chosen.totals.objects} objects, {chosen.totals.bytes} bytes, from {header.store}"
         what += " for good" if header.mode is RemovalMode.DELETE else ""
         demand_confirmation(what, header.cluster_id, yes=yes, typed_cluster_id=cluster_id)
-    store = CountingStore(opened_store(header.store, store_option, dry_run=dry_run))
-    place = metadata_place(log_dir, bootstrap_server, command_config, export)
-    place.demand_topic_based()
-    followed = FollowedMetadata(place.open_source, header.cluster_id, header.metadata_end_offsets)
-    with TopicsPlace.beside(place, live_topic_ids, kraft_snapshot).open() as topics, closing(followed):
-        metadata = FreshMetadata(
-            followed,
-            layout=layout_in(store, header.layout, pairs("--layout-option", layout_option)),
-            min_age_ms=limits.min_age_ms,
-            topic_sources=topics,
-            clock_ms=clock_ms,
-            read_times=partial(read_original_times, store, key, TIMES_OF_RESTORED, clock_ms() - limits.min_age_ms),
-        )
-        receipt_place = _ReceiptPlace(receipts, plan, store)
-        user = PlanUser(
-            chosen,
-            store,
-            metadata,
-            receipt_place.open,
-            clock_ms,
-            limits,
-            layouts_installed(),
+        applied = application.apply(
+            ReceiptPlace(_receipt_file(receipts, plan)),
             pace=Pace(rate) if rate else lambda _: None,
             tell=view.teller(_progress),
             without_lease=no_lease,
-            delete_versions=delete_versions,
-            key=key,
+            with_versions=delete_versions,
         )
-        outcome = user.rehearse() if dry_run else user.run()
+    outcome = applied.outcome
     source = {"plan": str(plan), "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
     summary = outcome.counts() | {"putBack": outcome.put_back, "lost": len(outcome.lost), "dryRun": dry_run}
-    summary["requests"] = store.requests
-    stays = what_stays(store, outcome)
-    summary["stays"] = stays.document()
-    view.say(_headline(chosen, outcome, receipt_place, dry_run=dry_run), *stays.sentences())
-    rows = () if dry_run else receipt_rows(receipt_place.opened, output)
+    summary |= {"requests": applied.requests, "stays": applied.stays.document()}
+    headline = _rehearsed(chosen, applied) if dry_run else _headline(chosen, applied)
+    view.say(headline, *applied.stays.sentences())
+    rows = receipt_rows(applied.receipts, output)
     return view.end(Listing("Removal", source, rows, COLUMNS, summary, FIELDS), outcome)
 
 
-class _ReceiptPlace:
-    """Where the receipts of a plan are to be."""
-
-    def __init__(self, named: str | None, plan: Path, store: WritableObjectStore) -> None:
-        self._in_store = named == _IN_STORE
-        self._file = given_path(named) if named is not None else plan.with_name(plan.name + ".receipts")
-        self._store = store
-        self.opened: Receipts | None = None
-
-    def open(self, header: ReceiptsHeader, must_exist: bool) -> Receipts:
-        from tieredctl.ops.orphan_removal.receipts import ReceiptFile, StoredReceipts
-
-        if self._in_store:
-            self.opened = StoredReceipts.begun(self._store, header)
-        elif must_exist and not self._file.exists():
-            message = f"A run of this plan left receipts, but not in {self._file}."
-            raise TieredctlError(ErrorCode.RECEIPTS_MISSING, message)
-        else:
-            self.opened = ReceiptFile.begun(self._file, header)
-        return self.opened
+def _receipt_file(named: str | None, plan: Path) -> Path | None:
+    """Where the receipts of a plan are to be; None for its store."""
+    if named == _IN_STORE:
+        return None
+    return given_path(named) if named is not None else plan.with_name(plan.name + ".receipts")
 
 
 def _progress(done: RemovalOutcome) -> str:
     return f"{done.done} of {done.planned} removed, {done.bytes} bytes"
 
 
-def _headline(plan: PlanFile, outcome: RemovalOutcome, place: _ReceiptPlace, *, dry_run: bool) -> str:
-    if dry_run:
-        verdict = "not as planned any more" if outcome.stopped else "still as planned"
-        return f"{plan.totals.objects} objects, {plan.totals.bytes} bytes, are {verdict}; nothing was changed."
-    what = f"Removed {outcome.done} of {outcome.planned}, {outcome.bytes} bytes, from {plan.header.store}."
-    if plan.header.mode is RemovalMode.DELETE or place.opened is None:
+def _rehearsed(plan: PlanFile, applied: Applied) -> str:
+    verdict = "not as planned any more" if applied.outcome.stopped else "still as planned"
+    return f"{plan.totals.objects} objects, {plan.totals.bytes} bytes, are {verdict}; nothing was changed."
+
+
+def _headline(plan: PlanFile, applied: Applied) -> str:
+    done = applied.outcome
+    what = f"Removed {done.done} of {done.planned}, {done.bytes} bytes, from {plan.header.store}."
+    if plan.header.mode is RemovalMode.DELETE or applied.receipts is None:
         return what
-    where = "" if place.opened.where != plan.header.plan_id else f" --store {plan.header.store}"
-    return f"{what} Undo with: tieredctl orphans restore {place.opened.where}{where}"
+    where = "" if applied.receipts.where != plan.header.plan_id else f" --store {plan.header.store}"
+    return f"{what} Undo with: tieredctl orphans restore {applied.receipts.where}{where}"

@@ -1,26 +1,19 @@
-"""What `orphans apply`, `restore` and `purge` share: whom they ask, what they open, and how they end."""
+"""What `orphans apply`, `restore` and `purge` share: whom they ask, and how they list what became of each object."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tieredctl.cli.arguments import pairs
 from tieredctl.cli.output import OutputFormat, TableColumn
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import Receipt, ReceiptStep
-from tieredctl.storage.registry import open_store, open_writable_store
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
-    from tieredctl.ops.guards.kept_versions import WhatStays
-    from tieredctl.ops.orphan_removal.apply import RemovalOutcome
-    from tieredctl.ops.orphan_removal.purge import PurgeOutcome
     from tieredctl.ops.orphan_removal.receipts import Receipts
-    from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
 _UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
 _TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
@@ -35,13 +28,6 @@ DeleteVersions = Annotated[
 ]
 
 
-def what_stays(store: ObjectStore, result: RemovalOutcome | PurgeOutcome) -> WhatStays:
-    """What the store keeps of what was deleted, as by versions and locks."""
-    from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
-
-    return WhatStays(retention_of(store), result.done, result.bytes, result.versions)
-
-
 def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, topics: Path | None = None) -> None:
     """Objects are only deleted by what a cluster says now, or by what one that is no more said last."""
     if bootstrap_server is None and not offline_metadata:
@@ -50,13 +36,6 @@ def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, topic
         raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
     if bootstrap_server is not None and (offline_metadata or topics):
         raise TieredctlError(ErrorCode.USAGE, "A live cluster is asked itself: leave the offline options out.")
-
-
-def opened_store(url: str, store_option: Sequence[str] | None, *, dry_run: bool) -> WritableObjectStore:
-    """A plan's store; one that is only read in a rehearsal."""
-    options = pairs("--store-option", store_option)
-    # Nothing is written in a rehearsal, which takes the same type.
-    return cast("WritableObjectStore", open_store(url, options)) if dry_run else open_writable_store(url, options)
 
 
 def receipt_rows(receipts: Receipts | None, output: OutputFormat) -> list[dict[str, object]]:

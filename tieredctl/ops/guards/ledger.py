@@ -30,10 +30,8 @@ class Ledger:
         self._record = record
 
     def use(self) -> PlanUse | None:
-        """How far it went; None where it was never begun. Raises TieredctlError `plan-altered` where another plan of
-        this id was used, `ledger-damaged` where what is remembered cannot be read."""
-        found = plan_record(self._store, self._plan_id)
-        return None if found is None else self._same_plan(found).use
+        """As `plan_use` tells it."""
+        return plan_use(self._store, self._record, self._plan_id)
 
     def record(self, use: PlanUse) -> None:
         """Remembers how far it went. Raises TieredctlError `lease-lost` where another run went further meanwhile,
@@ -56,15 +54,10 @@ class Ledger:
             raise
         if found is None:
             return None
-        known = self._same_plan(found).use
+        known = _same_plan(self._store, self._record, found, self._plan_id).use
         if _ORDER.index(known) > _ORDER.index(use):
             message = f"Another run took over this plan, which is {known.value} now."
             raise TieredctlError(ErrorCode.LEASE_LOST, message)
-        return found
-
-    def _same_plan(self, found: PlanRecord) -> PlanRecord:
-        if None not in (found.plan_digest, self._record.plan_digest) and found.plan_digest != self._record.plan_digest:
-            raise TieredctlError(ErrorCode.PLAN_ALTERED, f"{self._key} of {self._store.url} is of another plan.")
         return found
 
     def _is_written(self, current: StoredObject | None, text: bytes) -> bool:
@@ -74,6 +67,19 @@ class Ledger:
         if current is None:
             return self._store.put_if_absent(self._key, text) is not None
         return self._store.replace(current, text) is not None
+
+
+def plan_use(store: ObjectStore, record: PlanRecord, plan_id: str) -> PlanUse | None:
+    """How far the use of the plan of a record went; None where it was never begun. Raises TieredctlError `plan-altered`
+    where another plan of this id was used, `ledger-damaged` where what is remembered cannot be read."""
+    found = plan_record(store, plan_id)
+    return None if found is None else _same_plan(store, record, found, plan_id).use
+
+
+def _same_plan(store: ObjectStore, record: PlanRecord, found: PlanRecord, plan_id: str) -> PlanRecord:
+    if None not in (found.plan_digest, record.plan_digest) and found.plan_digest != record.plan_digest:
+        raise TieredctlError(ErrorCode.PLAN_ALTERED, f"{ledger_key(plan_id)} of {store.url} is of another plan.")
+    return found
 
 
 def plan_record(store: ObjectStore, plan_id: str) -> PlanRecord | None:

@@ -35,7 +35,7 @@ from tieredctl.ops.guards.own_objects import times_of_copies
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
-from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, written_since
+from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, look, written_since
 from tieredctl.ops.orphan_removal.putting_back import failed, not_in_its_place, note_times, put_back
 from tieredctl.ops.orphan_removal.receipts import Receipts, last_receipts, remember
 from tieredctl.ops.orphan_removal.removed_keys import note_put_back, note_removed
@@ -206,7 +206,7 @@ class Removal:
         """Made ready, once none of them is found to be anything but what may be removed."""
         header = self.plan.header
         preparation = Preparation(self.store, header.cluster_id, header.plan_id, header.mode)
-        looked_at = in_parallel(self.store, preparation.look, batch)
+        looked_at = in_parallel(self.store, lambda planned: look(self.store, planned), batch)
         self._demand_removable(looked_at)
         return in_parallel(self.store, lambda one: preparation.prepare(one, self._before(one.planned)), looked_at)
 

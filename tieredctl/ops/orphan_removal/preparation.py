@@ -8,7 +8,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep, RemovalMode
 from tieredctl.ops.guards.comparison import demand_same, is_there
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
-from tieredctl.storage.protocol import StoredObject, WritableObjectStore
+from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObjectStore
 
 _SECOND_MS = 1_000
 _MAY_BE_GONE = (ErrorCode.OBJECT_MISSING, ErrorCode.REMOVAL_FAILED, ErrorCode.UNREADABLE)
@@ -28,6 +28,20 @@ class Prepared:
     """How the copy was found to hold the same bytes."""
 
 
+def look(store: ObjectStore, planned: PlannedObject) -> Prepared:
+    """What is there of one object, or what went wrong.
+
+    Raises TieredctlError `world-changed` where other bytes are under its key than were planned.
+    """
+    try:
+        found = store.head(planned.key)
+    except TieredctlError as error:
+        return Prepared(planned, step=ReceiptStep.FAILED, error=error)
+    if found is not None and not _is_as_planned(found, planned):
+        raise written_since(planned.key)
+    return Prepared(planned, found)
+
+
 @dataclass(frozen=True, slots=True)
 class Preparation:
     """What of a plan decides how its objects are made ready."""
@@ -36,18 +50,6 @@ class Preparation:
     cluster_id: str
     plan_id: str
     mode: RemovalMode
-
-    def look(self, planned: PlannedObject) -> Prepared:
-        """What is there of one object, or what went wrong.
-
-        Raises TieredctlError `world-changed` where other bytes are under its key than were planned.
-        """
-        try:
-            return Prepared(planned, self._found(planned))
-        except TieredctlError as error:
-            if error.code is ErrorCode.WORLD_CHANGED:
-                raise
-            return Prepared(planned, step=ReceiptStep.FAILED, error=error)
 
     def prepare(self, looked_at: Prepared, before: Receipt | None) -> Prepared:
         """One object that was looked at, and of which an earlier run left the receipt `before`. Raises as `look`."""
@@ -70,12 +72,6 @@ class Preparation:
             if error.code is ErrorCode.WORLD_CHANGED:
                 raise
             return Prepared(planned, step=ReceiptStep.FAILED, error=error)
-
-    def _found(self, planned: PlannedObject) -> StoredObject | None:
-        found = self.store.head(planned.key)
-        if found is not None and not _is_as_planned(found, planned):
-            raise written_since(planned.key)
-        return found
 
     def _compared(self, found: StoredObject, copy: StoredObject) -> str | None:
         """How the copy was found to hold the same bytes; None where what was copied is gone by now, or another."""

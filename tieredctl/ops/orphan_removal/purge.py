@@ -29,6 +29,7 @@ from tieredctl.ops.orphans.listing import SpooledBatches, SpooledListing
 from tieredctl.storage.protocol import (
     MOST_DELETED_AT_ONCE,
     DeletionOutcome,
+    ObjectStore,
     StoredObject,
     WritableObjectStore,
     list_unreserved,
@@ -59,25 +60,20 @@ class PurgeOutcome(Outcome):
 
 
 @dataclass(slots=True)
-class Purge:
-    """One run over the quarantine of a store."""
+class PurgeCheck:
+    """Which copies in the quarantine of a store may be purged. Changes nothing."""
 
-    store: WritableObjectStore
+    store: ObjectStore
     metadata: FreshMetadata
     cluster_id: str
     older_than_ms: int
     clock_ms: Callable[[], int]
     """The host's."""
-    without_lease: bool = False
-    max_percent: float = 100.0
+    max_percent: float = field(default=100.0, kw_only=True)
     """Of all objects of the store, those in quarantine too: more is refused."""
-    delete_versions: bool = False
-    """Whether nothing is to stay of the copies in a store that keeps versions."""
-    key: bytes | None = None
-    """What notes of how old copies are were sealed with: they go with the copies."""
-    _records: dict[str, PlanRecord | None] = field(default_factory=dict)
+    _records: dict[str, PlanRecord | None] = field(default_factory=dict, init=False)
     """What the store remembers of plans, by id."""
-    _in_quarantine: int = 0
+    _in_quarantine: int = field(default=0, init=False)
 
     def rehearse(self) -> PurgeOutcome:
         """Looks what would be deleted, and changes nothing."""
@@ -85,20 +81,6 @@ class Purge:
         with self._old_copies(self.clock_ms(), result) as copies:
             for batch in self._batches(copies, result):
                 self._demand_unowned(batch, result)
-        return result
-
-    def run(self) -> PurgeOutcome:
-        """Deletes the copies that are old enough and still nobody's."""
-        result = PurgeOutcome()
-        with lease_held(self.store, "orphans purge", self.clock_ms, unguarded=self.without_lease) as lease:
-            try:
-                with self._old_copies(lease.clock(), result) as copies:
-                    for batch in self._batches(copies, result):
-                        self._purge(batch, lease, result)
-            except TieredctlError as error:
-                result.stopped = error
-            if result.stopped is None:
-                forget_original_times(self.store, self.key, TIMES_OF_COPIES)
         return result
 
     def _old_copies(self, now_ms: int, result: PurgeOutcome) -> SpooledListing:
@@ -226,6 +208,32 @@ class Purge:
         if status is ObjectStatus.FOREIGN and explained is not None:
             return record.foreign_topic_ids is None or explained.topic_id in record.foreign_topic_ids
         return False
+
+
+@dataclass(slots=True)
+class Purge(PurgeCheck):
+    """One run over the quarantine of a store."""
+
+    store: WritableObjectStore
+    without_lease: bool = field(default=False, kw_only=True)
+    delete_versions: bool = field(default=False, kw_only=True)
+    """Whether nothing is to stay of the copies in a store that keeps versions."""
+    key: bytes | None = field(default=None, kw_only=True)
+    """What notes of how old copies are were sealed with: they go with the copies."""
+
+    def run(self) -> PurgeOutcome:
+        """Deletes the copies that are old enough and still nobody's."""
+        result = PurgeOutcome()
+        with lease_held(self.store, "orphans purge", self.clock_ms, unguarded=self.without_lease) as lease:
+            try:
+                with self._old_copies(lease.clock(), result) as copies:
+                    for batch in self._batches(copies, result):
+                        self._purge(batch, lease, result)
+            except TieredctlError as error:
+                result.stopped = error
+            if result.stopped is None:
+                forget_original_times(self.store, self.key, TIMES_OF_COPIES)
+        return result
 
     def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeOutcome) -> None:
         doomed = self._demand_unowned(batch, result)

@@ -11,7 +11,7 @@ from tieredctl.layouts.protocol import Layout
 from tieredctl.model.removal import PlannedObject, PlanRecord, PlanUse, ReceiptsHeader
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
-from tieredctl.ops.guards.ledger import Ledger
+from tieredctl.ops.guards.ledger import Ledger, plan_use
 from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.orphan_removal.apply import Removal, RemovalOutcome
@@ -19,9 +19,75 @@ from tieredctl.ops.orphan_removal.fitness import Fitness
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
-from tieredctl.ops.orphan_removal.preparation import Preparation
+from tieredctl.ops.orphan_removal.preparation import look
 from tieredctl.ops.orphan_removal.receipts import Receipts
-from tieredctl.storage.protocol import WritableObjectStore
+from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCheck:
+    """What speaks against the use of a plan now. Changes nothing."""
+
+    plan: PlanFile
+    store: ObjectStore
+    metadata: FreshMetadata
+    clock_ms: Callable[[], int]
+    limits: Limits
+    installed_layouts: Sequence[Layout] = ()
+    """As in Planning."""
+
+    def rehearse(self) -> RemovalOutcome:
+        """Looks whether all that is planned is still orphaned."""
+        if expired := self.expired():
+            raise expired
+        self.demand_unused()
+        outcome = RemovalOutcome(planned=self.plan.totals.objects + self.plan.totals.uploads)
+        try:
+            self.metadata.refresh()
+            self.demand_fit()
+            objects = self.plan.objects()
+            while batch := list(islice(objects, 10_000)):
+                self._rehearse_batch(batch, outcome)
+        except TieredctlError as error:
+            outcome.stopped = error
+        return outcome
+
+    def expired(self) -> TieredctlError | None:
+        """Why its time is over."""
+        header = self.plan.header
+        if self.clock_ms() < header.valid_until_ms:
+            return None
+        hours = (header.valid_until_ms - header.created_ms) / 3_600_000
+        message = f"{self.plan.path} was valid for {hours:g} hours, which are over."
+        return TieredctlError(ErrorCode.PLAN_EXPIRED, message)
+
+    def record(self) -> PlanRecord:
+        """What a store remembers of it."""
+        header = self.plan.header
+        return PlanRecord(
+            *(PlanUse.APPLYING, header.cluster_id, header.layout, self.plan.digest),
+            *(self.limits.foreign_topic_ids, self.limits.unknown_keys),
+        )
+
+    def demand_unused(self) -> PlanUse | None:
+        """How far it was used by now; None where it was not. Raises TieredctlError `plan-used` where it was to its
+        end."""
+        use = plan_use(self.store, self.record(), self.plan.header.plan_id)
+        if use in (PlanUse.APPLIED, PlanUse.RESTORED):
+            raise TieredctlError(ErrorCode.PLAN_USED, f"{self.plan.path} was {use.value} before; a plan is used once.")
+        return use
+
+    def demand_fit(self) -> None:
+        """As `Fitness.demand`, once the metadata was read."""
+        Fitness(self.plan, self.store, self.metadata, self.limits, self.installed_layouts).demand()
+
+    def _rehearse_batch(self, batch: Sequence[PlannedObject], outcome: RemovalOutcome) -> None:
+        looked_at = in_parallel(self.store, lambda planned: look(self.store, planned), batch)
+        for error in filter(None, (one.error for one in looked_at)):
+            raise error
+        found = [(one.planned, one.found) for one in looked_at if one.found is not None]
+        outcome.skipped += len(batch) - len(found)
+        self.metadata.demand_removable(found, self.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +117,16 @@ class PlanUser:
         Of a plan that expired while it was carried out nothing more is removed. What got an owner is put back, where
         the store remembers that it was begun.
         """
-        ledger = self._ledger()
-        expired = self._expired()
+        check = self._check
+        ledger = Ledger(self.store, check.record(), self.plan.header.plan_id)
+        expired = check.expired()
         if expired is not None and ledger.use() is None:
             raise expired
         with lease_held(self.store, "orphans apply", self.clock_ms, unguarded=self.without_lease) as lease:
-            before = self._demand_unused(ledger)
+            before = check.demand_unused()
             self.metadata.refresh()
             if before is None:
-                self._fitness.demand()
+                check.demand_fit()
             receipts = self.open_receipts(receipts_header(self.plan), before is not None)
             ledger.record(PlanUse.APPLYING)
             result = self._removal(receipts, lease).run(expired)
@@ -67,32 +134,6 @@ class PlanUser:
                 ledger.record(PlanUse.APPLIED)
                 forget_original_times(self.store, self.key, TIMES_OF_RESTORED)
             return result
-
-    def rehearse(self) -> RemovalOutcome:
-        """Looks whether all that is planned is still nobody's, and changes nothing."""
-        if expired := self._expired():
-            raise expired
-        self._demand_unused(self._ledger())
-        result = RemovalOutcome(planned=self.plan.totals.objects + self.plan.totals.uploads)
-        try:
-            self.metadata.refresh()
-            self._fitness.demand()
-            objects = self.plan.objects()
-            while batch := list(islice(objects, 10_000)):
-                self._rehearse_batch(batch, result)
-        except TieredctlError as error:
-            result.stopped = error
-        return result
-
-    def _rehearse_batch(self, batch: Sequence[PlannedObject], result: RemovalOutcome) -> None:
-        header = self.plan.header
-        preparation = Preparation(self.store, header.cluster_id, header.plan_id, header.mode)
-        looked_at = in_parallel(self.store, preparation.look, batch)
-        for error in filter(None, (one.error for one in looked_at)):
-            raise error
-        found = [(one.planned, one.found) for one in looked_at if one.found is not None]
-        result.skipped += len(batch) - len(found)
-        self.metadata.demand_removable(found, self.limits)
 
     def _removal(self, receipts: Receipts, lease: Hold) -> Removal:
         removal = Removal(
@@ -103,32 +144,9 @@ class PlanUser:
             removal.batch_objects = self.batch_objects
         return removal
 
-    def _expired(self) -> TieredctlError | None:
-        header = self.plan.header
-        if self.clock_ms() < header.valid_until_ms:
-            return None
-        hours = (header.valid_until_ms - header.created_ms) / 3_600_000
-        return TieredctlError(
-            ErrorCode.PLAN_EXPIRED, f"{self.plan.path} was valid for {hours:g} hours, which are over."
-        )
-
-    def _ledger(self) -> Ledger:
-        header = self.plan.header
-        record = PlanRecord(
-            *(PlanUse.APPLYING, header.cluster_id, header.layout, self.plan.digest),
-            *(self.limits.foreign_topic_ids, self.limits.unknown_keys),
-        )
-        return Ledger(self.store, record, header.plan_id)
-
-    def _demand_unused(self, ledger: Ledger) -> PlanUse | None:
-        use = ledger.use()
-        if use in (PlanUse.APPLIED, PlanUse.RESTORED):
-            raise TieredctlError(ErrorCode.PLAN_USED, f"{self.plan.path} was {use.value} before; a plan is used once.")
-        return use
-
     @property
-    def _fitness(self) -> Fitness:
-        return Fitness(self.plan, self.store, self.metadata, self.limits, self.installed_layouts)
+    def _check(self) -> PlanCheck:
+        return PlanCheck(*(self.plan, self.store, self.metadata, self.clock_ms, self.limits, self.installed_layouts))
 
 
 def receipts_header(plan: PlanFile) -> ReceiptsHeader:

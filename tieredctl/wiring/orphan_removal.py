@@ -1,0 +1,255 @@
+"""`orphans apply`, `restore` and `purge`: each opens what it needs, reads the metadata of today, and does its work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from tieredctl.config.plan_key import usable_key
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.layouts.protocol import Layout
+from tieredctl.layouts.registry import layouts_installed
+from tieredctl.model.removal import ReceiptsHeader
+from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
+from tieredctl.ops.guards.original_times import read_original_times
+from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.orphan_removal.apply import RemovalOutcome
+from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.plan_file import PlanFile
+from tieredctl.ops.orphan_removal.purge import Purge, PurgeCheck, PurgeOutcome
+from tieredctl.ops.orphan_removal.receipts import ReceiptFile, Receipts, StoredReceipts
+from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome, receipts_from_quarantine
+from tieredctl.ops.orphan_removal.use import PlanCheck, PlanUser
+from tieredctl.storage.counting import CountingReader, CountingStore
+from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+from tieredctl.storage.registry import open_writable_store
+from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+
+_PLAN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
+
+
+class Applied(NamedTuple):
+    """What became of a plan."""
+
+    outcome: RemovalOutcome
+    stays: WhatStays
+    """What the store keeps of what was deleted."""
+    requests: Mapping[str, int]
+    """How many the store was asked, by method."""
+    receipts: Receipts | None = None
+    """None where nothing was to be done."""
+
+
+class Purged(NamedTuple):
+    """What became of the copies in a quarantine."""
+
+    outcome: PurgeOutcome
+    stays: WhatStays
+    url: str
+    """The store's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptPlace:
+    """Where the receipts of a plan are to be."""
+
+    file: Path | None
+    """None for the plan's own store."""
+
+    def begin(self, store: WritableObjectStore, header: ReceiptsHeader, must_exist: bool) -> Receipts:
+        """The receipts, which are made where there are none. Raises TieredctlError `receipts-missing` where a run of
+        the plan left some that are not here."""
+        if self.file is None:
+            return StoredReceipts.begun(store, header)
+        if must_exist and not self.file.exists():
+            message = f"A run of this plan left receipts, but not in {self.file}."
+            raise TieredctlError(ErrorCode.RECEIPTS_MISSING, message)
+        return ReceiptFile.begun(self.file, header)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanApplication:
+    """A plan that was read, and where it is to be carried out."""
+
+    plan: PlanFile
+    limits: Limits
+    store: StorePlace
+    """By the plan's own layout."""
+    metadata: MetadataPlace
+    topics: TopicsPlace
+    clock_ms: Callable[[], int]
+    key: bytes | None
+    """With which notes of how old objects are were sealed, and are."""
+
+    def rehearse(self) -> Applied:
+        """Looks whether it could be carried out now; writes nothing. Raises TieredctlError where it may not be."""
+        opened, layout = self.store.open()
+        store = CountingReader(opened)
+        with self._fresh_metadata(store, layout) as metadata:
+            check = PlanCheck(self.plan, store, metadata, self.clock_ms, self.limits, layouts_installed())
+            outcome = check.rehearse()
+        requests = store.requests
+        return Applied(outcome, _stays(store, outcome), requests)
+
+    def apply(
+        self,
+        receipts: ReceiptPlace,
+        *,
+        pace: Callable[[int], None],
+        tell: Callable[[RemovalOutcome], None],
+        without_lease: bool,
+        with_versions: bool,
+    ) -> Applied:
+        """Removes what is left to remove. Raises TieredctlError where nothing may be."""
+        opened, layout = self.store.open_writable()
+        store, begun = CountingStore(opened), list[Receipts]()
+
+        def begin(header: ReceiptsHeader, must_exist: bool) -> Receipts:
+            begun.append(receipts.begin(store, header, must_exist))
+            return begun[0]
+
+        with self._fresh_metadata(store, layout) as metadata:
+            user = PlanUser(
+                *(self.plan, store, metadata, begin, self.clock_ms, self.limits, layouts_installed()),
+                pace=pace,
+                tell=tell,
+                without_lease=without_lease,
+                delete_versions=with_versions,
+                key=self.key,
+            )
+            outcome = user.run()
+        requests = store.requests
+        return Applied(outcome, _stays(store, outcome), requests, *begun)
+
+    @contextmanager
+    def _fresh_metadata(self, store: ObjectStore, layout: Layout) -> Iterator[FreshMetadata]:
+        header = self.plan.header
+        self.metadata.demand_topic_based()
+        followed = FollowedMetadata(self.metadata.open_source, header.cluster_id, header.metadata_end_offsets)
+        not_since_ms = self.clock_ms() - self.limits.min_age_ms
+        with self.topics.open() as topics, closing(followed):
+            yield FreshMetadata(
+                followed,
+                layout=layout,
+                min_age_ms=self.limits.min_age_ms,
+                topic_sources=topics,
+                clock_ms=self.clock_ms,
+                read_times=partial(read_original_times, store, self.key, TIMES_OF_RESTORED, not_since_ms),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinePurge:
+    """A store whose quarantine is to be emptied, and the metadata that says what of it may go."""
+
+    store: StorePlace
+    topics: TopicsPlace
+    cluster_id: str
+    older_than_ms: int
+    max_percent: float
+    clock_ms: Callable[[], int]
+    _followed: FollowedMetadata
+
+    def rehearse(self) -> Purged:
+        """Looks what would be deleted, and changes nothing."""
+        store, layout = self.store.open()
+        with self._fresh_metadata(layout) as metadata:
+            check = PurgeCheck(
+                *(store, metadata, self.cluster_id, self.older_than_ms, self.clock_ms), max_percent=self.max_percent
+            )
+            outcome = check.rehearse()
+        return Purged(outcome, _stays(store, outcome), store.url)
+
+    def apply(self, *, without_lease: bool, with_versions: bool) -> Purged:
+        """Deletes the copies that are old enough and still orphaned. Raises TieredctlError where nothing may be."""
+        store, layout = self.store.open_writable()
+        with self._fresh_metadata(layout) as metadata:
+            purge = Purge(
+                *(store, metadata, self.cluster_id, self.older_than_ms, self.clock_ms),
+                max_percent=self.max_percent,
+                without_lease=without_lease,
+                delete_versions=with_versions,
+                key=usable_key(),
+            )
+            outcome = purge.run()
+        return Purged(outcome, _stays(store, outcome), store.url)
+
+    @contextmanager
+    def _fresh_metadata(self, layout: Layout) -> Iterator[FreshMetadata]:
+        with self.topics.open() as topics:
+            yield FreshMetadata(
+                self._followed, layout=layout, min_age_ms=0, topic_sources=topics, clock_ms=self.clock_ms
+            )
+
+
+@contextmanager
+def quarantine_purge(
+    store: StorePlace,
+    metadata: MetadataPlace,
+    topics: TopicsPlace,
+    *,
+    cluster_id: str | None,
+    older_than_ms: int,
+    max_percent: float,
+    clock_ms: Callable[[], int],
+) -> Iterator[QuarantinePurge]:
+    """The purge of a store, of whose cluster at least the metadata or `cluster_id` tells: else raises TieredctlError
+    `usage`. Opens no store yet."""
+    metadata.demand_topic_based()
+    followed = FollowedMetadata(metadata.open_source)
+    with closing(followed):
+        known = followed.cluster_id = followed.source().cluster_id or cluster_id
+        if known is None:
+            message = "The metadata does not tell which cluster it is of."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Give --cluster-id.")
+        yield QuarantinePurge(store, topics, known, older_than_ms, max_percent, clock_ms, followed)
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """A removal that is to be undone: its receipts, and the store that it was of."""
+
+    receipts: Receipts
+    are_lost: bool
+    """Whether those that its plan left are not there any more."""
+    _store: WritableObjectStore
+
+    def apply(self, clock_ms: Callable[[], int], *, without_lease: bool) -> RestoreOutcome:
+        """Puts back what is not back yet. Raises TieredctlError where nothing may be changed."""
+        return Restore(self._store, self.receipts, clock_ms, without_lease, usable_key()).run()
+
+
+def restoration_by_file(file: Path, options: Mapping[str, str]) -> Restoration:
+    """By the receipts in a file, which name their store. Raises TieredctlError where either cannot be opened."""
+    receipts = ReceiptFile.opened(file)
+    return Restoration(receipts, False, open_writable_store(receipts.header.store, options))
+
+
+def restoration_by_plan(plan_id: str, url: str, options: Mapping[str, str]) -> Restoration:
+    """By the receipts that the store has of a plan; by its quarantine where they are lost. Raises TieredctlError for
+    what is not a plan's id, and where the store has nothing of the plan."""
+    if _PLAN_ID.fullmatch(plan_id) is None and not Path(plan_id).is_file():
+        hint = "Leave --store out for a file of receipts."
+        raise TieredctlError(ErrorCode.USAGE, f"{plan_id!r} is not a plan's id.", hint=hint)
+    if Path(plan_id).is_file():
+        message = f"The receipts in {plan_id} name their store."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Leave --store out.")
+    store = open_writable_store(url, options)
+    try:
+        return Restoration(StoredReceipts.opened(store, plan_id), False, store)
+    except TieredctlError as error:
+        if error.code not in (ErrorCode.PATH_MISSING, ErrorCode.RECEIPTS_DAMAGED):
+            raise
+        return Restoration(receipts_from_quarantine(store, plan_id), True, store)
+
+
+def _stays(store: ObjectStore, outcome: RemovalOutcome | PurgeOutcome) -> WhatStays:
+    """What the store keeps of what was deleted, as by versions and locks."""
+    return WhatStays(retention_of(store), outcome.done, outcome.bytes, outcome.versions)
