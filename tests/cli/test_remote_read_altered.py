@@ -18,7 +18,7 @@ from tests.hostile.decompression_bombs import zstd_run
 from tests.hostile.test_decompression_bombs import with_little_memory
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, ExplainedKey, Part
 from tieredctl.layouts.registry import layout_in, layout_named
-from tieredctl.ops.remote.remote_read import SegmentPart
+from tieredctl.ops.remote.remote_read import StoredPart
 from tieredctl.storage.file import FileStore
 
 CODES = {
@@ -132,7 +132,7 @@ def test_every_part_that_brokers_wrote_is_sound(captures: Path, name: str, layou
     whole = [one for one in segments.values() if chosen.open_segment(store, one).parts()]
 
     read = [
-        SegmentPart(store, chosen, segment, part).copy_to(BytesIO())
+        StoredPart(store, chosen, segment, part).copy_to(BytesIO())
         for segment in whole
         for part in chosen.open_segment(store, segment).parts()
         if part in ORIGINAL_PARTS

@@ -10,12 +10,13 @@ import pytest
 
 from tests.metadata_logs import COPIED, DELETING, PARTITION, started
 from tieredctl.kafka.cluster import PartitionDescription, TopicDescription
+from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release
-from tieredctl.ops.cluster.snapshot import Clock, ClusterSnapshot, MetadataTopicFacts, PartitionFacts, ReplayFacts
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot, MetadataTopicFacts, PartitionFacts, ReplayFacts
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.doctor.diagnosis import diagnose, diagnose_settings
 from tieredctl.rlmm.cache import KnownSegment

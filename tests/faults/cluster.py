@@ -15,6 +15,7 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataRecord, OffsetRange, RecordChunk, chunk_of
 from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
+from tieredctl.model.clock import Clock
 from tieredctl.model.events import (
     MetadataEvent,
     RemoteLogSegmentMetadata,
@@ -27,7 +28,6 @@ from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.verification.engine import LocalEngine
-from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
 from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify

@@ -19,12 +19,11 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
-from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
-from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
+from tieredctl.ops.metadata_recovery.known_metadata import BrokerTraits, KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.recoverer import Recoverer, RecoveryOutcome
-from tieredctl.ops.metadata_recovery.recovery_plan import Planner, Recovery
-from tieredctl.ops.metadata_recovery.segment_judgement import Fate, Judge, JudgedSegment
+from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner
+from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment, SegmentJudge
 from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.memory import MemoryStore
@@ -126,9 +125,9 @@ class LostMetadata:
         listing = StoreListing(self.store, LAYOUT, Selection())
         stored = list(listing.partitions())
         known.refresh()
-        judge = Judge(known, self.store, LAYOUT, BrokerTraits(tells_txn=True))
+        judge = SegmentJudge(known, self.store, LAYOUT, BrokerTraits(tells_txn=True))
         live = self.live
-        return Planner(known, judge, None if live is None else lambda _partition: live).plan(listing, stored)
+        return RecoveryPlanner(known, judge, None if live is None else lambda _partition: live).plan(listing, stored)
 
 
 def written(

@@ -30,13 +30,13 @@ from tieredctl.formats.record_batches import Record
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import RecordChunk
 from tieredctl.layouts.protocol import Part
+from tieredctl.model.clock import Clock
 from tieredctl.model.events import MetadataEvent
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.verification.engine import LocalEngine
-from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify
 from tieredctl.storage.memory import MemoryStore

@@ -20,10 +20,10 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import Layout, ObjectStore, SegmentIdentity, SegmentReader
 from tieredctl.layouts.registry import layout_named
+from tieredctl.model.clock import Clock
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification import engine as engines
-from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.silence import was_looked_at
 from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify

@@ -10,7 +10,7 @@ from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import NOW_MS, TOPIC, ModelCluster
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.cluster import leader_bytes
-from tieredctl.ops.cluster.snapshot import Clock
+from tieredctl.model.clock import Clock
 from tieredctl.ops.doctor.diagnosis import diagnose
 from tieredctl.ops.doctor.gathering import gather_settings
 from tieredctl.ops.tiering.topic_status import topic_list, topic_status

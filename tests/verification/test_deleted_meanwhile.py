@@ -8,9 +8,9 @@ from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.model.clock import Clock
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
-from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.verify import VerifyOptions, verify
 from tieredctl.storage.memory import MemoryStore

@@ -13,12 +13,12 @@ from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.clock import Clock
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.confirmation import still_there
 from tieredctl.ops.verification.engine import LocalEngine
-from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.silence import MOST_SEGMENTS_IN_A_ROW, Silence
 from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify

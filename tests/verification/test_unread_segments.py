@@ -23,9 +23,9 @@ from tests.rigs.object_servers import ObjectServer
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import Part
+from tieredctl.model.clock import Clock
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
-from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify
 from tieredctl.storage.registry import open_store

@@ -16,12 +16,12 @@ from tests.cli.crashed_cluster import LONG_AGO
 from tests.spark.damage import REMOTE, damaged
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import MetadataSource
+from tieredctl.model.clock import Clock
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphan_removal.orphan_plan import PlanOptions
 from tieredctl.ops.orphans.scan import ScanOptions
-from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.verify import VerifyOptions
 from tieredctl.storage.protocol import ObjectStore

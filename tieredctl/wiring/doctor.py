@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from tieredctl.model.clock import Clock
 from tieredctl.ops.cluster.release import Release
-from tieredctl.ops.cluster.snapshot import Clock
 from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose, diagnose_standstill
 from tieredctl.ops.doctor.gathering import gather_settings, with_group_offsets, with_objects, with_tiered_data
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill

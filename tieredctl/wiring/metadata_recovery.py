@@ -24,8 +24,8 @@ from tieredctl.ops.metadata_recovery.metadata_topic import (
     metadata_topic_faults,
 )
 from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition, Recoverer, RecoveryOutcome
-from tieredctl.ops.metadata_recovery.recovery_plan import Planner, Recovery, demand_mapped
-from tieredctl.ops.metadata_recovery.segment_judgement import Judge
+from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner, demand_mapped
+from tieredctl.ops.metadata_recovery.segment_judgement import SegmentJudge
 from tieredctl.ops.metadata_recovery.steps import steps
 from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
 from tieredctl.storage.protocol import WritableObjectStore
@@ -164,5 +164,5 @@ def _planned(
     if live is not None and not traits.tells_txn:
         traits = traits._replace(tells_txn=live.tell_txn())
     look = None if live is None else live.look
-    judge = Judge(known, listing.store, listing.layout, traits)
-    return Planner(known, judge, look, metadata_partitions, tell).plan(listing, stored)
+    judge = SegmentJudge(known, listing.store, listing.layout, traits)
+    return RecoveryPlanner(known, judge, look, metadata_partitions, tell).plan(listing, stored)

@@ -24,8 +24,8 @@ from typing import Any
 import pyarrow as pa
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.clock import Clock
 from tieredctl.model.findings import exit_code_of
-from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.ops.verification.verify import Subset, VerifyOptions
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace, TopicsPlace

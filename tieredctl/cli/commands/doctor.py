@@ -28,10 +28,11 @@ from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import cluster_place, store_place
 from tieredctl.errors import DecodeError, ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
+from tieredctl.model.clock import Clock
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release, release
-from tieredctl.ops.cluster.snapshot import Clock, ClusterSnapshot
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose_file, diagnose_settings
 from tieredctl.ops.doctor.gathering import gather_settings
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings

@@ -36,7 +36,7 @@ from tieredctl.layouts.protocol import AUTO, ORIGINAL_PARTS, Part
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Inventory
-from tieredctl.ops.remote.remote_read import SegmentPart, segment_in_metadata, segment_in_store
+from tieredctl.ops.remote.remote_read import StoredPart, segment_in_metadata, segment_in_store
 from tieredctl.ops.remote.unfinished_uploads import UnfinishedUploads
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -195,7 +195,7 @@ def read(
             segment = segment_in_metadata(stream, selection)
     else:
         segment = segment_in_store(opened, chosen, selection)
-    found = SegmentPart(opened, chosen, segment, part)
+    found = StoredPart(opened, chosen, segment, part)
     if to == _STDOUT:
         return _write_to_stdout(found)
     done = found.save_as(to, force=force)
@@ -207,7 +207,7 @@ def read(
     return finish(listing, output, done.findings, quiet=quiet, sentences=kept)
 
 
-def _write_to_stdout(found: SegmentPart) -> ExitCode:
+def _write_to_stdout(found: StoredPart) -> ExitCode:
     try:
         done = found.copy_to(sys.stdout.buffer)
         sys.stdout.flush()

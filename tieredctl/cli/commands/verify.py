@@ -37,9 +37,9 @@ from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.places import metadata_place, store_place
 from tieredctl.cli.progress import ProgressMode, segment_progress
 from tieredctl.errors import ExitCode
+from tieredctl.model.clock import Clock
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.engine import LOCAL, engine_named
-from tieredctl.ops.verification.partition_check import Clock
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.ops.verification.verify import Subset, Verification, VerifyOptions
 from tieredctl.wiring.places import TopicsPlace

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.kafka.group_offsets import CommittedOffset
+from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -90,14 +91,6 @@ class ObjectFacts:
     indexes_read: int | None = None
     indexes_passed_over: int | None = None
     findings: Sequence[Finding] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """Against what ages are taken, and from which on something is stuck; in ms."""
-
-    now_ms: int
-    older_than_ms: int
 
 
 @dataclass(frozen=True, slots=True)

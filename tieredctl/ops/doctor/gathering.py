@@ -11,6 +11,7 @@ from tieredctl.kafka.cluster import BrokerFeatures, Cluster, ConfigValue, Listed
 from tieredctl.kafka.group_offsets import ConsumerGroups
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -20,14 +21,7 @@ from tieredctl.ops.cluster.copy_lag import copy_lag, offset_by_time
 from tieredctl.ops.cluster.offsets import topic_offsets
 from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
 from tieredctl.ops.cluster.release import Release, release_of_metadata_version
-from tieredctl.ops.cluster.snapshot import (
-    Clock,
-    ClusterSnapshot,
-    MetadataTopicFacts,
-    ObjectFacts,
-    PartitionFacts,
-    ReplayFacts,
-)
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot, MetadataTopicFacts, ObjectFacts, PartitionFacts, ReplayFacts
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.doctor.object_checks import auxiliary_state, transaction_indexes
 from tieredctl.ops.documents import Document

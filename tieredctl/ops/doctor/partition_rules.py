@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 
+from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.copy_lag import copy_lag
 from tieredctl.ops.cluster.release import Release
-from tieredctl.ops.cluster.snapshot import Clock, ClusterSnapshot, PartitionFacts
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.metadata.state import stuck_finding
 from tieredctl.rlmm.cache import KnownSegment

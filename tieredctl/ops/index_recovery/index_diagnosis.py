@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import ORIGINAL_PARTS, Layout, Part
+from tieredctl.formats.segment_parts import transaction_index_entries
+from tieredctl.layouts.protocol import ORIGINAL_PARTS, Layout, Part, SegmentReader
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.verification.report import Level, SegmentTask
@@ -37,7 +38,7 @@ class FoundPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class IndexDiagnosis:
     """How a segment's parts were found."""
 
     parts: Sequence[FoundPart]
@@ -50,7 +51,7 @@ class Diagnosis:
 
 def diagnose(
     metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout, index_interval_bytes: int
-) -> Diagnosis:
+) -> IndexDiagnosis:
     """Reads a whole segment. Raises TieredctlError where the store does not answer, or the layout lacks a key."""
     keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
     stored = {part: found for part, key in keys.items() if (found := store.head(key))}
@@ -67,7 +68,30 @@ def diagnose(
     log_damage = next((reasons[part] for part in _OF_THE_LOG if part in reasons), None)
     if Part.LOG not in sizes:
         log_damage = log_damage or "it is not in the store"
-    return Diagnosis([part for part in parts if part], stored, log_damage)
+    return IndexDiagnosis([part for part in parts if part], stored, log_damage)
+
+
+def with_earlier_transactions(
+    diagnosis: IndexDiagnosis, rebuilt: Mapping[Part, bytes], segment: SegmentReader
+) -> IndexDiagnosis:
+    """The same, with a transaction index that has not the entries it should have called missing or damaged.
+
+    That is about aborted transactions which began before their segment. By the segment alone, as `verify` looks at it,
+    such a transaction may have been empty, and then it has no entry; by the producers as of its first offset it was
+    not.
+    """
+    found = next((one for one in diagnosis.parts if one.part is Part.TRANSACTION_INDEX), None)
+    if Part.TRANSACTION_INDEX not in rebuilt or (found and found.condition is not Condition.SOUND):
+        return diagnosis
+    expected = _transactions(rebuilt[Part.TRANSACTION_INDEX])
+    indexed = _transactions(segment.read(Part.TRANSACTION_INDEX)) if found else set()
+    if expected == indexed:
+        return diagnosis
+    condition, size = (Condition.DAMAGED, found.size) if found else (Condition.MISSING, None)
+    producers = ", ".join(str(producer) for producer in sorted({producer for producer, _, _ in expected ^ indexed}))
+    reason = f"its entries for transactions that began before the segment are wrong, of producer {producers}"
+    others = [one for one in diagnosis.parts if one is not found]
+    return replace(diagnosis, parts=[*others, FoundPart(Part.TRANSACTION_INDEX, condition, size, reason)])
 
 
 def _sizes(metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout) -> Mapping[Part, int]:
@@ -88,3 +112,9 @@ def _found(part: Part, size: int | None, reason: str | None) -> FoundPart | None
     if part is Part.TRANSACTION_INDEX and reason is None:
         return None
     return FoundPart(part, Condition.MISSING, None, reason or "it is not in the store")
+
+
+def _transactions(data: bytes) -> set[tuple[int, int, int]]:
+    """Producers, first and last offsets. The last stable offset is left out: it may differ, and be right, where a
+    follower appended what came behind the marker along with it."""
+    return {(entry.producer_id, entry.first_offset, entry.last_offset) for entry in transaction_index_entries(data)}

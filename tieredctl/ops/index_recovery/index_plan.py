@@ -11,8 +11,13 @@ from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.index_recovery.earlier_producers import earlier_producers
-from tieredctl.ops.index_recovery.earlier_transactions import with_earlier_transactions
-from tieredctl.ops.index_recovery.index_diagnosis import Condition, Diagnosis, FoundPart, diagnose
+from tieredctl.ops.index_recovery.index_diagnosis import (
+    Condition,
+    FoundPart,
+    IndexDiagnosis,
+    diagnose,
+    with_earlier_transactions,
+)
 from tieredctl.ops.index_recovery.index_rebuilding import rebuilt_parts
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import demand_whole
@@ -141,7 +146,7 @@ def plan_index_recovery(
 
 
 def _planned(
-    diagnosis: Diagnosis,
+    diagnosis: IndexDiagnosis,
     rebuilt: Mapping[Part, bytes],
     why_not_rebuilt: str,
     metadata: RemoteLogSegmentMetadata,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import (
     EventRecord,
+    RecordForm,
     RemoteLogSegmentMetadata,
     RemoteLogSegmentMetadataSnapshot,
     RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
+    RemotePartitionDeleteMetadata,
 )
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
@@ -20,12 +23,29 @@ from tieredctl.ops.metadata.coverage import MISSING
 from tieredctl.ops.metadata.event_publisher import NO_BROKER
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata, demand_whole
-from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
 _DELETED = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
 _BEGINNING_GONE = FindingCode.METADATA_TRUNCATED
 _WAY_OUT = "Give up what lies before the next sound event (kafka-delete-records.sh), and run it again."
+_BrokerEvent = RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate | RemotePartitionDeleteMetadata
+
+
+class BrokerTraits(NamedTuple):
+    """How a cluster's brokers write events: what is rebuilt has to look the same. Where nothing is known, as the latest
+    releases do."""
+
+    custom_metadata: bytes | None = None
+    """Some segment's, which shows the fields that the storage manager was told to give."""
+    form: RecordForm = RecordForm.KAFKA
+    tells_txn: bool = False
+    """Whether brokers say that a segment has no aborted transaction (Kafka 4.0 and later)."""
+
+    def shown_by(self, event: _BrokerEvent) -> BrokerTraits:
+        """What is known with one more event of a broker's."""
+        tells = self.tells_txn or (isinstance(event, RemoteLogSegmentMetadata) and event.txn_idx_empty)
+        custom = event.custom_metadata if isinstance(event, RemoteLogSegmentMetadataUpdate) else None
+        return BrokerTraits(custom or self.custom_metadata, event.form, tells)
 
 
 @dataclass(slots=True)

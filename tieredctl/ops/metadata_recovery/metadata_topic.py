@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, ConfigValue
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.clock import Clock
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.broker_settings import METADATA_PARTITIONS, BrokerSettings, as_number
-from tieredctl.ops.cluster.snapshot import Clock
 from tieredctl.ops.doctor.gathering import METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS, gather_settings
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 

@@ -15,9 +15,8 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.moved_log_start import MovedLogStart, moved_log_start
-from tieredctl.ops.metadata_recovery.recovered_coverage import coverage_findings
-from tieredctl.ops.metadata_recovery.segment_findings import segment_findings
-from tieredctl.ops.metadata_recovery.segment_judgement import Fate, Judge, JudgedSegment, fates
+from tieredctl.ops.metadata_recovery.recovery_findings import coverage_findings, segment_findings
+from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment, SegmentJudge, fates
 from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment, StoreListing
 from tieredctl.rlmm.partitioner import DEFAULT_METADATA_PARTITIONS, metadata_partition
 
@@ -107,11 +106,11 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Planner:
+class RecoveryPlanner:
     """Makes a plan of a store's listing, the metadata that was read after it, and the cluster where it can be asked."""
 
     known: KnownMetadata
-    judge: Judge
+    judge: SegmentJudge
     look: Callable[[TopicIdPartition], LivePartition] | None = None
     """Asks the cluster for a partition; None where there is none to ask."""
     metadata_partitions: int | None = None

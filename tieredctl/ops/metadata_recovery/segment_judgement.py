@@ -16,9 +16,8 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.metadata.event_publisher import NO_BROKER
-from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
 from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, as_started, rebuild
-from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
+from tieredctl.ops.metadata_recovery.known_metadata import BrokerTraits, KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
@@ -71,7 +70,7 @@ class JudgedSegment:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class SegmentJudge:
     """Judges segments by the metadata that is left, the store, and the cluster where it is asked."""
 
     known: KnownMetadata

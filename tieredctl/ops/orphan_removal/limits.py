@@ -84,7 +84,7 @@ def demand_share(planned: int, whole: int, max_percent: float, subject: str) -> 
 
 
 @dataclass(slots=True)
-class Overlap:
+class StoreOverlap:
     """Whether a store has anything of the metadata's cluster, by what was seen of it."""
 
     listed: int = 0

@@ -17,7 +17,7 @@ from tieredctl.ops.cluster.live_topics import demand_all_topics
 from tieredctl.ops.metadata.followed_metadata import demand_whole
 from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.fresh_metadata import Verdict, verdicts_on
-from tieredctl.ops.orphan_removal.limits import Overlap, demand_age, demand_share
+from tieredctl.ops.orphan_removal.limits import StoreOverlap, demand_age, demand_share
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphans.judgement import Judge, Verdicts, verdict_of
 from tieredctl.ops.orphans.object_columns import ObjectColumns
@@ -61,7 +61,7 @@ class Planning:
     """How many objects were left for another plan, as there are limits."""
     planned: dict[str, Totals] = field(default_factory=dict)
     """How much was planned, by cause, or by status where it was named."""
-    _overlap: Overlap = field(default_factory=Overlap)
+    _overlap: StoreOverlap = field(default_factory=StoreOverlap)
 
     def run(self) -> PlanTotals:
         """Scans, and writes the plan. Raises TieredctlError where something speaks against any removal."""

@@ -15,13 +15,14 @@ from tieredctl.ops.guards.ledger import Ledger, plan_use
 from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.orphan_removal.apply import Removal, RemovalOutcome
-from tieredctl.ops.orphan_removal.fitness import Fitness
+from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
-from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.limits import Limits, StoreOverlap, demand_share
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.preparation import look
 from tieredctl.ops.orphan_removal.receipts import Receipts
-from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+from tieredctl.ops.orphan_removal.removed_keys import keys_removed_since
+from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObjectStore, list_unreserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,40 @@ class PlanCheck:
         return use
 
     def demand_fit(self) -> None:
-        """As `Fitness.demand`, once the metadata was read."""
-        Fitness(self.plan, self.store, self.metadata, self.limits, self.installed_layouts).demand()
+        """Raises TieredctlError `plan-altered` where the totals are not those of the lines, `no-overlap`,
+        `ambiguous-prefix`, `quarantine-scanned` or `plan-too-large`.
+
+        The store is listed no further than it takes to be sure, so that another root inside is only found among the
+        objects that are planned and those listed first.
+        """
+        folders, overlap = FolderCheck(self.store.url, self.installed_layouts), StoreOverlap()
+        planned, most = 0, self.limits.max_percent
+        for objects in self.metadata.columns(StoredObject(one.key, one.size, 0, "") for one in self.plan.objects()):
+            folders.look_at(objects)
+            planned += len(objects.sizes)
+        if planned != self.plan.totals.objects:
+            message = f"{self.plan.path} has {planned} objects, and says that it has {self.plan.totals.objects}."
+            raise TieredctlError(ErrorCode.PLAN_ALTERED, message)
+        enough = int(planned * 100 / most) + 1 if most else None
+        if planned or self.plan.totals.uploads:
+            for objects in self.metadata.columns(list_unreserved(self.store)):
+                folders.look_at(objects)
+                overlap.look_at(objects)
+                if overlap.is_sure and enough is not None and overlap.listed >= enough:
+                    break
+        folders.demand_none()
+        overlap.demand(self.store.url, self.metadata.layout.name)
+        whole = overlap.listed
+        if planned * 100 > whole * most:
+            whole += self._removed_meanwhile(None if enough is None else enough - whole)
+        demand_share(planned, whole, most, self.store.url)
+
+    def _removed_meanwhile(self, enough: int | None) -> int:
+        """How many objects other plans removed since this one was made; counts no further than needed."""
+        since_ms = self.limits.removed_since_ms
+        if since_ms is None:
+            return 0
+        return sum(1 for _ in islice(keys_removed_since(self.store, since_ms), enough))
 
     def _rehearse_batch(self, batch: Sequence[PlannedObject], outcome: RemovalOutcome) -> None:
         looked_at = in_parallel(self.store, lambda planned: look(self.store, planned), batch)

@@ -31,7 +31,7 @@ class PartRead(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentPart:
+class StoredPart:
     """One part of one segment, whose layout and store are known."""
 
     store: ObjectStore

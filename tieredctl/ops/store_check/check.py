@@ -10,7 +10,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.store_check.index_cache_check import IndexCacheCheck, OpenSegment
 from tieredctl.ops.store_check.local_stores import LocalStore
-from tieredctl.ops.store_check.metadata_to_check import KnownMetadata
+from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
 from tieredctl.ops.store_check.partition_folder_check import check_partition_folder, check_replicas
 from tieredctl.ops.store_check.snapshot_check import check_committed_offsets, check_snapshot
 
@@ -47,7 +47,7 @@ def check_stores(
 ) -> StoreCheck:
     """Judges stores that were read before the stream was opened. With `open_segment`, cached indexes are compared
     with the remote store too."""
-    known = KnownMetadata(stream, stores)
+    known = MetadataToCheck(stream, stores)
     index_caches = IndexCacheCheck(known, open_segment)
     findings = list(known.findings)
     for store in stores:

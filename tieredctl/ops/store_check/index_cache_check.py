@@ -30,7 +30,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.documents import partition_document
 from tieredctl.ops.store_check.local_stores import LocalStore
-from tieredctl.ops.store_check.metadata_to_check import KnownMetadata
+from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
 
 OpenSegment = Callable[[RemoteLogSegmentMetadata], SegmentReader]
 """Opens a segment in the remote store."""
@@ -64,7 +64,7 @@ class _CacheEntry:
 class IndexCacheCheck:
     """Judges the caches of several brokers, which must hold the same bytes for the same segment."""
 
-    def __init__(self, known: KnownMetadata, open_segment: OpenSegment | None = None) -> None:
+    def __init__(self, known: MetadataToCheck, open_segment: OpenSegment | None = None) -> None:
         """With `open_segment`, what is cached is compared with the remote store byte by byte."""
         self.files = 0
         self._known = known

@@ -47,7 +47,7 @@ class StoreReplay:
             self.unread_events[partition] += 1
 
 
-class KnownMetadata:
+class MetadataToCheck:
     """The whole of a metadata source, replayed once."""
 
     def __init__(self, stream: EventStream, stores: Sequence[LocalStore]) -> None:

@@ -19,12 +19,12 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.documents import partition_document
 from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
-from tieredctl.ops.store_check.metadata_to_check import KnownMetadata
+from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
 from tieredctl.ops.verification.lineage_check import check_lineage
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 
 
-def check_partition_folder(store: LocalStore, folder: PartitionFolder, known: KnownMetadata) -> Iterator[Finding]:
+def check_partition_folder(store: LocalStore, folder: PartitionFolder, known: MetadataToCheck) -> Iterator[Finding]:
     """A folder against the metadata."""
     if folder.topic_id is None:
         return
@@ -69,7 +69,7 @@ def _check_replica(one: PartitionFolder, other: PartitionFolder) -> Iterator[Fin
             yield _epochs_finding(other, message, entry)
 
 
-def _unknown_id(folder: PartitionFolder, topic_id: str, known: KnownMetadata) -> Iterator[Finding]:
+def _unknown_id(folder: PartitionFolder, topic_id: str, known: MetadataToCheck) -> Iterator[Finding]:
     path = folder.path / PARTITION_METADATA_FILE
     evidence = {
         "file": str(path),

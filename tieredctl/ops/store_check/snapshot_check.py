@@ -17,7 +17,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import partition_document
 from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
-from tieredctl.ops.store_check.metadata_to_check import KnownMetadata
+from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
 
 # By Kafka's name for it; what 3.5 does not write is left out.
 _COMPARED = {
@@ -32,7 +32,7 @@ _COMPARED = {
 }
 
 
-def check_committed_offsets(store: LocalStore, known: KnownMetadata) -> Iterator[Finding]:
+def check_committed_offsets(store: LocalStore, known: MetadataToCheck) -> Iterator[Finding]:
     """No offset may have been read that the metadata does not have."""
     path = store.path / COMMITTED_OFFSETS
     for metadata_partition, offset in store.committed_offsets.offsets.items() if store.committed_offsets else ():
@@ -40,7 +40,7 @@ def check_committed_offsets(store: LocalStore, known: KnownMetadata) -> Iterator
         yield from _beyond_end(str(path), evidence, known, metadata_partition, offset)
 
 
-def check_snapshot(store: LocalStore, folder: PartitionFolder, known: KnownMetadata) -> list[Finding]:
+def check_snapshot(store: LocalStore, folder: PartitionFolder, known: MetadataToCheck) -> list[Finding]:
     """The segments of a snapshot must be those that the metadata gives up to the snapshot's offset."""
     snapshot = folder.snapshot
     if snapshot is None:
@@ -66,7 +66,7 @@ def check_snapshot(store: LocalStore, folder: PartitionFolder, known: KnownMetad
     return min((_compared(store, partition, snapshot, where, known) for partition in candidates), key=len)
 
 
-def _incarnations(folder: PartitionFolder, known: KnownMetadata) -> list[TopicIdPartition]:
+def _incarnations(folder: PartitionFolder, known: MetadataToCheck) -> list[TopicIdPartition]:
     candidates = known.incarnations(folder.topic, folder.partition)
     if folder.topic_id is None:
         return candidates
@@ -78,7 +78,7 @@ def _compared(
     partition: TopicIdPartition,
     snapshot: RemoteLogSnapshot,
     where: dict[str, object],
-    known: KnownMetadata,
+    known: MetadataToCheck,
 ) -> list[Finding]:
     facts = where | partition_document(partition)
     path = str(where["file"])
@@ -132,7 +132,7 @@ def _plain(value: object) -> object:
 
 
 def _beyond_end(
-    subject: str, evidence: dict[str, object], known: KnownMetadata, metadata_partition: int, offset: int
+    subject: str, evidence: dict[str, object], known: MetadataToCheck, metadata_partition: int, offset: int
 ) -> Iterator[Finding]:
     if metadata_partition not in known.metadata_partitions:
         message = f"{METADATA_TOPIC}-{metadata_partition} is not here to compare it with"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.clock import Clock
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
@@ -16,7 +17,7 @@ from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.copy_lag import copy_lag
 from tieredctl.ops.cluster.known_bugs import KNOWN_BUGS
-from tieredctl.ops.cluster.snapshot import Clock, ClusterSnapshot, PartitionFacts
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.disk_rules import disk_findings
 from tieredctl.ops.doctor.gathering import Looking, gather_settings
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings

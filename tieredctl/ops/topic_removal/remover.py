@@ -29,7 +29,6 @@ from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.metadata.event_publisher import NO_BROKER, EventPublisher
-from tieredctl.ops.topic_removal.removed_versions import keys_with_versions
 from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import (
     PartitionPlan,
@@ -37,6 +36,7 @@ from tieredctl.ops.topic_removal.topic_removal_plan import (
     appeared_since,
     changes_to_shown,
     demand_no_changes,
+    keys_with_versions,
     named,
     plan_partition,
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
+from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -29,14 +30,6 @@ _BEING_DELETED = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
 
 OwnedObject = tuple[StoredObject, ExplainedKey]
 """A listed object, and whose it is by its key."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """When it is, and how long something may be under way, in milliseconds."""
-
-    now_ms: int
-    older_than_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.crc32c import crc32c
 from tieredctl.kafka.source import CUT_SHORT
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity, exit_code_of
@@ -30,7 +31,7 @@ from tieredctl.ops.verification.gone_events import without_unknown
 from tieredctl.ops.verification.gone_topics import GoneTopics, believable_topics
 from tieredctl.ops.verification.other_forms import OtherForms
 from tieredctl.ops.verification.overlap import Overlap
-from tieredctl.ops.verification.partition_check import Clock, JudgedBy, OwnedObject, check_partition, unreferenced
+from tieredctl.ops.verification.partition_check import JudgedBy, OwnedObject, check_partition, unreferenced
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.silence import not_looked_at, was_looked_at
