@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from tieredctl.cli.outcome import finish, say, say_error
-from tieredctl.cli.output import Listing, OutputFormat, printable
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.progress import LinesApart
 from tieredctl.errors import ExitCode, worst
 from tieredctl.model.findings import Finding
-from tieredctl.ops.change import Outcome
+from tieredctl.ops.change import Outcome, Plan
 
 _Done = TypeVar("_Done")
 
@@ -42,13 +42,15 @@ class View:
 
     def plan(
         self,
-        listing: Listing,
-        findings: Sequence[Finding] = (),
+        kind: str,
+        plan: Plan,
+        columns: Sequence[TableColumn],
         code: ExitCode = ExitCode.CLEAN,
         advice: Iterable[str] = (),
     ) -> ExitCode:
-        """Shows what would be done, and was not; then says some advice."""
-        code = worst(code, self._shown(listing, findings, code))
+        """Shows a plan that is not carried out; then says some advice."""
+        listing = Listing(kind, plan.source(), plan.rows(), columns, plan.summary() | {"applied": False})
+        code = worst(code, self.show(listing, plan.findings(), code))
         self.say(*advice)
         return code
 
@@ -58,11 +60,12 @@ class View:
         """Shows what was done, says some advice, and what stopped it; the exit code is the gravest of all that
         happened. `findings` are those that were there before."""
         code = outcome.exit_code
-        code = worst(code, self._shown(listing, [*findings, *outcome.findings], code))
+        code = worst(code, self.show(listing, [*findings, *outcome.findings], code))
         self.say(*advice)
         if outcome.stopped is not None:
             say_error(outcome.stopped)
         return code
 
-    def _shown(self, listing: Listing, findings: Sequence[Finding], code: ExitCode) -> ExitCode:
+    def show(self, listing: Listing, findings: Sequence[Finding], code: ExitCode = ExitCode.CLEAN) -> ExitCode:
+        """Shows anything; gives what its findings say, else `code`."""
         return finish(listing, self.output, findings, quiet=self.quiet, metrics_file=self.metrics_file, otherwise=code)

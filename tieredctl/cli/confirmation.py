@@ -21,9 +21,18 @@ def demand_confirmation(what: str, cluster_id: str | None, *, yes: bool, typed_c
     demand_same_cluster(cluster_id, typed_cluster_id)
     if yes and typed_cluster_id is not None:
         return
-    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if yes or not can_ask():
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, f"{what} has to be confirmed.")
-    question = printable(f"{what}: type the cluster's id, {cluster_id}, to go on")
-    print(f"{question}: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip() != cluster_id:
+    demand_typed(cluster_id, f"{what}: type the cluster's id, {cluster_id}, to go on")
+
+
+def can_ask() -> bool:
+    """Whether a person sits at this terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def demand_typed(name: str, question: str) -> None:
+    """Asks a person to type a name. Raises TieredctlError `not-confirmed` for anything else."""
+    print(f"{printable(question)}: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != name:
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, "It was not confirmed; nothing was changed.", hint="")

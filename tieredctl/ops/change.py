@@ -1,4 +1,4 @@
-"""How far a change came, whichever command made it: of a plan that was shown, confirmed, and carried out as it was."""
+"""What every command that changes something makes: a plan that is shown and confirmed, and how far it came."""
 
 from __future__ import annotations
 
@@ -9,6 +9,27 @@ from typing import Generic, Protocol, TypeVar
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
+
+
+class Plan(Protocol):
+    """What a change would do, frozen as it is shown and confirmed. Whoever carries it out does what it says, or stops
+    where the world has moved since, and says what moved."""
+
+    def source(self) -> Document:
+        """What it is about."""
+        ...
+
+    def rows(self) -> list[Document]:
+        """What it has, one by one."""
+        ...
+
+    def summary(self) -> Document:
+        """Its totals."""
+        ...
+
+    def findings(self) -> list[Finding]:
+        """What was found when it was made."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)

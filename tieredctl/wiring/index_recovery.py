@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from tieredctl.kafka.cluster import Cluster
+from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome, demand_conditional_writes
+from tieredctl.ops.index_recovery.broker_cache import cached_file_names, cached_files
 from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, finished_segment, plan_index_recovery
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES
 from tieredctl.storage.protocol import WritableObjectStore
@@ -26,11 +29,18 @@ class SegmentRecovery:
     index_interval_bytes: int
     cluster_id: str | None
     store_url: str
-    source: Document
-    """What it is about."""
+    _source: Document
     _metadata: MetadataPlace
     _remote: Remote[WritableObjectStore] | None
     """None where the store was opened to be looked at alone."""
+
+    def source(self) -> Document:
+        """What it is about."""
+        return self._source
+
+    def findings(self) -> list[Finding]:
+        """None: the rows have what is wrong with each part."""
+        return []
 
     def rows(self) -> list[Document]:
         """One for each part."""
@@ -38,7 +48,16 @@ class SegmentRecovery:
 
     def summary(self) -> Document:
         """The segment, and how many parts are in which condition."""
-        return {**self.plan.summary(), "indexIntervalBytes": self.index_interval_bytes}
+        cached = {"files": self.cached_file_names(), "found": [str(path) for path in self.cached_files()]}
+        return {**self.plan.summary(), "indexIntervalBytes": self.index_interval_bytes, "brokerCache": cached}
+
+    def cached_file_names(self) -> list[str]:
+        """The files that a broker which has read the segment keeps in its cache."""
+        return cached_file_names(self.plan.metadata)
+
+    def cached_files(self) -> list[Path]:
+        """Which of them are in the log directories whose metadata is read."""
+        return cached_files(self.plan.metadata, self._metadata.log_dirs)
 
     def apply(self, clock_ms: Callable[[], int]) -> IndexRecoveryOutcome:
         """Writes what was shown, while it holds the store's lease. Whatever stops it is in the outcome. Raises

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
+from tieredctl.model.findings import Finding
 from tieredctl.ops.change import totals
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
@@ -44,6 +45,10 @@ class TopicRemoval:
             "clusterId": self.cluster_id,
             "store": self.store.url,
         }
+
+    def findings(self) -> list[Finding]:
+        """None: what speaks against a removal refuses it."""
+        return []
 
     def rows(self) -> list[Document]:
         """One for each partition."""

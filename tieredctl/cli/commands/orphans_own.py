@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, pairs
+from tieredctl.cli.confirmation import can_ask, demand_typed
 from tieredctl.cli.options import MetricsFile, Output, Quiet, Store, StoreOptions
 from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
@@ -192,13 +193,10 @@ def _demand_named(found: FoundLease, holder: str | None, *, yes: bool) -> None:
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, f"The lease is held by {found.holder}, not by {holder}.", hint="")
     if yes and holder is not None:
         return
-    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if yes or not can_ask():
         hint = "Where that run is dead, give --yes and --holder, or run it on a terminal."
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, "Breaking a lease has to be confirmed.", hint=hint)
-    question = printable(f"Type the holder, {found.holder}, to break its lease")
-    print(f"{question}: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip() != found.holder:
-        raise TieredctlError(ErrorCode.NOT_CONFIRMED, "It was not confirmed; nothing was changed.", hint="")
+    demand_typed(found.holder, f"Type the holder, {found.holder}, to break its lease")
 
 
 def _document(found: FoundLease, *, held: bool) -> Document:

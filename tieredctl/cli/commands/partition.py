@@ -122,8 +122,7 @@ def remove(
         view.say(_sentence(removal, summary))
         # What an earlier run deleted may have left versions, of which no listing tells.
         if not apply or (not delete_versions and removal.is_done):
-            planned = summary | {"applied": False}
-            return view.plan(Listing("PartitionRemovalPlan", removal.source(), removal.rows(), _COLUMNS, planned))
+            return view.plan("PartitionRemovalPlan", removal, _COLUMNS)
         if not brokers_are_done:
             demand_silence(removal.plans, topic_id, clock_ms())
         final = for_good(retention_of(removal.store), with_versions=delete_versions)

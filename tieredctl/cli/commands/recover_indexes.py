@@ -29,11 +29,9 @@ from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import metadata_place, store_place
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
-from tieredctl.ops.documents import Document
-from tieredctl.ops.index_recovery.broker_cache import cached_file_names, cached_files
 from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan
 from tieredctl.ops.store_check.local_stores import REMOTE_LOG_INDEX_CACHE
-from tieredctl.wiring.index_recovery import plan_segment_recovery
+from tieredctl.wiring.index_recovery import SegmentRecovery, plan_segment_recovery
 
 _COLUMNS = (
     TableColumn("PART", "part"),
@@ -82,16 +80,10 @@ def indexes(
     remote = store_place(store, store_option, layout, layout_option)
     recovery = plan_segment_recovery(segment_id, place, remote, index_interval_bytes, to_apply=apply)
     view, plan = View(output, quiet, metrics_file), recovery.plan
-    cached = {
-        "files": cached_file_names(plan.metadata),
-        "found": [str(path) for path in cached_files(plan.metadata, log_dir or ())],
-    }
-    summary = {**recovery.summary(), "brokerCache": cached}
+    advice = _advice(recovery)
     view.say(*_sentences(plan))
     if not apply or not plan.to_write():
-        shown = {**summary, "applied": False}
-        listing = Listing("IndexRecoveryPlan", recovery.source, recovery.rows(), _COLUMNS, shown)
-        return view.plan(listing, (), _code(plan, apply), _advice(cached))
+        return view.plan("IndexRecoveryPlan", recovery, _COLUMNS, _code(plan, apply), advice)
     what = f"{len(plan.to_write())} objects of segment {segment_id} are to be written to {recovery.store_url}"
     known_cluster_id = recovery.cluster_id or cluster_id
     if known_cluster_id is None:
@@ -99,9 +91,9 @@ def indexes(
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, message, hint="Give --cluster-id.")
     demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
     outcome = recovery.apply(clock_ms)
-    done = {**summary, "applied": True, "written": len(outcome.written)}
-    listing = Listing("IndexRecovery", recovery.source, outcome.rows(), _OUTCOME_COLUMNS, done)
-    return view.end(listing, outcome, advice=_advice(cached))
+    done = {**recovery.summary(), "applied": True, "written": len(outcome.written)}
+    listing = Listing("IndexRecovery", recovery.source(), outcome.rows(), _OUTCOME_COLUMNS, done)
+    return view.end(listing, outcome, advice=advice)
 
 
 def _code(plan: IndexRecoveryPlan, apply: bool) -> ExitCode:
@@ -125,12 +117,12 @@ def _sentences(plan: IndexRecoveryPlan) -> Iterator[str]:
         yield f"All is sound beside the log of {where}: there is nothing to write."
 
 
-def _advice(cached: Document) -> list[str]:
+def _advice(recovery: SegmentRecovery) -> list[str]:
     """What the operator has to do about the brokers, which go on with what they fetched before."""
     return [
         "A broker that read the segment before goes on with the indexes that it cached then, after a restart too:",
-        f"  {REMOTE_LOG_INDEX_CACHE}/{{{','.join(cached['files'])}}}",
-        *(f"  found: {path}" for path in cached["found"]),
+        f"  {REMOTE_LOG_INDEX_CACHE}/{{{','.join(recovery.cached_file_names())}}}",
+        *(f"  found: {path}" for path in recovery.cached_files()),
         "While it runs, set remote.log.index.file.cache.total.size.bytes to 1 with kafka-configs, which empties the",
         "cache, and take that back at once: until then, reads of remote segments may fail. Or delete the files and",
         "restart it: to delete them alone does nothing.",

@@ -134,9 +134,7 @@ def metadata(
         _say_plan(planned, view, with_steps=not is_applied or bool(recovery.moved))
         if not is_applied:
             needed = ExitCode.FINDINGS if recovery.to_recover else ExitCode.CLEAN
-            shown = summary | {"applied": False}
-            listing = Listing("MetadataRecoveryPlan", planned.source(), planned.rows(), _COLUMNS, shown)
-            return view.plan(listing, planned.findings(), needed)
+            return view.plan("MetadataRecoveryPlan", planned, _COLUMNS, needed)
         what = f"{recovery.to_recover} segments are to be written to {METADATA_TOPIC}"
         demand_confirmation(what, planned.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = planned.apply(clock_ms, view.teller(_progress), without_lease=no_lease)

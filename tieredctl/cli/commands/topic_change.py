@@ -53,7 +53,7 @@ class Shown:
         if to_apply and plan.is_refused:
             self.say("Nothing was changed: what is an error has to be mended first.")
         listing = self._listing(summary, plan.findings, applied=False)
-        return replace(self.view, quiet=True).plan(listing, plan.findings)
+        return replace(self.view, quiet=True).show(listing, plan.findings)
 
     def end(self, summary: Document, plan: TopicPlan, outcome: Outcome) -> ExitCode:
         """Shows what was done; what was found afterwards decides the exit code."""
