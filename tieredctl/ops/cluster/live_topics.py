@@ -10,15 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
-from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import uuid_bytes
 from tieredctl.ops.cluster.topic_snapshot import TopicSnapshot
 from tieredctl.ops.documents import Document
-from tieredctl.ops.orphans.segment_states import SegmentStates
 
 CLOCK_SKEW_MS = 10_000
 """How far the clocks of one cluster's machines are allowed to differ."""
@@ -113,12 +109,6 @@ def demand_all_topics(sources: TopicSources, metadata: MetadataSource) -> None:
 
 def _named(sources: TopicSources) -> str:
     return "The list of topic ids" if sources.snapshot is None else str(sources.snapshot.file)
-
-
-def topics_with_segments(states: SegmentStates) -> set[str]:
-    """Those with segments that brokers may read, if the topic is there."""
-    owners = np.unique(states.owners[states.states == RemoteLogSegmentState.COPY_SEGMENT_FINISHED]).tolist()
-    return {states.partitions[owner].topic_id for owner in owners if owner not in states.partition_deletes}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from tieredctl.ops.cluster.live_topics import (
     demand_all_topics,
     demand_believable,
     live_topics,
-    topics_with_segments,
 )
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.metadata.event_reading import read_events
@@ -81,7 +80,7 @@ class FreshMetadata:
             self._states = segment_states(self._events)
         # Not before: what is asked about has to be older than the answer.
         told = live_topics(self.topic_sources, self._events.first_events_ms, source)
-        demand_believable(self.topic_sources, told, topics_with_segments(self._states))
+        demand_believable(self.topic_sources, told, self._states.topics_with_segments())
         demand_all_topics(self.topic_sources, source)
         live = self._live = RememberedTopics(told, self._gone)
         if self._times is None:

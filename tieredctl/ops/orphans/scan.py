@@ -30,7 +30,6 @@ from tieredctl.ops.cluster.live_topics import (
     TopicSources,
     demand_believable,
     live_topics,
-    topics_with_segments,
 )
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes, read_original_times
@@ -213,7 +212,7 @@ class Scan:
 
     def _judge(self, events: SegmentEvents, live: LiveTopics, stream: EventStream) -> Judge:
         states, options = segment_states(events), self.options
-        demand_believable(options.topic_sources, live, topics_with_segments(states))
+        demand_believable(options.topic_sources, live, states.topics_with_segments())
         sure, events_may_be_gone = stream.coverage.is_certain, bool(stream.compaction.shown)
         whole = self.metadata_is_whole
         times = self._original_times()

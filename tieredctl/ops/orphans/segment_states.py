@@ -52,6 +52,12 @@ class SegmentStates:
         """Finds rows by segment id."""
         return UuidLookup(self.segment_ids)
 
+    def topics_with_segments(self) -> set[str]:
+        """The ids of those with segments that brokers may read, if the topic is there."""
+        finished = self.states == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+        owners = np.unique(self.owners[finished]).tolist()
+        return {self.partitions[owner].topic_id for owner in owners if owner not in self.partition_deletes}
+
 
 def segment_states(found: SegmentEvents) -> SegmentStates:
     """The states after all events that were taken."""
