@@ -46,7 +46,7 @@ def test_a_group_below_the_log_start_has_missed_records() -> None:
     (finding,) = found(LOG_START - 2)
 
     assert finding.code == "group-offset-below-log-start"
-    assert "2 offsets are gone" in finding.message
+    assert "2 offsets were deleted" in finding.message
 
 
 def test_each_group_is_a_finding_of_its_own() -> None:

@@ -159,4 +159,4 @@ def test_nothing_is_called_unreferenced_that_could_not_be_looked_at_again(bucket
     (left,) = still_there(found, bucket.store)
 
     assert (left.code, left.kind.incomplete) == ("unreadable", True)
-    assert "whether 20 objects that no segment explains are still there is not known" in left.message
+    assert "it is unknown whether 20 objects that no segment explains are still there" in left.message

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from tieredctl.kafka.group_offsets import CommittedOffset
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
@@ -14,8 +15,7 @@ _Behind = tuple[CommittedOffset, PartitionFacts]
 
 
 def group_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """A finding for each group and tiered topic: what of its committed offsets is in remote storage only, and what is
-    gone."""
+    """A finding for each group and tiered topic whose committed offsets are in remote storage only, or deleted."""
     facts = {(one.partition.topic, one.partition.partition): one for one in cluster.partitions}
     expired: dict[tuple[str, str], list[_Behind]] = defaultdict(list)
     tiered: dict[tuple[str, str], list[_Behind]] = defaultdict(list)
@@ -29,16 +29,18 @@ def group_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
             tiered[committed.group, committed.topic].append((committed, known))
     for (group, topic), behind in expired.items():
         lost = sum((known.earliest or 0) - committed.offset for committed, known in behind)
-        message = f"its offsets in {_partitions(behind)} are below the log start: {lost} offsets are gone for it"
+        lost_offsets = counted(lost, "offset was", "offsets were")
+        message = f"its offsets in {_partitions(behind)} are below the log start: {lost_offsets} deleted unread"
         yield _finding(FindingCode.GROUP_OFFSET_BELOW_LOG_START, group, topic, message, behind)
     for (group, topic), behind in tiered.items():
         remote = sum((known.earliest_local or 0) - committed.offset for committed, known in behind)
-        message = f"it reads {_partitions(behind)} from remote storage, {remote} offsets up to the local logs"
+        offsets = counted(remote, "offset lies", "offsets lie")
+        message = f"it reads {_partitions(behind)} from remote storage: {offsets} before the local logs"
         yield _finding(FindingCode.GROUP_READS_REMOTE, group, topic, message, behind)
 
 
 def _partitions(behind: Sequence[_Behind]) -> str:
-    return "1 partition" if len(behind) == 1 else f"{len(behind)} partitions"
+    return counted(len(behind), "partition")
 
 
 def _finding(code: FindingCode, group: str, topic: str, message: str, behind: Sequence[_Behind]) -> Finding:

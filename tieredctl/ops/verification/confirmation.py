@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tieredctl.errors import TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -59,8 +60,8 @@ def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding
 
 
 def _not_known(objects: int, url: str, error: TieredctlError) -> Finding:
-    what = "1 object" if objects == 1 else f"{objects} objects"
-    message = f"whether {what} that no segment explains are still there is not known: {error.message}"
+    what = counted(objects, "object that no segment explains is", "objects that no segment explains are")
+    message = f"it is unknown whether {what} still there: {error.message}"
     return Finding(FindingCode.UNREADABLE, url, message, {"file": url, "error": error.code.value})
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tieredctl.layouts.protocol import ExplainedKey
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
@@ -86,8 +87,9 @@ class GoneTopics:
 
 
 def _finding(topic: str, topic_id: str, gone: _Gone) -> Finding:
-    segments = "1 segment is" if gone.segments == 1 else f"{gone.segments} segments are"
-    left = "none of their objects is left" if not gone.objects else f"{gone.objects} objects are still in the store"
+    segments = counted(gone.segments, "segment is", "segments are")
+    objects = counted(gone.objects, "object is", "objects are")
+    left = f"{objects} still in the store" if gone.objects else "none of their objects is left"
     evidence: Mapping[str, object] = {
         "topic": topic,
         "topicId": topic_id,

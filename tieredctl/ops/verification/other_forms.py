@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import groupby
 
 from tieredctl.layouts.protocol import Layout, OtherForm, Part
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -71,7 +72,7 @@ def report_missing(part: Part, findings: SegmentFindings) -> None:
 def _not_judged(segments: list[tuple[RemoteLogSegmentMetadata, OtherForm]]) -> Finding:
     first, form = segments[0]
     partition = first.topic_id_partition
-    what = "1 segment is" if len(segments) == 1 else f"{len(segments)} segments are"
+    what = counted(len(segments), "segment is", "segments are")
     where = f"the table {form.table}" if form.table else "a table outside this store"
     evidence: dict[str, object] = {
         "topic": partition.topic,

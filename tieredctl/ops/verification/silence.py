@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
@@ -56,7 +57,7 @@ class Silence:
 
 def not_looked_at(url: str, segments: int, why: str) -> Finding:
     """That so many segments of a store were not looked at, and what it said last."""
-    were = "1 segment was" if segments == 1 else f"{segments} segments were"
+    were = counted(segments, "segment was", "segments were")
     message = f"{were} not looked at, after {MOST_SEGMENTS_IN_A_ROW} in a row that could not be read: {why}"
     return Finding(FindingCode.UNREADABLE, url, message, {"file": url, "segments": segments})
 
