@@ -109,6 +109,7 @@ def test_the_source_says_which_cluster_it_is_and_how_far_it_was_read(driven: Kaf
         "kind": "topic",
         "bootstrapServer": driven.bootstrap_server,
         "clusterId": driven.cluster_id,
+        "metadataTopicId": LogDirectories([driven.log_dir]).metadata_topic_id,
         "metadataPartitions": METADATA_PARTITIONS,
         "topicPartitions": METADATA_PARTITIONS,
         "endOffsets": lengths,

@@ -26,6 +26,7 @@ from tests.rigs.leftovers import (
     leftovers,
     written_values,
 )
+from tests.rigs.opened_clients import opened_clients
 from tieredctl.cli.main import run
 from tieredctl.kafka.topics_by_id import TopicsById
 from tieredctl.ops.cluster.live_topics import CLOCK_SKEW_MS
@@ -124,7 +125,7 @@ def files_of(store: Path) -> dict[str, bytes]:
 
 
 def test_a_plan_removes_the_orphans_alone_and_its_receipts_put_them_back(
-    cluster: Leftovers, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    cluster: Leftovers, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, store = cluster.broker.bootstrap_server, cluster.broker.remote_dir
     _, before = scanned(capfd, cluster, server)
@@ -137,8 +138,10 @@ def test_a_plan_removes_the_orphans_alone_and_its_receipts_put_them_back(
     planned = run(["orphans", "plan", "--to", str(plan), *live, *store_of(cluster), *young, "-o", "json"])
     plan_made = json.loads(capfd.readouterr().out)
     sure = ("--yes", "--cluster-id", cluster.broker.cluster_id)
+    opened = opened_clients(monkeypatch)
     applied = run(["orphans", "apply", str(plan), *live, *sure, "--receipts", str(receipts), "-o", "json"])
     apply_told = json.loads(capfd.readouterr().out)
+    opened = Counter(opened)
     files_after = files_of(store)
     code_after, after = scanned(capfd, cluster, server)
     orders, trimmed = cluster.values(ORDERS), cluster.values(TRIMMED)
@@ -150,6 +153,9 @@ def test_a_plan_removes_the_orphans_alone_and_its_receipts_put_them_back(
     assert plan_made["summary"]["planned"] == len(orphans)
     assert applied == 0
     assert apply_told["summary"]["done"] == len(orphans)
+    assert opened["looks"] >= 2
+    # The other clients ask for the settings of brokers, and for topics by their ids.
+    assert (opened["sources"], opened["clients"]) == (1, 3)
     assert files_after == {name: content for name, content in files.items() if name not in orphans}
     assert (code_after, {item["status"] for item in after["items"]}) == (0, {"owned"})
     assert orders == written_values(ORDERS)

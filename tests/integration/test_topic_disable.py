@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.integration.conftest import DrivenBroker
+from tests.rigs.opened_clients import opened_clients
 from tests.rigs.own_topic import SECONDS, OwnTopic, own_topic
 from tests.rigs.topic_commands import TopicCommands
 from tests.rigs.waiting import wait_until
@@ -131,6 +132,20 @@ def test_kafka_keeps_no_remote_data_of_a_topic_that_is_not_tiered(driven: Driven
 
     cluster.close()
     assert refused.value.kind.code == "config-refused"
+
+
+@ON_ONE_RELEASE
+def test_one_client_follows_the_metadata_to_the_last_deletion(
+    topic: OwnTopic, tieredctl: TopicCommands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = opened_clients(monkeypatch)
+
+    deleted = tieredctl.apply("disable", topic.name, "--delete")
+
+    assert deleted.exit_code == 0, deleted.err
+    assert opened["looks"] >= 2
+    # The other client asks and changes the cluster.
+    assert (opened["sources"], opened["clients"]) == (1, 2)
 
 
 @ON_ONE_RELEASE

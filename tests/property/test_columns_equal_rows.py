@@ -36,7 +36,7 @@ END_TRANSACTION_MARKER = Record(0, 0, struct.pack(">hh", 0, 1), struct.pack(">hi
 def paths(columns_from: int) -> Iterator[None]:
     """Makes every reader take the columns from this number of bytes, or records, on."""
     with (
-        patch("tieredctl.kafka.partition_log.COLUMNS_FROM", columns_from),
+        patch("tieredctl.kafka.log_blocks.COLUMNS_FROM", columns_from),
         patch("tieredctl.ops.metadata.format.COLUMNS_FROM", columns_from),
         patch("tieredctl.ops.metadata.table.COLUMNS_FROM", columns_from),
     ):

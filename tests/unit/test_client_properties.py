@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from tieredctl.errors import ExitCode, TieredctlError
-from tieredctl.kafka.broker_client import BrokerClient
+from tieredctl.kafka.broker_connection import BrokerConnection
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
@@ -183,10 +184,12 @@ def test_a_timeout_that_is_none_is_refused(text: str) -> None:
     assert refused.value.exit_code is ExitCode.USAGE
 
 
-def client(folder: Path, text: str) -> BrokerClient:
+def client(folder: Path, text: str) -> BrokerConnection:
     file = folder / "client.properties"
     file.write_text(text)
-    return BrokerClient("localhost:1", file)
+    made = BrokerConnection("localhost:1", file, 15.0, defaults={}, demanded={}, operations="Describe")
+    made.judge_properties(Producer)
+    return made
 
 
 def test_what_means_nothing_to_librdkafka_is_ignored_and_named(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ from tieredctl.errors import ExitCode
 from tieredctl.formats.compression import Codec
 from tieredctl.formats.record_batches import Record, encode_batch
 from tieredctl.kafka.export_file import ExportFile
+from tieredctl.kafka.log_blocks import MOST_ROWS
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.partition_log import MOST_ROWS
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,12 +38,18 @@ class RecordColumns:
     timestamps: Ints
     starts: Ints
     ends: Ints
+    keyed: Flags
+    """Whether each record has a key."""
     tombstones: Ints
     """Of each record with a key and without a value: its offset, where its key begins, and where that ends."""
 
     def tombstone_keys(self) -> dict[int, bytes]:
         """Those keys, by offset."""
         return {offset: self.buffer[start:end] for offset, start, end in self.tombstones.tolist()}
+
+
+_Round = tuple[Ints, Ints, Ints, Ints, Ints, Flags]
+"""Of some records: their batches, offsets, timestamps, where their values begin and end, whether they have keys."""
 
 
 @dataclass(slots=True)
@@ -86,14 +93,14 @@ def _values(sections: _Sections | None, headers: HeaderColumns) -> Iterator[Reco
     base_timestamps = headers["baseTimestamp"].astype(np.int64)
     appended = (headers["attributes"] & Attributes.LOG_APPEND_TIME) != 0
     appended_at = headers["maxTimestamp"].astype(np.int64)
-    rounds: list[tuple[Ints, Ints, Ints, Ints, Ints]] = []
+    rounds: list[_Round] = []
     tombstones: list[Ints] = []
     for cursor in _rounds(sections.buffer, sections.cursor(headers)):
         batch = cursor.batch
         timestamp_delta, offset_delta, key_start, key_end, start, end = _read_record(data, cursor)
         timestamps = np.where(appended[batch], appended_at[batch], base_timestamps[batch] + timestamp_delta)
         offsets = bases[batch] + offset_delta
-        rounds.append((batch, offsets, timestamps, start, end))
+        rounds.append((batch, offsets, timestamps, start, end, key_start != NO_VALUE))
         keyed = np.flatnonzero((start == NO_VALUE) & (key_start != NO_VALUE))
         tombstones.append(np.column_stack((offsets[keyed], key_start[keyed], key_end[keyed])))
     return _pieces(_in_log_order(sections.buffer, rounds, np.concatenate([_NO_TOMBSTONES, *tombstones])))
@@ -185,14 +192,14 @@ def _record_starts(buffer: bytes, position: int, end: int, count: int) -> array[
 
 def _pieces(records: RecordColumns) -> Iterator[RecordColumns]:
     """The same, no more of them at once than can be made objects of."""
-    columns = (records.offsets, records.timestamps, records.starts, records.ends)
+    columns: tuple[Any, ...] = (records.offsets, records.timestamps, records.starts, records.ends, records.keyed)
     for first in range(0, len(records.offsets), _RECORDS_AT_ONCE):
         piece = [column[first : first + _RECORDS_AT_ONCE] for column in columns]
         tombstones = records.tombstones
         if len(tombstones):
             tombstones = tombstones[(tombstones[:, 0] >= piece[0].min()) & (tombstones[:, 0] <= piece[0].max())]
-        offsets, timestamps, starts, ends = piece
-        yield RecordColumns(records.buffer, offsets, timestamps, starts, ends, tombstones)
+        offsets, timestamps, starts, ends, keyed = piece
+        yield RecordColumns(records.buffer, offsets, timestamps, starts, ends, keyed, tombstones)
 
 
 def _without_finished(cursor: _Cursor) -> _Cursor:
@@ -231,16 +238,17 @@ def _varint(data: Bytes, positions: Ints, longest: int = _INT_BYTES) -> tuple[In
     return zigzag(values), behind
 
 
-def _in_log_order(buffer: bytes, rounds: list[tuple[Ints, Ints, Ints, Ints, Ints]], tombstones: Ints) -> RecordColumns:
+def _in_log_order(buffer: bytes, rounds: list[_Round], tombstones: Ints) -> RecordColumns:
     if not rounds:
         none = np.zeros(0, np.int64)
-        return RecordColumns(buffer, none, none, none, none, tombstones)
+        return RecordColumns(buffer, none, none, none, none, none.astype(bool), tombstones)
     if len(rounds) == 1:
-        return RecordColumns(buffer, *rounds[0][1:], tombstones)
+        _, offsets, timestamps, starts, ends, keyed = rounds[0]
+        return RecordColumns(buffer, offsets, timestamps, starts, ends, keyed, tombstones)
+    columns: list[Any]
     batches, *columns = (np.concatenate(parts) for parts in zip(*rounds, strict=True))
-    if (batches[1:] >= batches[:-1]).all():
-        offsets, timestamps, starts, ends = columns
-        return RecordColumns(buffer, offsets, timestamps, starts, ends, tombstones)
-    order = np.argsort(batches, kind="stable")  # the rounds already go by record within a batch
-    offsets, timestamps, starts, ends = (column[order] for column in columns)
-    return RecordColumns(buffer, offsets, timestamps, starts, ends, tombstones)
+    if (batches[1:] < batches[:-1]).any():
+        order = np.argsort(batches, kind="stable")  # the rounds already go by record within a batch
+        columns = [column[order] for column in columns]
+    offsets, timestamps, starts, ends, keyed = columns
+    return RecordColumns(buffer, offsets, timestamps, starts, ends, keyed, tombstones)

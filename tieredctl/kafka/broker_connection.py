@@ -1,4 +1,4 @@
-"""What librdkafka's clients share here: Kafka's client properties, and a sentence for each reason why one cannot go on.
+"""What a client of librdkafka needs: Kafka's client properties, and a sentence for each reason why one cannot go on.
 
 librdkafka tells reasons to a callback, not to who waits for an answer; this joins the two.
 """

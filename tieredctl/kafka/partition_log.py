@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from errno import EINVAL
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from tieredctl.errors import DecodeError
-from tieredctl.formats.log_scan import Damage, LogBlock, OneByOne, scan_log
-from tieredctl.formats.record_batches import LOG_OVERHEAD, BatchHeader, read_records
-from tieredctl.kafka.source import MetadataRecord, RecordChunk, chunk_of
+from tieredctl.formats.log_scan import Damage
+from tieredctl.formats.record_batches import BatchHeader
+from tieredctl.kafka.log_blocks import BlockReader, end_offset, log_blocks, odd_offsets
+from tieredctl.kafka.source import RecordChunk, chunk_of
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 
-COLUMNS_FROM = 1 << 20
-"""Bytes from which on a file is read as columns: below, importing numpy costs more than it saves."""
-MOST_ROWS = 1 << 16
-"""Records of a batch from which on they are read as columns alone, however small the file."""
 _CHUNK_BYTES = 1 << 22
 _SEGMENT_FILE = re.compile(r"^(\d{20})\.log$")
 _PASSING_FILE = re.compile(r"^\d{20}\.log\.(deleted|swap|cleaned)$")
@@ -81,76 +76,14 @@ class PartitionLog:
                 yield chunk
 
     def _file_chunks(self, path: Path, size: int, appended_to: bool) -> Iterator[RecordChunk]:
+        reader = BlockReader(self._log_start_offset, partial(self._corrupt, path))
         with path.open("rb") as file:
-            pieces = _pieces(file.fileno(), size)
-            parts = (
-                self._column_chunks(pieces, size, path)
-                if size >= COLUMNS_FROM
-                else self._row_chunks(pieces, size, path)
-            )
-            for part in parts:
-                if isinstance(part, RecordChunk):
-                    yield part
+            for part in log_blocks(_pieces(file.fileno(), size), size):
+                if not isinstance(part, Damage):
+                    self._end_offset = max(self._end_offset, end_offset(part))
+                    yield from reader.chunks(part)
                 elif not (part.torn and appended_to):
                     yield chunk_of((), [self._corrupt(path, part.position, part.header, part.reason)])
-
-    def _row_chunks(self, pieces: Iterator[bytes], size: int, path: Path) -> Iterator[RecordChunk | Damage]:
-        for part in scan_log(pieces, size, OneByOne()):
-            if isinstance(part, Damage):
-                yield part
-                continue
-            self._end_offset = max(self._end_offset, *(header.last_offset + 1 for header in part.headers))
-            if sum(header.records_count for header in part.headers) > MOST_ROWS:
-                yield from self._column_chunks_of(_as_columns(part), path)
-            else:
-                yield self._row_chunk(part, path)
-
-    def _column_chunks(self, pieces: Iterator[bytes], size: int, path: Path) -> Iterator[RecordChunk | Damage]:
-        from tieredctl.formats.batch_columns import AsColumns
-
-        for part in scan_log(pieces, size, AsColumns()):
-            if isinstance(part, Damage):
-                yield part
-                continue
-            ends = part.headers["baseOffset"] + part.headers["lastOffsetDelta"]
-            self._end_offset = max(self._end_offset, int(ends.max(initial=-1)) + 1)
-            yield from self._column_chunks_of(part, path)
-
-    def _column_chunks_of(self, block: LogBlock[Any], path: Path) -> Iterator[RecordChunk]:
-        from tieredctl.formats.record_columns import record_values
-
-        for stretch, records in record_values(block.buffer, block.positions, block.headers):
-            if records is None:
-                yield self._row_chunk(_as_rows(block, stretch), path)
-                continue
-            visible = slice(int(records.offsets.searchsorted(self._log_start_offset)), None)
-            yield RecordChunk(
-                records.buffer,
-                records.offsets[visible],
-                records.timestamps[visible],
-                records.starts[visible],
-                records.ends[visible],
-                tombstone_keys=records.tombstone_keys(),
-            )
-
-    def _row_chunk(self, block: LogBlock[list[BatchHeader]], path: Path) -> RecordChunk:
-        records: list[MetadataRecord] = []
-        findings: list[Finding] = []
-        for position, header in zip(block.positions, block.headers, strict=True):
-            if header.is_control:
-                continue
-            try:
-                if header.records_count > MOST_ROWS:
-                    raise DecodeError(f"not all of {header.records_count} records are events", 0)
-                found = [
-                    (r.offset, r.timestamp, r.value, r.key if r.value is None else None)
-                    for r in read_records(block.buffer, int(position), header)
-                ]
-            except DecodeError as error:
-                findings.append(self._corrupt(path, block.file_position + int(position), header, error.reason))
-                continue
-            records += (MetadataRecord(*row) for row in found if row[0] >= self._log_start_offset)
-        return chunk_of(records, findings)
 
     def _corrupt(self, path: Path, position: int, header: BatchHeader | None, reason: str) -> Finding:
         evidence: dict[str, object] = {
@@ -165,44 +98,17 @@ class PartitionLog:
         )
 
     def _demand_order(self, chunk: RecordChunk, last_offset: int, path: Path) -> None:
-        offsets = [last_offset, *map(int, chunk.offsets[:1]), *map(int, chunk.offsets[-1:])]
-        if offsets == sorted(offsets) and _rises(chunk.offsets):
+        offsets = odd_offsets(chunk, last_offset)
+        if offsets is None:
             return
-        evidence = {"metadataPartition": self.metadata_partition, "file": str(path), "offsets": offsets[1:]}
+        evidence = {"metadataPartition": self.metadata_partition, "file": str(path), "offsets": offsets}
         message = f"offsets do not rise behind {last_offset}: a batch's base offset was altered"
         chunk.findings.append(Finding(FindingCode.OFFSETS_OUT_OF_ORDER, str(path), message, evidence))
-
-
-def _as_columns(block: LogBlock[list[BatchHeader]]) -> LogBlock[Any]:
-    from tieredctl.formats.batch_columns import AsColumns
-
-    headers, _ = AsColumns().check(block.buffer, block.positions, block.positions[-1] + block.headers[-1].size)
-    return LogBlock(block.buffer, block.file_position, block.positions, headers)
-
-
-def _as_rows(block: LogBlock[Any], stretch: slice) -> LogBlock[list[BatchHeader]]:
-    """Some batches of a block."""
-    positions = block.positions[stretch]
-    end = positions[-1] + int(block.headers["batchLength"][stretch][-1]) + LOG_OVERHEAD
-    headers, _ = OneByOne().check(block.buffer, positions, end)
-    return LogBlock(block.buffer, block.file_position, positions, headers)
 
 
 def passed_over(path: Path, why: str) -> Finding:
     """What is said of a file or folder that is not read on purpose."""
     return Finding(FindingCode.FOLDER_PASSED_OVER, str(path), f"passed over: {why}", {"file": str(path)})
-
-
-def _rises(offsets: Sequence[int]) -> bool:
-    return (
-        all(before < after for before, after in pairwise(offsets))
-        if isinstance(offsets, list)
-        else _column_rises(offsets)
-    )
-
-
-def _column_rises(offsets: Any) -> bool:
-    return bool((offsets[1:] > offsets[:-1]).all())
 
 
 def _pieces(descriptor: int, size: int) -> Iterator[bytes]:

@@ -96,7 +96,8 @@ class PatientCluster:
 
     def _demand_access(self, error_code: int, what: str, operation: str = "Describe") -> None:
         if error_code in (TOPIC_DENIED, CLUSTER_DENIED):
-            hint = f"The user needs the operation {operation} on {what}."
+            operations = "operations" if " and " in operation else "operation"
+            hint = f"The user needs the {operations} {operation} on {what}."
             may_not = "change" if operation.startswith("Alter") else "look at"
             raise TieredctlError(ErrorCode.BROKER_REFUSED, f"The user may not {may_not} {what}.", hint=hint)
 

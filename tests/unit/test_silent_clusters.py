@@ -87,7 +87,7 @@ def test_an_interrupt_ends_the_wait_at_once(silent: str) -> None:
 def test_a_client_that_is_not_installed_is_named(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    monkeypatch.setitem(sys.modules, "kafka.errors", None)
 
     code = run(["metadata", "segments", "--bootstrap-server", "localhost:9092"])
 

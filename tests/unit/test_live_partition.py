@@ -1,0 +1,173 @@
+"""A leader's batches are read as a log directory's are, whatever was done to them and however small its answers are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.metadata_logs import copied, metadata_batches, write_log
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.compression import Codec
+from tieredctl.formats.metadata_records import encode_event
+from tieredctl.formats.record_batches import HEADER_BYTES, read_batch_header
+from tieredctl.kafka import live_partition
+from tieredctl.kafka.cluster import TopicDescription
+from tieredctl.kafka.live_log import FetchedLog, LiveLog
+from tieredctl.kafka.live_partition import LivePartition
+from tieredctl.kafka.log_directory import LogDirectories
+from tieredctl.kafka.source import MetadataRecord, OffsetRange, RecordChunk
+from tieredctl.model.findings import Finding
+
+EVENTS = [event for number in range(1, 31) for event in copied(number, number, number)]
+TOPIC = TopicDescription("__remote_log_metadata", "ABEiM0RVZneImaq7zN3u_w", ())
+COUNT, PER_BATCH = len(EVENTS), 4
+
+
+@dataclass
+class ModelLeader:
+    """Gives out its log as brokers do: from the first batch whose header claims the offset, or a later one."""
+
+    batches: list[bytes]
+    end: int = COUNT
+    request_timeout_seconds: float = 0.0
+    asked: list[int] = field(default_factory=list)
+
+    def fetch(self, _topic: TopicDescription, _partition: int, offset: int, most_bytes: int) -> FetchedLog:
+        self.asked.append(offset)
+        for number, batch in enumerate(self.batches):
+            if read_batch_header(batch, 0, len(batch)).last_offset >= offset:
+                data = b"".join(self.batches[number:])
+                return FetchedLog(data[: max(most_bytes, len(batch))], self.end)
+        return FetchedLog(b"", self.end)
+
+    def gave_nothing(self, partition: int, offset: int, reason: str) -> TieredctlError:
+        return TieredctlError(ErrorCode.BROKER_UNREACHABLE, f"{partition}, {offset}: {reason}.")
+
+
+def read(chunks: list[RecordChunk]) -> tuple[list[MetadataRecord], list[Finding]]:
+    records = [record for chunk in chunks for record in chunk.records()]
+    return records, [finding for chunk in chunks for finding in chunk.findings]
+
+
+def from_leader(leader: ModelLeader, start: int = 0, end: int = COUNT) -> tuple[list[MetadataRecord], list[Finding]]:
+    offsets = OffsetRange(start, end)
+    return read(list(LivePartition(cast("LiveLog", leader), TOPIC, 0, offsets).chunks()))
+
+
+def from_disk(batches: list[bytes], folder: Path) -> tuple[list[MetadataRecord], list[Finding]]:
+    write_log(folder, 0, batches)
+    return read(list(LogDirectories([folder]).chunks(0)))
+
+
+@pytest.fixture(params=[1, 700, 5_000, 1 << 22], ids=["a batch", "some bytes", "some batches", "all"])
+def answers_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many bytes an answer has at most, beyond its first batch."""
+    monkeypatch.setattr(live_partition, "_BYTES_AT_ONCE", request.param)
+    monkeypatch.setattr(live_partition, "_MOST_BYTES", max(request.param, 100_000))
+    return int(request.param)
+
+
+@pytest.fixture(params=[False, True], ids=["rows", "columns"])
+def by_columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if request.param:
+        monkeypatch.setattr("tieredctl.kafka.log_blocks.COLUMNS_FROM", 0)
+    return bool(request.param)
+
+
+pytestmark = pytest.mark.usefixtures("answers_of", "by_columns")
+
+
+def batches_of(codec: Codec = Codec.NONE, per_batch: int = PER_BATCH) -> list[bytes]:
+    return metadata_batches(EVENTS, records_per_batch=per_batch, codec=codec)
+
+
+def altered(batches: list[bytes], number: int, position: int, mask: int = 1) -> list[bytes]:
+    """One byte of one batch is another."""
+    data = bytearray(batches[number])
+    data[position] ^= mask
+    return [*batches[:number], bytes(data), *batches[number + 1 :]]
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+@pytest.mark.parametrize("per_batch", [1, PER_BATCH])
+def test_every_record_of_every_codec(codec: Codec, per_batch: int, tmp_path: Path) -> None:
+    batches = batches_of(codec, per_batch)
+
+    assert from_leader(ModelLeader(batches)) == from_disk(batches, tmp_path)
+
+
+@pytest.mark.parametrize("start", range(10))
+def test_reading_may_begin_within_a_batch(start: int) -> None:
+    records, findings = from_leader(ModelLeader(batches_of()), start)
+
+    assert [one.offset for one in records] == list(range(start, COUNT))
+    assert findings == []
+
+
+def test_what_was_written_after_the_end_is_left_out() -> None:
+    records, findings = from_leader(ModelLeader(batches_of()), end=20)
+
+    assert [one.offset for one in records] == list(range(20))
+    assert findings == []
+
+
+@pytest.mark.parametrize("number", [0, 1, 7, 13, 14])
+def test_a_damaged_batch_is_one_finding_and_reading_goes_on_after_it(number: int, tmp_path: Path) -> None:
+    batches = altered(batches_of(), number, -1)
+
+    records, findings = from_leader(ModelLeader(batches))
+    on_disk, expected = from_disk(batches, tmp_path)
+
+    assert records == on_disk
+    assert [one.code for one in findings] == [one.code for one in expected] == ["batch-corrupt"]
+    assert findings[0].evidence["offsets"] == expected[0].evidence["offsets"]
+
+
+@pytest.mark.parametrize("number", [1, 7, 13])
+@pytest.mark.parametrize("position", [0, 6, 7], ids=["far beyond the end", "by 256", "by one"])
+def test_a_base_offset_that_was_altered_is_told_and_no_other_record_is_lost(
+    number: int, position: int, tmp_path: Path
+) -> None:
+    batches = altered(batches_of(), number, position)
+
+    records, findings = from_leader(ModelLeader(batches))
+    on_disk, expected = from_disk(batches, tmp_path)
+
+    untouched = {encode_event(event) for place, event in enumerate(EVENTS) if place // PER_BATCH != number}
+    assert untouched <= {one.value for one in records}
+    assert len(records) == len(on_disk) == COUNT
+    assert {one.code for one in expected} == {"offsets-out-of-order"}
+    assert {one.code for one in findings} == {"offsets-out-of-order"}
+
+
+def test_two_batches_that_are_damaged_one_after_the_other(tmp_path: Path) -> None:
+    batches = altered(altered(batches_of(), 5, -1), 6, HEADER_BYTES + 3)
+
+    records, findings = from_leader(ModelLeader(batches))
+
+    assert records == from_disk(batches, tmp_path)[0]
+    assert [one.evidence["offsets"] for one in findings] == [[20, 27]]
+
+
+def test_offsets_that_compaction_took_away_are_no_damage(tmp_path: Path) -> None:
+    every = batches_of(per_batch=1)
+    batches = [every[number] for number in (0, 1, 5, 6, 30, 31, 59)]
+
+    assert from_leader(ModelLeader(batches)) == from_disk(batches, tmp_path)
+    assert from_leader(ModelLeader(batches))[1] == []
+
+
+def test_a_leader_that_has_nothing_where_there_has_to_be_something_is_not_believed() -> None:
+    with pytest.raises(TieredctlError) as refused:
+        from_leader(ModelLeader(batches_of()[:5]))
+
+    assert refused.value.code is ErrorCode.BROKER_UNREACHABLE
+
+
+def test_records_without_keys_are_counted() -> None:
+    chunks = list(LivePartition(cast("LiveLog", ModelLeader(batches_of())), TOPIC, 0, OffsetRange(3, COUNT)).chunks())
+
+    assert sum(chunk.unkeyed or 0 for chunk in chunks) == COUNT - 3

@@ -1,0 +1,157 @@
+"""The log of `__remote_log_metadata` on a live cluster, as its leaders give it out: whole batches, as they lie on disk.
+
+Over Fetch requests of no group: nothing is asked of a group coordinator, for which a cluster would make
+`__consumer_offsets`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.cluster import OffsetSpec, TopicDescription
+from tieredctl.kafka.live_cluster import LiveCluster
+from tieredctl.kafka.patient_cluster import is_passing
+from tieredctl.kafka.source import METADATA_TOPIC, OffsetRange
+from tieredctl.model.ids import uuid_bytes
+
+_CONSUMER = -1
+_FIRST_VERSION = 4
+"""Of Fetch: what brokers since 0.11 know, and those before give out older batches."""
+_MOST_MS_TO_WAIT = 100
+"""A broker has what is asked for: it lies below the high watermark. Only one that just began to lead may not know."""
+_WHOLE_FETCH = -1
+"""The epoch of a fetch session that is none (KIP-227)."""
+_UNKNOWN_TOPIC, _OFFSET_OUT_OF_RANGE = 3, 1
+_UNKNOWN_TOPIC_ID = 100
+
+
+class FetchedLog(NamedTuple):
+    """Batches from a position on, the first and the last of which may be there in part."""
+
+    data: bytes
+    high_watermark: int
+
+
+class LiveLog(LiveCluster):
+    """To be closed."""
+
+    def metadata_topic(self) -> TopicDescription:
+        """The topic as it is now. Raises TieredctlError `no-metadata-topic` where there is none."""
+        try:
+            return self.topic(METADATA_TOPIC)
+        except TieredctlError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC:
+                raise
+            message = f"{self._bootstrap_server} has no topic {METADATA_TOPIC}."
+            raise TieredctlError(ErrorCode.NO_METADATA_TOPIC, message) from None
+
+    def offset_ranges(self, topic: TopicDescription) -> Mapping[int, OffsetRange]:
+        """Log start and high watermark of each partition, at this moment."""
+        starts, ends = (self.list_offsets(topic, spec) for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST))
+        found: dict[int, OffsetRange] = {}
+        for partition, end in ends.items():
+            start = starts[partition]
+            if start.offset is None or end.offset is None:
+                reason = start.error or end.error
+                message = f"{METADATA_TOPIC}-{partition} does not tell where it begins and ends: {reason}."
+                raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message)
+            found[partition] = OffsetRange(start.offset, end.offset)
+        return found
+
+    def fetch(self, topic: TopicDescription, partition: int, offset: int, most_bytes: int) -> FetchedLog:
+        """What a partition's leader has from `offset` on, at least a batch, and `most_bytes` otherwise; nothing where
+        it has none yet.
+
+        Waits for another leader, for the request timeout. Raises TieredctlError: `unreadable` where the offset is lost,
+        `world-changed` where the topic is another one.
+        """
+        deadline = time.monotonic() + self._request_timeout_seconds
+        topic_id, reason = topic.topic_id, "it has no leader"
+        while True:
+            leader = next((one.leader for one in topic.partitions if one.partition == partition), None)
+            if leader is not None:
+                try:
+                    found = self._fetched(leader, topic_id, partition, offset, most_bytes)
+                except TieredctlError as error:
+                    if error.code is not ErrorCode.BROKER_UNREACHABLE or time.monotonic() > deadline:
+                        raise
+                else:
+                    if not found.error_code:
+                        return FetchedLog(bytes(found.records or b""), found.high_watermark)
+                    reason = self._passing_reason(found.error_code, partition, offset)
+            if time.monotonic() > deadline:
+                raise self.gave_nothing(partition, offset, reason)
+            self._client.hear_of_changes()
+            topic = self.metadata_topic()
+            if topic.topic_id != topic_id:
+                message = f"{METADATA_TOPIC} was deleted and made again while it was read."
+                raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
+
+    @property
+    def request_timeout_seconds(self) -> float:
+        """How long it may stay silent before it is given up."""
+        return self._request_timeout_seconds
+
+    def gave_nothing(self, partition: int, offset: int, reason: str) -> TieredctlError:
+        """The error after a silence."""
+        where = f"{METADATA_TOPIC}-{partition} gave nothing from offset {offset} on"
+        waited = f"within the request timeout of {self._request_timeout_seconds:g} s"
+        return TieredctlError(ErrorCode.BROKER_UNREACHABLE, f"{where} {waited}: {reason}.")
+
+    def _passing_reason(self, error_code: int, partition: int, offset: int) -> str:
+        """The name of an error after which another answer may come. Raises TieredctlError for any other."""
+        from kafka.errors import for_code
+
+        self._demand_access(error_code, f"topic {METADATA_TOPIC}")
+        if error_code == _OFFSET_OUT_OF_RANGE:
+            message = f"{METADATA_TOPIC}-{partition} lost offset {offset} while it was read."
+            hint = "Its retention may be at work, which loses history; run it again."
+            raise TieredctlError(ErrorCode.UNREADABLE, message, hint=hint)
+        name: str = for_code(error_code).__name__
+        if not is_passing(error_code) and error_code not in (_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID):
+            message = f"The leader of {METADATA_TOPIC}-{partition} does not give out offset {offset}: {name}."
+            raise TieredctlError(ErrorCode.UNREADABLE, message)
+        return name
+
+    def _fetched(self, leader: int, topic_id: str, partition: int, offset: int, most_bytes: int) -> Any:
+        from kafka.protocol.consumer import FetchRequest
+
+        topics = FetchRequest.FetchTopic
+        asked = topics.FetchPartition(
+            partition=partition,
+            current_leader_epoch=-1,
+            fetch_offset=offset,
+            last_fetched_epoch=-1,
+            log_start_offset=-1,
+            partition_max_bytes=most_bytes,
+        )
+        request = FetchRequest(
+            replica_id=_CONSUMER,
+            max_wait_ms=_MOST_MS_TO_WAIT,
+            min_bytes=1,
+            max_bytes=most_bytes,
+            isolation_level=0,
+            session_id=0,
+            session_epoch=_WHOLE_FETCH,
+            topics=[topics(topic=METADATA_TOPIC, topic_id=UUID(bytes=uuid_bytes(topic_id)), partitions=[asked])],
+            forgotten_topics_data=[],
+            rack_id="",
+            min_version=_FIRST_VERSION,
+        )
+        response = self._ask(leader, request, awaits_broker=False)
+        if response.error_code:
+            return _Refused(response.error_code)
+        return response.responses[0].partitions[0]
+
+    def _demand_access(self, error_code: int, what: str, operation: str = "Describe and Read") -> None:
+        super()._demand_access(error_code, what, operation)
+
+
+class _Refused(NamedTuple):
+    """An answer that is about no partition."""
+
+    error_code: int

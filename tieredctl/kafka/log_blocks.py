@@ -1,0 +1,127 @@
+"""Turns sound batches, out of a broker's file or its answer, into chunks of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.log_scan import Damage, LogBlock, OneByOne, scan_log
+from tieredctl.formats.record_batches import LOG_OVERHEAD, BatchHeader, read_records
+from tieredctl.kafka.source import MetadataRecord, RecordChunk, chunk_of
+from tieredctl.model.findings import Finding
+
+COLUMNS_FROM = 1 << 20
+"""Bytes from which on a log is read as columns: below, importing numpy costs more than it saves."""
+MOST_ROWS = 1 << 16
+"""Records of a batch from which on they are read as columns alone, however small the log."""
+
+
+def log_blocks(pieces: Iterable[bytes], size: int) -> Iterator[LogBlock[Any] | Damage]:
+    """Sound batches and damage of a log of `size` bytes, in its order; headers as rows, or as columns."""
+    if size < COLUMNS_FROM:
+        return scan_log(pieces, size, OneByOne())
+    from tieredctl.formats.batch_columns import AsColumns
+
+    return scan_log(pieces, size, AsColumns())
+
+
+def end_offset(block: LogBlock[Any]) -> int:
+    """The offset after the highest that one of its batches has."""
+    if isinstance(block.headers, list):
+        return 1 + int(max(header.last_offset for header in block.headers))
+    return int((block.headers["baseOffset"] + block.headers["lastOffsetDelta"]).max()) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReader:
+    """Reads the records of sound batches."""
+
+    first_offset: int
+    """Records below it are gone for consumers."""
+    corrupt: Callable[[int, BatchHeader, str], Finding]
+    """What is said of a batch that cannot be read: (its position, its header, why)."""
+
+    def chunks(self, block: LogBlock[Any]) -> Iterator[RecordChunk]:
+        """In the order of the log. A batch that cannot be read is a finding, and reading goes on after it."""
+        if not isinstance(block.headers, list):
+            yield from self._column_chunks(block)
+        elif sum(header.records_count for header in block.headers) > MOST_ROWS:
+            yield from self._column_chunks(_as_columns(block))
+        else:
+            yield self._row_chunk(block)
+
+    def _column_chunks(self, block: LogBlock[Any]) -> Iterator[RecordChunk]:
+        from tieredctl.formats.record_columns import record_values
+
+        for stretch, records in record_values(block.buffer, block.positions, block.headers):
+            if records is None:
+                yield self._row_chunk(_as_rows(block, stretch))
+                continue
+            visible = slice(int(records.offsets.searchsorted(self.first_offset)), None)
+            yield RecordChunk(
+                records.buffer,
+                records.offsets[visible],
+                records.timestamps[visible],
+                records.starts[visible],
+                records.ends[visible],
+                unkeyed=int((~records.keyed[visible]).sum()),
+                tombstone_keys=records.tombstone_keys(),
+            )
+
+    def _row_chunk(self, block: LogBlock[list[BatchHeader]]) -> RecordChunk:
+        records: list[MetadataRecord] = []
+        findings: list[Finding] = []
+        unkeyed = 0
+        for position, header in zip(block.positions, block.headers, strict=True):
+            if header.is_control:
+                continue
+            try:
+                if header.records_count > MOST_ROWS:
+                    raise DecodeError(f"not all of {header.records_count} records are events", 0)
+                found = list(read_records(block.buffer, int(position), header))
+            except DecodeError as error:
+                findings.append(self.corrupt(block.file_position + int(position), header, error.reason))
+                continue
+            for one in found:
+                if one.offset >= self.first_offset:
+                    key = one.key if one.value is None else None
+                    records.append(MetadataRecord(one.offset, one.timestamp, one.value, key))
+                    unkeyed += one.key is None
+        chunk = chunk_of(records, findings)
+        chunk.unkeyed = unkeyed
+        return chunk
+
+
+def odd_offsets(chunk: RecordChunk, last_offset: int) -> list[int] | None:
+    """A chunk's first offset and its last, where they do not rise from the last offset before it on."""
+    if not len(chunk) or (last_offset < chunk.offsets[0] and _rises(chunk.offsets)):
+        return None
+    return [int(chunk.offsets[0]), int(chunk.offsets[-1])]
+
+
+def _as_columns(block: LogBlock[list[BatchHeader]]) -> LogBlock[Any]:
+    from tieredctl.formats.batch_columns import AsColumns
+
+    headers, _ = AsColumns().check(block.buffer, block.positions, block.positions[-1] + block.headers[-1].size)
+    return LogBlock(block.buffer, block.file_position, block.positions, headers)
+
+
+def _as_rows(block: LogBlock[Any], stretch: slice) -> LogBlock[list[BatchHeader]]:
+    """Some batches of a block."""
+    positions = block.positions[stretch]
+    end = positions[-1] + int(block.headers["batchLength"][stretch][-1]) + LOG_OVERHEAD
+    headers, _ = OneByOne().check(block.buffer, positions, end)
+    return LogBlock(block.buffer, block.file_position, positions, headers)
+
+
+def _rises(offsets: Sequence[int]) -> bool:
+    if isinstance(offsets, list):
+        return all(before < after for before, after in pairwise(offsets))
+    return _column_rises(offsets)
+
+
+def _column_rises(offsets: Any) -> bool:
+    return bool((offsets[1:] > offsets[:-1]).all())
