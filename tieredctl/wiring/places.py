@@ -154,7 +154,8 @@ class Remote(NamedTuple, Generic[_Store_co]):
 
 @dataclass(frozen=True, slots=True)
 class StorePlace:
-    """A remote store. Both methods raise TieredctlError as `open_store` and `layout_in` do."""
+    """A remote store. Its methods raise TieredctlError as those of the same names in `storage.registry` do, and where a
+    layout is asked for as `layout_in` does."""
 
     url: str
     """Such as file:DIR, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX."""
@@ -165,15 +166,23 @@ class StorePlace:
 
     def open(self) -> Remote[ObjectStore]:
         """The store to look at: nothing can be changed through it."""
-        from tieredctl.storage.registry import open_store
-
-        return self._settled(open_store(self.url, self.options))
+        return self._settled(self.open_store())
 
     def open_writable(self) -> Remote[WritableObjectStore]:
         """The store to change."""
+        return self._settled(self.open_writable_store())
+
+    def open_store(self) -> ObjectStore:
+        """The store to look at, where keys need not be explained."""
+        from tieredctl.storage.registry import open_store
+
+        return open_store(self.url, self.options)
+
+    def open_writable_store(self) -> WritableObjectStore:
+        """The store to change, where keys need not be explained."""
         from tieredctl.storage.registry import open_writable_store
 
-        return self._settled(open_writable_store(self.url, self.options))
+        return open_writable_store(self.url, self.options)
 
     def _settled(self, store: _Store) -> Remote[_Store]:
         from tieredctl.layouts.registry import layout_in

@@ -18,7 +18,7 @@ from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.documents import Document
-from tieredctl.storage.registry import open_store, open_writable_store
+from tieredctl.wiring.places import StorePlace
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def ls(
     """List what is in quarantine: a table has totals by plan, the other forms have each object. Changes nothing."""
     if store is None:
         raise TieredctlError(ErrorCode.NO_STORE, "There is no store to list the quarantine of.")
-    opened = open_store(store, pairs("--store-option", store_option))
+    opened = StorePlace(store, pairs("--store-option", store_option)).open_store()
     by_plan: dict[tuple[str, str | None], _Totals] = {}
 
     def summary() -> Document:
@@ -119,7 +119,7 @@ def unlock(
 
     if store is None:
         raise TieredctlError(ErrorCode.NO_STORE, "There is no store to unlock.")
-    opened = open_writable_store(store, pairs("--store-option", store_option))
+    opened = StorePlace(store, pairs("--store-option", store_option)).open_writable_store()
     found = find_lease(opened)
     held = found is not None and _is_held(opened, found)
     if found is not None and held:
