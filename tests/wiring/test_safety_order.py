@@ -24,7 +24,7 @@ from tieredctl.ops.orphan_removal.orphan_plan import PlanOptions
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.verify import VerifyOptions
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.storage.protocol import ObjectStore, is_reserved
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.orphans import ScanPlaces, opened_scan, write_plan
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace, TopicsPlace
@@ -36,7 +36,8 @@ NOW_MS, LONG_MS = 4_000_000_000_000, 2**40
 
 @dataclass(frozen=True)
 class Noted:
-    """Something else, of which some methods are noted when they are called, what follows another once."""
+    """Something else, of which some methods are noted when they are called, what follows another once; but for what
+    tieredctl keeps in a store for itself."""
 
     it: Any
     order: list[str]
@@ -48,6 +49,8 @@ class Noted:
 
     def _noted(self, method: Callable[..., Any], name: str, *arguments: Any) -> Any:
         answer = method(*arguments)
+        if any(isinstance(one, str) and is_reserved(one) for one in arguments):
+            return answer
         if isinstance(answer, Iterator):
             return self._noted_when_read(answer, name)
         self._note(name)
