@@ -66,6 +66,6 @@ class View:
             say_error(outcome.stopped)
         return code
 
-    def show(self, listing: Listing, findings: Sequence[Finding], code: ExitCode = ExitCode.CLEAN) -> ExitCode:
+    def show(self, listing: Listing, findings: Sequence[Finding] = (), code: ExitCode = ExitCode.CLEAN) -> ExitCode:
         """Shows anything; gives what its findings say, else `code`."""
         return finish(listing, self.output, findings, quiet=self.quiet, metrics_file=self.metrics_file, otherwise=code)

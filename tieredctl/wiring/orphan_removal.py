@@ -29,7 +29,6 @@ from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome, receip
 from tieredctl.ops.orphan_removal.use import PlanCheck, PlanUser
 from tieredctl.storage.counting import CountingReader, CountingStore
 from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
-from tieredctl.storage.registry import open_writable_store
 from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
 
 _PLAN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
@@ -229,7 +228,7 @@ class Restoration:
 def restoration_by_file(file: Path, options: Mapping[str, str]) -> Restoration:
     """By the receipts in a file, which name their store. Raises TieredctlError where either cannot be opened."""
     receipts = ReceiptFile.opened(file)
-    return Restoration(receipts, False, open_writable_store(receipts.header.store, options))
+    return Restoration(receipts, False, StorePlace(receipts.header.store, options).open_writable_store())
 
 
 def restoration_by_plan(plan_id: str, url: str, options: Mapping[str, str]) -> Restoration:
@@ -241,7 +240,7 @@ def restoration_by_plan(plan_id: str, url: str, options: Mapping[str, str]) -> R
     if Path(plan_id).is_file():
         message = f"The receipts in {plan_id} name their store."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Leave --store out.")
-    store = open_writable_store(url, options)
+    store = StorePlace(url, options).open_writable_store()
     try:
         return Restoration(StoredReceipts.opened(store, plan_id), False, store)
     except TieredctlError as error:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tieredctl.cli.arguments import clock_ms, pairs
+from tieredctl.cli.change import View
 from tieredctl.cli.confirmation import can_ask, demand_typed
 from tieredctl.cli.options import MetricsFile, Output, Quiet, Store, StoreOptions
-from tieredctl.cli.outcome import finish, say
+from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.documents import Document
@@ -23,7 +24,8 @@ from tieredctl.wiring.places import StorePlace
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
     from tieredctl.ops.guards.lease import FoundLease
-    from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+    from tieredctl.ops.guards.quarantine_keys import Quarantined
+    from tieredctl.storage.protocol import StoredObject
 
 quarantine = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 """The commands below `orphans quarantine`."""
@@ -75,9 +77,12 @@ def ls(
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
     """List what is in quarantine: a table has totals by plan, the other forms have each object. Changes nothing."""
+    from tieredctl.wiring.kept_in_store import opened_quarantine
+
     if store is None:
         raise TieredctlError(ErrorCode.NO_STORE, "There is no store to list the quarantine of.")
-    opened = StorePlace(store, pairs("--store-option", store_option)).open_store()
+    view = View(output, quiet, metrics_file)
+    opened = opened_quarantine(StorePlace(store, pairs("--store-option", store_option)))
     by_plan: dict[tuple[str, str | None], _Totals] = {}
 
     def summary() -> Document:
@@ -85,18 +90,16 @@ def ls(
         sums = {"objects": sum(one.objects for one in totals), "bytes": sum(one.bytes for one in totals)}
         return {"plans": len(by_plan), **sums}
 
-    copies = _copies(opened, by_plan)
+    copies = _documents(opened.copies, by_plan)
     source = {"store": opened.url}
     if output not in _TABLES:
-        listing = Listing("Quarantine", source, copies, (), summary, _FIELDS)
-        return finish(listing, output, (), quiet=quiet, metrics_file=metrics_file)
+        return view.show(Listing("Quarantine", source, copies, (), summary, _FIELDS))
     for _ in copies:
         pass
     rows = [{"planId": plan, "clusterId": cluster, **one.document()} for (plan, cluster), one in by_plan.items()]
-    listing = Listing("Quarantine", source, rows, _PLAN_COLUMNS, summary)
-    code = finish(listing, output, (), quiet=quiet, metrics_file=metrics_file)
-    if rows and not quiet:
-        say(printable(f"Put a plan's objects back with: tieredctl orphans restore PLAN-ID --store {opened.url}"))
+    code = view.show(Listing("Quarantine", source, rows, _PLAN_COLUMNS, summary))
+    if rows:
+        view.say(f"Put a plan's objects back with: tieredctl orphans restore PLAN-ID --store {opened.url}")
     return code
 
 
@@ -115,32 +118,28 @@ def unlock(
 
     The holder has to be named; a run that is alive finds out, and stops before its next deletion.
     """
-    from tieredctl.ops.guards.lease import break_lease, find_lease
+    from tieredctl.wiring.kept_in_store import store_lease
 
     if store is None:
         raise TieredctlError(ErrorCode.NO_STORE, "There is no store to unlock.")
-    opened = StorePlace(store, pairs("--store-option", store_option)).open_writable_store()
-    found = find_lease(opened)
-    held = found is not None and _is_held(opened, found)
+    view = View(output, quiet, metrics_file)
+    lease = store_lease(StorePlace(store, pairs("--store-option", store_option)), clock_ms)
+    found, held = lease.found, lease.is_held
     if found is not None and held:
-        if not quiet:
-            say(printable(_sentence(opened.url, found)))
+        view.say(_sentence(lease.url, found))
         _demand_named(found, holder, yes=yes)
-        if not break_lease(opened, found):
-            message = f"{found.holder} renewed the lease of {opened.url} just now: it is alive."
-            raise TieredctlError(ErrorCode.LOCKED, message, hint="Stop that run, or wait until it ends.")
-        say(printable(f"The lease of {opened.url} is free."))
-    elif not quiet:
-        say(printable(f"{opened.url} is not locked."))
+        lease.free()
+        say(printable(f"The lease of {lease.url} is free."))
+    else:
+        view.say(f"{lease.url} is not locked.")
     rows = [] if found is None else [_document(found, held=held)]
-    listing = Listing("Lease", {"store": opened.url}, rows, _LEASE_COLUMNS, {"held": held, "broken": held})
-    return finish(listing, output, (), quiet=quiet, metrics_file=metrics_file)
+    return view.show(Listing("Lease", {"store": lease.url}, rows, _LEASE_COLUMNS, {"held": held, "broken": held}))
 
 
-def _copies(store: ObjectStore, by_plan: dict[tuple[str, str | None], _Totals]) -> Iterator[Document]:
-    from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
-
-    for copy, original in copies_in_quarantine(store):
+def _documents(
+    copies: Iterable[tuple[StoredObject, Quarantined]], by_plan: dict[tuple[str, str | None], _Totals]
+) -> Iterator[Document]:
+    for copy, original in copies:
         by_plan.setdefault((original.plan_id, original.cluster_id), _Totals()).add(copy.size, copy.last_modified_ms)
         yield {
             "key": original.key,
@@ -151,20 +150,6 @@ def _copies(store: ObjectStore, by_plan: dict[tuple[str, str | None], _Totals]) 
             "quarantined": _time(copy.last_modified_ms),
             "quarantineKey": copy.key,
         }
-
-
-def _is_held(store: WritableObjectStore, found: FoundLease) -> bool:
-    """By the store's time; where nobody knows what time it is, until it is released."""
-    from tieredctl.ops.guards.store_clock import store_clock
-
-    if found.is_released:
-        return False
-    try:
-        return found.is_held(store_clock(store, clock_ms)())
-    except TieredctlError as error:
-        if error.code is not ErrorCode.CLOCK_SKEW:
-            raise
-        return True
 
 
 def _sentence(url: str, found: FoundLease) -> str:
@@ -205,7 +190,7 @@ def _document(found: FoundLease, *, held: bool) -> Document:
 
 
 def _time(ms: int | None) -> str | None:
-    """None too for what is no time: keys and leases may be anybody's."""
+    """None where it is not known, or is not a time: anybody may have written keys and leases."""
     from tieredctl.ops.remote.inventory import iso_8601
 
     return None if ms is None else iso_8601(ms)
