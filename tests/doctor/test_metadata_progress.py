@@ -34,8 +34,8 @@ def test_brokers_that_stay_where_they_are_while_the_log_grows_stand_still() -> N
 
     assert found is not None
     assert (found.subject, found.evidence["silentBrokers"]) == ("broker 1", [3])
-    assert "broker 1 at 40, and it goes up to 110; no answer from 3" in found.message
-    assert found.remedy == "start 3 again; where that is no use, restart each of: 1"
+    assert "broker 1 at 40; the log ends at 110; no answer from 3" in found.message
+    assert found.remedy == "start 3 again; if that does not help, restart each of: 1"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_a_topic_that_keeps_all_is_taken() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"retention.ms": "604800000"}, "metadata goes after 604800000 ms"),
+        ({"retention.ms": "604800000"}, "metadata is deleted after 604800000 ms"),
         ({"retention.bytes": "1000000"}, "retention.bytes is 1000000"),
         ({"cleanup.policy": "compact"}, "cleanup.policy is compact"),
         ({"cleanup.policy": "compact,delete"}, "cleanup.policy is compact,delete"),

@@ -1,1 +1,1 @@
-"""`doctor`: what a cluster is set to and has, and the rules that turn that into findings."""
+"""`doctor`: a cluster's settings and state, and the rules that turn them into findings."""

@@ -1,4 +1,4 @@
-"""What is wrong, or unwise, in the settings of one broker or controller."""
+"""Wrong or unwise settings of one broker or controller."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Rule = Callable[[BrokerSettings], Iterator[Finding]]
 
 
 def broker_findings(settings: BrokerSettings) -> list[Finding]:
-    """All that can be said of a node from its settings alone. Of a value that Kafka refuses one thing is said: what it
-    should be, which is what the other rules would want of it."""
+    """All findings that follow from a node's settings alone. A value that Kafka refuses gets one finding, with the
+    value that the other rules ask for."""
     invalid = dict(_invalid_values(settings))
     usual = {name: _likely(settings.values[name], setting) for name, setting in invalid.items()}
     mended = replace(settings, values={**settings.values, **usual})
@@ -46,7 +46,7 @@ def broker_findings(settings: BrokerSettings) -> list[Finding]:
 
 
 def _judged(settings: BrokerSettings) -> list[Finding]:
-    """By all rules but those that say whether values are some at all."""
+    """By all rules except those that check whether values are valid."""
     if not settings.is_true(names.SYSTEM_ENABLE):
         return [tiering_off(settings)]
     rules = () if settings.is_only_controller else BROKER_RULES
@@ -54,8 +54,8 @@ def _judged(settings: BrokerSettings) -> list[Finding]:
 
 
 def tiering_off(settings: BrokerSettings, severity: Severity | None = None) -> Finding:
-    """Of a node whose remote.log.storage.system.enable is not true."""
-    message = "tiered storage is off; every broker and controller needs it on before a topic can have it"
+    """The finding for a node whose remote.log.storage.system.enable is not true."""
+    message = "tiered storage is off; enable it on every broker and controller before any topic is tiered"
     evidence = _evidence(settings, names.SYSTEM_ENABLE, "true")
     return Finding(FindingCode.BROKER_CONFIG_TIERING_OFF, settings.subject, message, evidence, severity)
 
@@ -79,7 +79,7 @@ def _invalid_value(settings: BrokerSettings, name: str, setting: Setting, wanted
 
 
 def _likely(stated: str | None, setting: Setting) -> str | None:
-    """What a value that Kafka refuses was probably to be; else the default."""
+    """What a value that Kafka refuses was probably meant to be; else the default."""
     if isinstance(setting, Truth):
         truths = [truth.value for truth in Truth]
         return next(iter(get_close_matches((stated or "").strip().lower(), truths, 1)), setting.value)
@@ -103,7 +103,7 @@ def _broken_demand(stated: str, setting: Setting) -> str | None:
 def _managers(settings: BrokerSettings) -> Iterator[Finding]:
     if not settings.text(names.STORAGE_CLASS):
         yield _missing(
-            settings, names.STORAGE_CLASS, "no class is named that stores segments: the broker does not start"
+            settings, names.STORAGE_CLASS, "no remote storage manager class is set: the broker does not start"
         )
     servers = settings.metadata_name("remote.log.metadata.common.client.bootstrap.servers")
     listener = settings.text(names.METADATA_LISTENER)
@@ -113,11 +113,11 @@ def _managers(settings: BrokerSettings) -> Iterator[Finding]:
         yield _missing(
             settings,
             names.METADATA_LISTENER,
-            "no listener is named that leads the metadata manager to the metadata topic",
+            "no listener is set by which the metadata manager reaches the metadata topic",
         )
     elif listener and settings.listener_names and listener not in settings.listener_names:
         known = ", ".join(settings.listener_names)
-        yield _missing(settings, names.METADATA_LISTENER, f"{listener} is none of the listeners ({known})")
+        yield _missing(settings, names.METADATA_LISTENER, f"{listener} is not one of the listeners ({known})")
 
 
 def _missing(settings: BrokerSettings, name: str, message: str) -> Finding:
@@ -141,7 +141,7 @@ def _local_retention(settings: BrokerSettings) -> Iterator[Finding]:
 def _log_dirs(settings: BrokerSettings) -> Iterator[Finding]:
     if len(settings.log_dirs) > 1 and settings.is_before((3, 8)) is not False:
         certain = settings.release is not None
-        message = f"{len(settings.log_dirs)} log directories: releases before 3.8 refuse tiered storage with several"
+        message = f"{len(settings.log_dirs)} log directories: before 3.8, tiered storage needs a single one"
         evidence = _evidence(settings, "log.dirs", settings.log_dirs[0])
         severity = None if certain else Severity.WARNING
         yield Finding(FindingCode.BROKER_CONFIG_SEVERAL_LOG_DIRS, settings.subject, message, evidence, severity)
@@ -151,7 +151,7 @@ def _metadata_replication(settings: BrokerSettings) -> Iterator[Finding]:
     replicas = settings.metadata_number(names.METADATA_REPLICATION)
     if replicas is not None and replicas < WISE_REPLICATION:
         wise = f"{replicas} of {WISE_REPLICATION} replicas"
-        message = f"the metadata topic would have {wise}: what is lost of it is lost of remote storage"
+        message = f"the metadata topic would have {wise}: segments whose metadata is lost can no longer be read"
         evidence = _metadata_evidence(settings, names.METADATA_REPLICATION, WISE_REPLICATION)
         yield Finding(FindingCode.BROKER_CONFIG_METADATA_REPLICATION, settings.subject, message, evidence)
 
@@ -159,7 +159,7 @@ def _metadata_replication(settings: BrokerSettings) -> Iterator[Finding]:
 def _metadata_min_isr(settings: BrokerSettings) -> Iterator[Finding]:
     replicas = settings.metadata_number(names.METADATA_REPLICATION)
     if replicas is None or replicas < WISE_REPLICATION:
-        return  # no min ISR makes so few replicas durable
+        return  # with so few replicas no min ISR is durable
     own = settings.metadata_name(names.METADATA_MIN_ISR)
     if settings.is_hidden(own):
         return
@@ -182,7 +182,7 @@ def _metadata_retention(settings: BrokerSettings) -> Iterator[Finding]:
 
 
 def metadata_retention(settings: BrokerSettings, kept: Iterable[tuple[str, int | None]]) -> Iterator[Finding]:
-    """The metadata topic's retention against some topics' retention.ms (each with whose it is)."""
+    """The metadata topic's retention against some topics' retention.ms (each with the topic's name)."""
     stated = settings.metadata_number(names.METADATA_RETENTION_MS)
     fault = None if stated is None else retention_fault(stated, kept)
     if fault:
@@ -200,7 +200,7 @@ def _fetch_quota(settings: BrokerSettings) -> Iterator[Finding]:
 
 def _quota(settings: BrokerSettings, name: str, code: FindingCode, what: str) -> Iterator[Finding]:
     if settings.is_before((3, 8)):
-        return  # there were no quotas yet
+        return  # quotas came with 3.8
     if settings.number(name) == names.UNLIMITED:
         yield Finding(code, settings.subject, f"{what} have no limit ({name})", _evidence(settings, name, None))
 
@@ -210,7 +210,7 @@ def _thread_pools(settings: BrokerSettings) -> Iterator[Finding]:
         shared = settings.number(names.THREAD_POOL)
         follower = settings.number(names.FOLLOWER_POOL)
         if shared is not None and shared != follower:
-            message = f"{names.THREAD_POOL}={shared} is deprecated since 4.2, and sizes the pool of followers only"
+            message = f"{names.THREAD_POOL}={shared} is deprecated since 4.2, and sizes only the follower pool"
             evidence = _evidence(settings, names.FOLLOWER_POOL, shared)
             yield Finding(FindingCode.BROKER_CONFIG_THREAD_POOL, settings.subject, message, evidence)
     for name in _POOLS:
@@ -240,13 +240,13 @@ def _index_cache(settings: BrokerSettings) -> Iterator[Finding]:
         return
     needed = readers * _INDEXES_A_SEGMENT * largest
     if cache < needed:
-        message = f"{cache} bytes hold less than {needed}, the indexes that {readers} reader threads may use at once"
+        message = f"{cache} bytes are less than {needed}, the indexes that {readers} reader threads may use at once"
         evidence = _evidence(settings, names.INDEX_CACHE_BYTES, needed)
         yield Finding(FindingCode.BROKER_CONFIG_INDEX_CACHE, settings.subject, message, evidence)
 
 
 def _evidence(settings: BrokerSettings, name: str, wanted: object) -> dict[str, object]:
-    """`value` is what the remedy sets; `stated` is what is there, null where it is a default or hidden."""
+    """`value` is what the remedy sets; `stated` is the current value, null where it is a default or hidden."""
     evidence: dict[str, object] = {"name": name, "stated": settings.values.get(name)}
     return evidence if wanted is None else evidence | {"value": str(wanted)}
 

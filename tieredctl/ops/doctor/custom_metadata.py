@@ -1,4 +1,4 @@
-"""How large the custom metadata of Aiven's plugin may become, against what the broker accepts of it."""
+"""How large the custom metadata of Aiven's plugin may become, against the broker's limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEY_BESIDE_TOPIC = len("-/2147483647/-") + 22 + 20 + 22
 
 
 def custom_metadata_findings(settings: BrokerSettings, topics: Iterable[str]) -> Iterator[Finding]:
-    """Which of some topics could not be copied; without any, whether every name that Kafka allows fits."""
+    """Which of the given topics could not be copied; without topics, whether every name that Kafka allows fits."""
     if not (settings.text(names.STORAGE_CLASS) or "").startswith(_PLUGIN):
         return
     storage_prefix = settings.text(names.STORAGE_PREFIX) or ""

@@ -1,4 +1,4 @@
-"""`doctor` and `doctor config`: all rules over what was stated, or over what a cluster told."""
+"""`doctor` and `doctor config`: all rules, applied to configuration files or to a live cluster."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _METADATA_RETENTION = FindingCode.BROKER_CONFIG_METADATA_RETENTION
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was looked at, and the findings, gravest first."""
+    """What was checked, and the findings, most severe first."""
 
     looked_at: Document
     findings: list[Finding]
 
     def summary(self) -> Document:
-        """What was looked at, how much was found, and what was not looked at and why."""
+        """What was checked, how much was found, and what was not checked and why."""
         skipped = [finding for finding in self.findings if finding.code is FindingCode.CHECK_NOT_MADE]
         return {
             **self.looked_at,
@@ -50,8 +50,8 @@ class Diagnosis:
 def diagnose_file(
     node: BrokerSettings, topic: Mapping[str, str] | None, cluster: ClusterSnapshot | None = None
 ) -> Diagnosis:
-    """A broker's or controller's file of properties, the settings of a topic that shall be tiered, if any, and the
-    cluster that the node belongs to, if that is known."""
+    """Checks a broker's or controller's properties file, the settings of a topic that is to be tiered, if any, and the
+    node's cluster, if it is known."""
     found = broker_findings(node) if cluster is None else [*cluster.not_looked_at, *node_in_cluster(node, cluster)]
     if node.is_true(SYSTEM_ENABLE) and not node.is_only_controller:
         found += custom_metadata_findings(node, () if cluster is None else cluster.topics)
@@ -66,12 +66,12 @@ def diagnose_file(
 
 
 def diagnose_settings(cluster: ClusterSnapshot) -> Diagnosis:
-    """A live cluster's settings alone."""
+    """Checks only a live cluster's settings."""
     return Diagnosis(_looked_at(cluster), _ordered(_of_settings(cluster)))
 
 
 def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
-    """All of a live cluster."""
+    """Checks everything of a live cluster."""
     found = [
         *release_findings(cluster),
         *_of_settings(cluster),
@@ -85,11 +85,11 @@ def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
 
 
 def diagnose_standstill(standstill: Finding) -> Diagnosis:
-    """Of a cluster whose brokers answer by what they knew when they stopped to apply its metadata: nothing more."""
-    why = "brokers that stand still answer by what they knew before; run it again once they apply metadata again"
+    """The only findings for a cluster whose brokers stopped applying its metadata: their other answers are outdated."""
+    why = "brokers that stopped applying metadata give outdated answers; run it again once they apply metadata"
     return Diagnosis(
         {"standstill": standstill.subject},
-        [standstill, Finding(FindingCode.CHECK_NOT_MADE, "all else", why)],
+        [standstill, Finding(FindingCode.CHECK_NOT_MADE, "all other checks", why)],
     )
 
 
@@ -124,6 +124,6 @@ def _looked_at(cluster: ClusterSnapshot) -> Document:
 
 
 def _ordered(findings: list[Finding] | Iterator[Finding]) -> list[Finding]:
-    """The gravest first; else as found. One that two rules came to is told once."""
+    """Most severe first; otherwise in the order found. A finding of two rules is shown once."""
     unique = {(finding.code, finding.subject, finding.message): finding for finding in findings}
     return sorted(unique.values(), key=lambda finding: -finding.severity)

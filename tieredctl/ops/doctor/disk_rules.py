@@ -1,10 +1,11 @@
-"""What log directories show: segments that a broker cannot copy to remote storage."""
+"""Log directories: segments that a broker cannot copy to remote storage."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_replica import LocalReplica
@@ -22,8 +23,8 @@ def disk_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def _without_snapshot(replica: LocalReplica, facts: PartitionFacts) -> Iterator[Finding]:
-    """Segments that are still to be copied, and have no producer snapshot at their end: the leader takes one for
-    granted (RemoteLogManager.copyLogSegment), says that the copy began, and fails, every time anew."""
+    """Segments that are not copied yet and have no producer snapshot at their end: the leader takes one for granted
+    (RemoteLogManager.copyLogSegment), writes that the copy began, and fails, again and again."""
     tiered_end = -1 if facts.tiered_end is None else facts.tiered_end
     from_offset = max(tiered_end + 1, facts.earliest or 0)
     waiting = [(one, later.base_offset) for one, later in pairwise(replica.segments) if later.base_offset > from_offset]
@@ -41,9 +42,10 @@ def _without_snapshot(replica: LocalReplica, facts: PartitionFacts) -> Iterator[
             "bytes": sum(one.size for one, _ in missing),
             "deleteRecordsOffset": behind,
         }
+        segments = counted(len(missing), "segment has", "segments have")
         message = (
-            f"{len(missing)} segments, of offsets {first.base_offset} to {behind - 1}, have no producer snapshot: "
-            "while this broker leads, neither they nor what is behind them is tiered"
+            f"{segments} no producer snapshot (offsets {first.base_offset} to {behind - 1}): "
+            "while this broker leads, neither they nor later segments are tiered"
         )
         yield Finding(
             FindingCode.PRODUCER_SNAPSHOT_MISSING,

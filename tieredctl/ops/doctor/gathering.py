@@ -1,4 +1,4 @@
-"""Asks a live cluster for all that `doctor` judges. What may not be seen is said, and the rest is still judged."""
+"""Asks a live cluster for all that `doctor` judges. What may not be seen is reported, and the rest is still judged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import ObjectStore
 
 METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS = "the metadata topic's settings", "topic settings"
-"""How findings call these."""
+"""Their names in findings."""
 _UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 _METADATA_VERSION = "metadata.version"
 _DEFAULT = "DEFAULT_CONFIG"
@@ -44,7 +44,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(slots=True)
 class Looking:
-    """Keeps what could not be looked at, and why."""
+    """Records what could not be checked, and why."""
 
     findings: list[Finding] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ class Looking:
             return None
 
     def where_allowed(self, what: str, ask: Callable[[], _Answer]) -> _Answer | None:
-        """The answer; None where the user may not ask this. Raises TieredctlError where it is not given."""
+        """The answer; None where the user may not ask this. Raises TieredctlError where there is no answer."""
         try:
             return ask()
         except TieredctlError as error:
@@ -73,7 +73,7 @@ class Looking:
 def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> ClusterSnapshot:
     """Releases, brokers', topics' and the metadata topic's settings; no records are read.
 
-    `release` is what the user says. Raises TieredctlError `usage` where the brokers say otherwise.
+    `release` is the one that the user stated. Raises TieredctlError `usage` where the brokers run another.
     """
     looking = Looking()
     features = looking.at("releases", cluster.broker_features) or {}
@@ -81,7 +81,7 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
     observed = _oldest(releases)
     if release is not None and observed is not None and release.line != observed.line:
         raise TieredctlError(
-            ErrorCode.USAGE, f"The brokers are of {observed}, not of {release}.", hint="Check --kafka-version."
+            ErrorCode.USAGE, f"The brokers run {observed}, not {release}.", hint="Check --kafka-version."
         )
     assumed = release or observed
     configs = looking.at("broker settings", cluster.broker_configs) or {}
@@ -104,15 +104,15 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
 
 
 def oldest_release(cluster: Cluster) -> Release | None:
-    """Of the brokers, as far as their features tell. Raises TieredctlError as the cluster does."""
+    """The brokers' release, as far as their features tell. Raises TieredctlError as the cluster does."""
     return _oldest({broker: _release_of(one.supported) for broker, one in cluster.broker_features().items()})
 
 
 def with_tiered_data(
     settings: ClusterSnapshot, cluster: Cluster, open_events: Callable[[], EventStream]
 ) -> ClusterSnapshot:
-    """The snapshot, and besides where each partition's log is: offsets first, then bytes, then the metadata, so that
-    what is tiered meanwhile is never missed."""
+    """The snapshot with where each partition's log is: offsets first, then bytes, then the metadata, so that segments
+    tiered meanwhile are never missed."""
     looking = Looking(list(settings.not_looked_at))
     rows = [row for name in settings.topics for row in _offsets(cluster, name, looking)]
     sizes = looking.at("bytes on disks", lambda: cluster.replica_bytes(list(settings.topics))) or {}
@@ -137,7 +137,7 @@ def with_tiered_data(
 
 
 def with_group_offsets(cluster: ClusterSnapshot, groups: ConsumerGroups) -> ClusterSnapshot:
-    """The snapshot, and besides what consumer groups have committed."""
+    """The snapshot with the offsets that consumer groups committed."""
     looking = Looking(list(cluster.not_looked_at))
     committed = looking.at("consumer groups", groups.committed_offsets) or ()
     return replace(cluster, group_offsets=committed, not_looked_at=looking.findings)
@@ -146,14 +146,14 @@ def with_group_offsets(cluster: ClusterSnapshot, groups: ConsumerGroups) -> Clus
 def with_objects(
     cluster: ClusterSnapshot, store: ObjectStore, layout: Layout, open_events: Callable[[], EventStream]
 ) -> ClusterSnapshot:
-    """The snapshot, and besides small objects of the remote store. What is wrong is only believed if the metadata, read
-    once more, still has the segment."""
+    """The snapshot with small objects of the remote store. A fault is only believed if the metadata, read once more,
+    still has the segment."""
     looking = Looking(list(cluster.not_looked_at))
     state = looking.at("what new followers need", lambda: auxiliary_state(cluster.partitions, store, layout))
     indexes = looking.at("transaction indexes", lambda: transaction_indexes(cluster.partitions, store, layout))
     found = [finding for one in (state, indexes) if one is not None for finding in one.findings]
     if found:
-        kept = looking.at("the metadata once more", lambda: _finished_segments(open_events())) or frozenset()
+        kept = looking.at("a second read of the metadata", lambda: _finished_segments(open_events())) or frozenset()
         found = [finding for finding in found if finding.evidence["segmentId"] in kept]
     objects = ObjectFacts(state and state.objects, indexes and indexes.objects, indexes and indexes.passed_over, found)
     return replace(cluster, objects=objects, not_looked_at=looking.findings)
@@ -184,7 +184,7 @@ def _remote_log_metadata_version(features: Mapping[int, BrokerFeatures]) -> int 
 
 
 def _values(configs: Mapping[str, ConfigValue]) -> dict[str, str | None]:
-    """What is stated. A default without a value is left out, so that it is not taken for a secret."""
+    """The stated values. A default without a value is left out, so that it is not taken for a secret."""
     return {name: one.value for name, one in configs.items() if one.value is not None or one.source != _DEFAULT}
 
 
@@ -218,7 +218,7 @@ def _offsets(cluster: Cluster, name: str, looking: Looking) -> list[Document]:
                 Finding(
                     FindingCode.CHECK_NOT_MADE,
                     f"offsets of {name}-{row['partition']}",
-                    f"{spec} was answered with {error}",
+                    f"the leader answered {spec} with {error}",
                 )
             )
     return rows
@@ -227,7 +227,7 @@ def _offsets(cluster: Cluster, name: str, looking: Looking) -> list[Document]:
 def _first_young(
     cluster: Cluster, settings: TopicSettings, clock: Clock, looking: Looking
 ) -> Mapping[int, ListedOffset]:
-    """By partition; nothing where the topic has no copy lag by time."""
+    """By partition; empty where the topic has no copy lag by time."""
     lag = copy_lag(settings)
     if lag is None or lag.ms < 0:
         return {}

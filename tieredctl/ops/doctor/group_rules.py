@@ -1,4 +1,4 @@
-"""Which consumer groups depend on remote storage, and which come too late: to know before a broker is moved."""
+"""Which consumer groups depend on remote storage, and which come too late: good to know before a broker is moved."""
 
 from __future__ import annotations
 

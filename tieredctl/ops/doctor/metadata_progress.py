@@ -1,8 +1,8 @@
-"""Whether brokers still apply what the controllers decide.
+"""Whether brokers still apply the cluster's metadata.
 
-Leaders delete the remote segments of a topic that is deleted, or no longer tiered, in the thread that applies cluster
-metadata. Where that thread waits for an event to be written to a metadata partition whose leader is gone, no broker may
-be left that can take the lead: it stands still until it is restarted.
+When a topic is deleted, or no longer tiered, leaders delete its remote segments in the thread that applies cluster
+metadata. Where that thread waits to write an event to a metadata partition whose leader is gone, no broker may be left
+that can take the lead: the brokers stand still until they are restarted.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _SECONDS_BETWEEN_LOOKS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """For how long a broker has to stand still until it is believed, and how to spend the time between two looks."""
+    """How long a broker must stand still before that is reported, and how to spend the time between two checks."""
 
     seconds: float = 5.0
     pause: Callable[[], None] = lambda: time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def brokers_at_a_standstill(cluster: Cluster, watch: Watch) -> Finding | None:
-    """That brokers are behind the controllers' metadata and do not move. One look is enough where none is behind.
+    """The finding that brokers lag the controllers' metadata and do not advance. One check is enough where none lags.
 
     Raises TieredctlError as the cluster does.
     """
@@ -38,12 +38,12 @@ def brokers_at_a_standstill(cluster: Cluster, watch: Watch) -> Finding | None:
         watch.pause()
         last = cluster.metadata_progress()
         still = {broker: offset for broker, offset in still.items() if last.applied.get(broker) in (offset, None)}
-    # What ends the log may be a record that only controllers heed: a log that does not grow proves nothing.
+    # The last record may be one that only controllers apply: a log that does not grow proves nothing.
     return _finding(still, last, watch.seconds) if still and _end(last) > _end(first) else None
 
 
 def _end(progress: MetadataProgress) -> int:
-    """By the controllers; where they may not be asked, by the broker that is furthest."""
+    """By the controllers; where they may not be asked, by the most advanced broker."""
     return max(offset or 0 for offset in (progress.end, *progress.applied.values()))
 
 
@@ -58,14 +58,14 @@ def _finding(still: dict[int, int], last: MetadataProgress, seconds: float) -> F
     end = _end(last)
     stays = ", ".join(f"broker {broker} at {offset}" for broker, offset in sorted(still.items()))
     message = (
-        f"no cluster metadata was applied for {seconds:g} s, so that no new leader, topic or setting is heard of: "
-        f"{stays}, and it goes up to {end}"
+        f"no cluster metadata was applied for {seconds:g} s, so new leaders, topics and settings have no effect: "
+        f"{stays}; the log ends at {end}"
     )
-    command = f"wait while a topic with much remote data is deleted or disabled; else restart each of: {named}"
+    command = f"if a topic with much remote data is being deleted or disabled, wait; otherwise restart each of: {named}"
     if silent:
         lost = ", ".join(map(str, silent))
         message += f"; no answer from {lost}"
-        command = f"start {lost} again; where that is no use, restart each of: {named}"
+        command = f"start {lost} again; if that does not help, restart each of: {named}"
     evidence: dict[str, object] = {
         "brokers": named,
         "appliedOffsets": {str(broker): offset for broker, offset in sorted(still.items())},

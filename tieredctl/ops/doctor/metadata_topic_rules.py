@@ -1,4 +1,4 @@
-"""Whether a live cluster's metadata topic is there, safe, and kept for long enough."""
+"""Whether a live cluster's metadata topic exists, is durable, and is kept long enough."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tieredctl.kafka.cluster import PartitionDescription
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.broker_settings import as_number
@@ -17,13 +18,14 @@ from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_
 MIN_ISR = "min.insync.replicas"
 SLOW_REPLAY_SECONDS = 60
 MOSTLY_DEAD = 0.5
-"""A topic that is slower to replay and has more dead events than this is called bloated: tieredctl's judgement."""
+"""A topic that takes longer to replay and has more dead events than this is called bloated: tieredctl's judgement."""
 
 
 def metadata_topic_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """Of the topic as it is described and set; what replay costs, where its records were read."""
+    """From the topic's description and settings; what replay costs, where its records were read."""
     if not cluster.has_metadata_topic and cluster.topics:
-        message = f"{len(cluster.topics)} topics are tiered, but there is no such topic: nothing of them can be copied"
+        topics = counted(len(cluster.topics), "topic is", "topics are")
+        message = f"{topics} tiered, but this topic does not exist: no segment can be copied"
         yield Finding(FindingCode.METADATA_TOPIC_MISSING, METADATA_TOPIC, message)
     if cluster.metadata_topic is not None:
         for partition in cluster.metadata_topic.description.partitions:
@@ -36,10 +38,10 @@ def metadata_topic_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 
 def _under_replicated(partition: PartitionDescription) -> Iterator[Finding]:
     if partition.leader is None:
-        said = "it has no leader: tiering of what it is about stands still"
+        said = "it has no leader: the user partitions whose metadata it holds are not tiered"
     elif len(partition.in_sync_replicas) < len(partition.replicas):
         missing = sorted(set(partition.replicas) - set(partition.in_sync_replicas))
-        said = f"the replicas on brokers {', '.join(map(str, missing))} are not in sync"
+        said = f"out-of-sync replicas on brokers: {', '.join(map(str, missing))}"
     else:
         return
     evidence: dict[str, object] = {
@@ -56,7 +58,7 @@ def _durability(topic: MetadataTopicFacts) -> Iterator[Finding]:
     replicas = min((len(partition.replicas) for partition in topic.description.partitions), default=0)
     min_isr = as_number(topic.settings.get(MIN_ISR))
     if replicas < WISE_REPLICATION:
-        message = f"{replicas} of {WISE_REPLICATION} replicas: what is lost of it is lost of remote storage"
+        message = f"{replicas} of {WISE_REPLICATION} replicas: segments whose metadata is lost can no longer be read"
         evidence: dict[str, object] = {"replicas": replicas, "topic": METADATA_TOPIC}
         yield Finding(FindingCode.TOPIC_CONFIG_METADATA_REPLICATION, METADATA_TOPIC, message, evidence)
     elif min_isr is not None and (fault := min_isr_fault(min_isr, replicas)):
@@ -72,18 +74,18 @@ def _retention(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterator[
     if time is not None and (fault := retention_fault(time, kept)):
         yield Finding(code, METADATA_TOPIC, fault, _evidence(topic, RETENTION_MS, "-1"))
     if size is not None and size >= 0:
-        message = f"{RETENTION_BYTES} is {size}: the oldest events go, whatever they are about"
+        message = f"{RETENTION_BYTES} is {size}: the oldest events are deleted, even those of live segments"
         yield Finding(code, METADATA_TOPIC, message, _evidence(topic, RETENTION_BYTES, "-1"))
     policy = topic.settings.get(CLEANUP_POLICY)
     is_keyed = cluster.replay is not None and cluster.replay.unkeyed == 0 and cluster.replay.events > 0
     if policy is not None and "compact" in policy and not is_keyed:
-        message = f"{CLEANUP_POLICY} is {policy}: events have no keys, and compaction is not made for them"
+        message = f"{CLEANUP_POLICY} is {policy}: events have no keys, so the topic cannot be compacted"
         yield Finding(code, METADATA_TOPIC, message, _evidence(topic, CLEANUP_POLICY, "delete"))
 
 
 def _compactable(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """How far the topic is from KIP-1266's compaction: a compacted topic takes no record without a key, and keeps those
-    that it has."""
+    """How far the topic is from KIP-1266's compaction: a compacted topic refuses new records without a key, and keeps
+    those that it has."""
     replay = cluster.replay
     if replay is None or replay.unkeyed is None or not replay.events:
         return
@@ -99,9 +101,9 @@ def _compactable(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterato
     }
     state = f"{keyed} of {replay.events} records have keys; {CLEANUP_POLICY} is {policy}"
     if replay.unkeyed:
-        said = f"{state}: it cannot be compacted while there are records without keys"
+        said = f"{state}: it cannot be compacted while it has records without keys"
     else:
-        said = f"{state}: nothing without a key is in the way of its compaction"
+        said = f"{state}: no record without a key prevents compaction"
     writes = "no release up to 4.4 writes keys" if version is None else f"remote.log.metadata.version is {version}"
     yield Finding(FindingCode.METADATA_TOPIC_COMPACTION, METADATA_TOPIC, f"{said}; {writes} (KIP-1266)", evidence)
 
@@ -109,13 +111,13 @@ def _compactable(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterato
 def _bloat(cluster: ClusterSnapshot) -> Iterator[Finding]:
     replay = cluster.replay
     if replay is not None and replay.seconds > SLOW_REPLAY_SECONDS and replay.dead_ratio > MOSTLY_DEAD:
-        dead = f"{replay.dead_ratio:.0%} of {replay.events} events are of segments that are gone"
+        dead = f"{replay.dead_ratio:.0%} of {replay.events} events are about deleted segments"
         evidence: dict[str, object] = {
             "events": replay.events,
             "deadRatio": replay.dead_ratio,
             "replaySeconds": replay.seconds,
         }
-        message = f"{dead}; a broker that starts needs some {replay.seconds:.0f} s for all of them"
+        message = f"{dead}; a starting broker needs about {replay.seconds:.0f} s to replay all events"
         yield Finding(FindingCode.METADATA_TOPIC_BLOATED, METADATA_TOPIC, message, evidence)
 
 

@@ -1,10 +1,11 @@
-"""What a live cluster's brokers and controllers are told: each alone, and all together."""
+"""The settings of a live cluster's brokers and controllers: of each alone, and of all together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster import broker_settings as names
@@ -22,11 +23,11 @@ _TIERING_OFF = FindingCode.BROKER_CONFIG_TIERING_OFF
 
 
 def node_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """Of all nodes that tell their settings. What several have in common is said once."""
+    """Findings for all nodes that report their settings. What several have in common is reported once."""
     yield from _together(cluster)
     if cluster.controllers_apart:
         nodes = ", ".join(map(str, cluster.controllers_apart))
-        why = f"{nodes}: no broker tells their settings. Look at their files: tieredctl doctor config FILE"
+        why = f"{nodes}: brokers do not report their settings. Check their files: tieredctl doctor config FILE"
         # Controllers without it refuse to enable a topic: where one is tiered, they did not.
         severity = Severity.INFO if cluster.topics else None
         yield Finding(
@@ -35,7 +36,7 @@ def node_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def node_in_cluster(node: BrokerSettings, cluster: ClusterSnapshot) -> list[Finding]:
-    """Of one node's settings, beside what its cluster has already."""
+    """Findings for one node's settings, given the cluster's topics."""
     uses_tiering = bool(cluster.topics) or any(one.is_true(names.SYSTEM_ENABLE) for one in cluster.brokers.values())
     found = broker_findings(node)
     if uses_tiering:
@@ -45,7 +46,7 @@ def node_in_cluster(node: BrokerSettings, cluster: ClusterSnapshot) -> list[Find
 
 
 def _metadata_partitions(node: BrokerSettings, cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """The partition count that a node is told against the one that the metadata topic has."""
+    """The partition count that a node is configured with against the metadata topic's own."""
     told = node.metadata_number(names.METADATA_PARTITIONS) if node.uses_topic_based_metadata else None
     if told is None or cluster.metadata_topic is None or not node.is_true(names.SYSTEM_ENABLE):
         return
@@ -53,7 +54,8 @@ def _metadata_partitions(node: BrokerSettings, cluster: ClusterSnapshot) -> Iter
     if told != there:
         name = node.metadata_name(names.METADATA_PARTITIONS)
         evidence = {"name": name, "stated": node.values.get(name), "value": str(there)}
-        message = f"the metadata topic has {there} partitions, but {name} is {told}"
+        partitions = counted(there, "partition")
+        message = f"the metadata topic has {partitions}, but {name} is {told}"
         yield Finding(FindingCode.BROKER_CONFIG_METADATA_PARTITIONS, node.subject, message, evidence)
 
 

@@ -1,4 +1,4 @@
-"""Looks at small objects of the remote store that others depend on: by their keys, and a few of them as a whole."""
+"""Checks small objects of the remote store that others depend on: most by key, a few by reading them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES
 from tieredctl.storage.protocol import ObjectStore
 
 INDEXES_A_PARTITION = 10
-"""Of how many of a partition's latest segments the transaction index is read."""
+"""How many of a partition's latest segments have their transaction index read."""
 LONGEST_INDEX_BYTES = 1 << 20
-"""A longer transaction index is no small object, and is not read."""
+"""Longer transaction indexes are not read."""
 _FOLLOWER_PARTS = (Part.LEADER_EPOCH, Part.PRODUCER_SNAPSHOT, Part.INDEXES, Part.MANIFEST)
 
 
 class LookedAt(NamedTuple):
-    """How many objects were looked at, how many were passed over for their size, and what is wrong."""
+    """How many objects were checked, how many were skipped for their size, and what is wrong."""
 
     objects: int
     passed_over: int
@@ -44,7 +44,7 @@ def auxiliary_state(partitions: Iterable[PartitionFacts], store: ObjectStore, la
             for part in needed:
                 asked += 1
                 if store.head(promised[part]) is None:
-                    message = f"{promised[part]} is not in the store: a new follower cannot build its state from it"
+                    message = f"{promised[part]} is not in the store: a new follower cannot build its state"
                     findings.add(FindingCode.FOLLOWER_STATE_MISSING, part, message)
             elsewhere = forms.not_judged(segment) if len(findings.found) == len(needed) > 0 else None
             found += [elsewhere] if elsewhere else findings.found
@@ -79,7 +79,7 @@ def _in_use(facts: PartitionFacts) -> list[RemoteLogSegmentMetadata]:
 
 
 def _segments_for_followers(facts: PartitionFacts) -> list[RemoteLogSegmentMetadata]:
-    """Those from which an empty follower builds its state: that before the local log (KIP-405), and the last one
+    """Those from which an empty follower builds its state: the one before the local log (KIP-405), and the last one
     (KIP-1023). Of segments that overlap, the one of the latest leader."""
     segments = _in_use(facts)
     ends = {max(segment.end_offset for segment in segments)} if segments else set()
@@ -95,7 +95,7 @@ def _segments_for_followers(facts: PartitionFacts) -> list[RemoteLogSegmentMetad
 
 
 def _index_size(segment: RemoteLogSegmentMetadata, keys: dict[Part, str], store: ObjectStore, layout: Layout) -> int:
-    """How many bytes a segment's transaction index has; 0 where it has none, or what holds it is missing."""
+    """How many bytes a segment's transaction index has; 0 where it has none, or its object is missing."""
     if Part.TRANSACTION_INDEX in keys:
         stored = store.head(keys[Part.TRANSACTION_INDEX])
         return 0 if stored is None else stored.size
@@ -105,7 +105,7 @@ def _index_size(segment: RemoteLogSegmentMetadata, keys: dict[Part, str], store:
 
 
 def _judge(entries: Sequence[AbortedTransaction], segment: RemoteLogSegmentMetadata, findings: SegmentFindings) -> None:
-    """The first entry that cannot be; a broker refuses an index for some of it (TransactionIndex.sanityCheck)."""
+    """The first impossible entry; a broker refuses an index for some of these (TransactionIndex.sanityCheck)."""
     impossible = next(_impossible(entries, segment), None)
     if impossible is not None:
         number, reason = impossible
@@ -118,4 +118,4 @@ def _impossible(entries: Sequence[AbortedTransaction], segment: RemoteLogSegment
         if not segment.start_offset <= entry.last_offset <= segment.end_offset:
             yield number, f"an aborted transaction ends at offset {entry.last_offset}, outside the segment"
         elif entry.first_offset > entry.last_offset:
-            yield number, f"an aborted transaction begins at offset {entry.first_offset}, behind its end"
+            yield number, f"an aborted transaction begins at offset {entry.first_offset}, after its end"

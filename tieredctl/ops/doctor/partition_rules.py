@@ -1,4 +1,4 @@
-"""What of a tiered partition is stuck, behind, left over or kept twice, by its offsets and its metadata."""
+"""What is stuck, lagging, left over or kept twice in a tiered partition, by its offsets and its metadata."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 
 from tieredctl.model.clock import Clock
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
@@ -18,13 +19,13 @@ from tieredctl.ops.metadata.state import stuck_finding
 from tieredctl.rlmm.cache import KnownSegment
 
 _TOLERATED_SEGMENTS = 2
-"""The active segment, and one that was just closed or is just being removed."""
+"""The active segment, and one that was just closed or is being removed."""
 _NO_OFFSET_BEHIND = 1 << 63
 _COUNTS_FINISHED_ONLY_SINCE = (3, 8)
 
 
 def partition_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """Of every partition of every tiered topic; what is stuck, of every topic that the metadata knows."""
+    """For every partition of every tiered topic; what is stuck, for every topic that the metadata knows."""
     yield from _stuck(cluster.unfinished, cluster.clock)
     for facts in cluster.partitions:
         settings = cluster.topics[facts.partition.topic]
@@ -52,9 +53,10 @@ def _counted_unfinished(facts: PartitionFacts, settings: TopicSettings, release:
         return
     started = facts.in_state(RemoteLogSegmentState.COPY_SEGMENT_STARTED)
     if started:
-        counted = sum(segment.segment_size_in_bytes for segment in started)
-        message = f"{len(started)} copies that never finished count {counted} bytes towards retention.bytes"
-        evidence = {"bytes": counted, "segments": len(started)}
+        size = sum(segment.segment_size_in_bytes for segment in started)
+        copies = counted(len(started), "copy that never finished counts", "copies that never finished count")
+        message = f"{copies} towards retention.bytes, with {size} bytes"
+        evidence = {"bytes": size, "segments": len(started)}
         yield _finding(FindingCode.RETENTION_COUNTS_UNFINISHED, facts, message, evidence)
 
 
@@ -66,7 +68,7 @@ def _below_log_start(facts: PartitionFacts, clock: Clock) -> Iterator[Finding]:
     below = [segment for segment in facts.finished if segment.end_offset < log_start]
     if below:
         size = sum(segment.segment_size_in_bytes for segment in below)
-        message = f"{len(below)} segments ({size} bytes) end below the log start offset {log_start}"
+        message = f"{counted(len(below), 'segment')} ({size} bytes) below the log start offset {log_start}"
         evidence = {"logStartOffset": log_start, "bytes": size, "segmentIds": [one.segment_id for one in below]}
         yield _finding(FindingCode.SEGMENTS_BELOW_LOG_START, facts, message, evidence)
 
@@ -75,7 +77,8 @@ def _overlapping(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Fin
     losers = overlapped(facts)
     if losers:
         first, last = min(one.start_offset for one in losers), max(one.end_offset for one in losers)
-        message = f"{len(losers)} segments, of offsets {first} to {last}, are overlapped by others of a later leader"
+        segments = counted(len(losers), "segment is", "segments are")
+        message = f"{segments} overlapped by those of a later leader (offsets {first} to {last})"
         evidence = {
             "offsets": [first, last],
             "segmentIds": [one.segment_id for one in losers],
@@ -83,20 +86,20 @@ def _overlapping(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Fin
             "deleteRecordsOffset": last + 1,
         }
         expires = settings.number(names.RETENTION_MS) >= 0 or settings.number(names.RETENTION_BYTES) >= 0
-        when = "retention of what is beside them" if expires else f"nothing but DeleteRecords to {last + 1}"
+        when = "retention of the segments around them" if expires else f"only DeleteRecords to {last + 1}"
         severity = Severity.INFO if expires else None
         yield _finding(FindingCode.SEGMENTS_OVERLAP, facts, f"{message}; {when} removes them", evidence, severity)
 
 
 def overlapped(facts: PartitionFacts) -> list[RemoteLogSegmentMetadata]:
-    """Finished segments above the log start that share offsets with another one, and are of an earlier leader, or
+    """Finished segments above the log start that share offsets with another one, and are of an earlier leader or
     displaced by the other's copy."""
     log_start = facts.earliest or 0
     segments = sorted(
         (one for one in facts.finished if one.end_offset >= log_start),
         key=lambda one: (one.segment_id in facts.displaced, -_last_epoch(one), -one.end_offset),
     )
-    # What is kept never overlaps, so that only its neighbours by offset can overlap another one.
+    # Kept segments never overlap, so only their neighbours by offset can overlap another one.
     kept: list[tuple[int, int]] = []
     losers = []
     for segment in segments:
@@ -113,7 +116,7 @@ def _last_epoch(segment: RemoteLogSegmentMetadata) -> int:
 
 
 def _seam(facts: PartitionFacts) -> Iterator[Finding]:
-    """Between the end of what is tiered, as the leader says, and the beginning of its disk's log."""
+    """Between the latest tiered offset, by the leader, and the start of its local log."""
     tiered, local = facts.tiered_end, facts.earliest_local
     if facts.latest_tiered is None or tiered is None or local is None or local <= tiered + 1:
         return
@@ -130,22 +133,22 @@ def _behind(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]
     waiting = facts.latest - first
     if facts.local_bytes is None or on_disk <= 0:
         return
-    # Records differ in size, so this is an estimate; two segments of it are never too many.
+    # Records differ in size, so this is an estimate; two segments are never too many.
     size = facts.local_bytes * waiting // on_disk
     lag = copy_lag(settings)
     if lag is not None:
         if lag.ms > 0 and facts.first_young is None:
-            return  # what waits for its age is not known
+            return  # how much waits for its age is unknown
         young = facts.latest - min(facts.latest, max(first, facts.first_young or 0))
         waits = lag.waiting(size, facts.local_bytes * young // on_disk)
         if waits:
-            message = f"some {waits} bytes wait for their copy lag: so much is not in remote storage yet"
+            message = f"about {waits} bytes wait for the copy lag, and are not in remote storage yet"
             yield _finding(
                 FindingCode.COPY_LAG_WAITS, facts, message, {"bytes": waits, "lagMs": lag.ms, "lagBytes": lag.bytes}
             )
         size -= waits
     if size > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES):
-        message = f"some {size} bytes from offset {first} on are not tiered, more than an active segment holds"
+        message = f"about {size} bytes from offset {first} on are not tiered, more than an active segment holds"
         yield _finding(
             FindingCode.TIERING_BEHIND, facts, message, {"offsets": [first, facts.latest - 1], "bytes": size}
         )
@@ -157,17 +160,14 @@ def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock)
     expired = [one for one in facts.on_disk_too if lasting >= 0 and one.max_timestamp_ms < too_old]
     if expired:
         size = sum(one.segment_size_in_bytes for one in expired)
-        message = (
-            f"{len(expired)} tiered segments ({size} bytes) are past local retention of {lasting} ms, and still local"
-        )
+        segments = counted(len(expired), "tiered segment")
+        message = f"{segments} ({size} bytes) still on local disk, past the local retention of {lasting} ms"
         evidence = {"earliestLocal": facts.earliest_local, "latestTiered": facts.tiered_end, "bytes": size}
         yield _finding(FindingCode.LOCAL_DISK_NOT_RECLAIMED, facts, message, evidence)
     elif limit >= 0 and facts.local_bytes is not None and facts.on_disk_too:
         excess = facts.local_bytes - limit
         if excess > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES):
-            message = (
-                f"{facts.local_bytes} bytes are local, {excess} above local retention, though tiered segments are there"
-            )
+            message = f"{facts.local_bytes} bytes are local, {excess} above local retention, and partly tiered already"
             evidence = {"earliestLocal": facts.earliest_local, "latestTiered": facts.tiered_end, "bytes": excess}
             yield _finding(FindingCode.LOCAL_DISK_NOT_RECLAIMED, facts, message, evidence)
 
@@ -177,7 +177,7 @@ def _kept_twice(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Find
     if twice:
         message = f"{twice} bytes are in remote storage and on the leader's disk"
         evidence: dict[str, object] = {"bytes": twice, "localBytes": facts.local_bytes}
-        # Brokers that know the setting tell it, with its default.
+        # Brokers that know the setting report it, with its default.
         if names.COPY_LAG_MS in settings.values and copy_lag(settings) is None:
             message += f"; {names.COPY_LAG_MS}=-1 keeps as much out of remote storage from now on"
             evidence["savedByCopyLag"] = twice

@@ -1,4 +1,4 @@
-"""`doctor upgrade` and `doctor downgrade`: what to do before, and what changes, for a pair of releases."""
+"""`doctor upgrade` and `doctor downgrade`: what to do first, and what changes, for a pair of releases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _METADATA_TOPIC = "kafka-configs --bootstrap-server … --alter --entity-type to
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a line of releases brings, to be minded where an upgrade or downgrade crosses its beginning."""
+    """What to mind when an upgrade or downgrade crosses the first release of a line."""
 
     line: tuple[int, int]
     subject: str
@@ -30,8 +30,8 @@ UPGRADE_STEPS = (
     Step(
         (3, 6),
         "producer snapshots",
-        "segments from before 2.8 have no producer snapshots, and are never tiered: wait until retention has removed "
-        "them from every replica, before a topic is enabled",
+        "segments written before 2.8 have no producer snapshots and are never tiered: before you enable a topic, wait "
+        "until retention has removed them from every replica",
         "ls LOG-DIR/TOPIC-*/*.snapshot",
     ),
     Step(
@@ -45,15 +45,15 @@ UPGRADE_STEPS = (
     Step(
         (3, 8),
         "local metadata files",
-        "_rlmm_committed_offsets and remote_log_snapshot are not used any more: a broker that starts replays all of "
-        "the metadata topic",
+        "_rlmm_committed_offsets and remote_log_snapshot are no longer used: a starting broker replays the whole "
+        "metadata topic",
         "tieredctl metadata stats …",
         Severity.INFO,
     ),
     Step(
         (3, 8),
         "quotas",
-        "copy and fetch quotas can be set from here on, while brokers run",
+        "copy and fetch quotas can be set, also while brokers run",
         "kafka-configs --bootstrap-server … --alter --entity-type brokers --entity-default "
         "--add-config remote.log.manager.copy.max.bytes.per.second=BYTES",
         Severity.INFO,
@@ -69,7 +69,7 @@ UPGRADE_STEPS = (
     Step(
         (4, 0),
         "clients",
-        "brokers answer no ListOffsets of version 0 any more: update clients and tools that use it",
+        "brokers no longer answer ListOffsets version 0: update clients and tools that use it",
         "kafka-broker-api-versions --bootstrap-server …",
     ),
     Step(
@@ -82,7 +82,7 @@ UPGRADE_STEPS = (
     Step(
         (4, 3),
         "min ISR of the metadata topic",
-        "it defaults to 2 for a new metadata topic only: correct one that is there by hand",
+        "it defaults to 2 for a new metadata topic only: change an existing one by hand",
         f"{_METADATA_TOPIC} --add-config min.insync.replicas=2",
     ),
     Step(
@@ -101,73 +101,73 @@ UPGRADE_STEPS = (
         Severity.INFO,
     ),
 )
-"""What each line of releases brings to who comes from below."""
+"""What each line of releases brings to an upgrade."""
 
 DOWNGRADE_STEPS = (
     Step(
         (4, 4),
         "copy lag",
-        "remote.copy.lag.ms and remote.copy.lag.bytes are not known below 4.4: remove them, and expect all that waits "
-        "to be copied at once",
+        "remote.copy.lag.ms and remote.copy.lag.bytes do not exist before 4.4: remove them, and expect all waiting "
+        "segments to be copied at once",
         f"{_SET_ON_TOPIC} --delete-config remote.copy.lag.ms,remote.copy.lag.bytes",
     ),
     Step(
         (4, 3),
         "followers",
-        "follower.fetch.last.tiered.offset.enable is not known below 4.3: remove it from the brokers' properties",
+        "follower.fetch.last.tiered.offset.enable does not exist before 4.3: remove it from the brokers' properties",
         "grep follower.fetch.last.tiered.offset.enable server.properties",
     ),
     Step(
         (4, 3),
         "min ISR of the metadata topic",
-        "a metadata topic that is made below 4.3 inherits the brokers' min.insync.replicas, which defaults to 1",
+        "a metadata topic created before 4.3 inherits the brokers' min.insync.replicas, which defaults to 1",
         f"{_METADATA_TOPIC} --add-config min.insync.replicas=2",
     ),
     Step(
         (4, 2),
         "ListOffsets -6",
-        "the earliest offset that waits for its upload is not told below 4.2",
+        "brokers before 4.2 do not report the earliest pending upload offset",
         "tieredctl offsets TOPIC …",
         Severity.INFO,
     ),
     Step(
         (4, 0),
         "txnIdxEmpty",
-        "events carry a tagged field that older brokers pass over safely",
+        "events carry a tagged field that older brokers safely ignore",
         "tieredctl metadata format …",
         Severity.INFO,
     ),
     Step(
         (3, 9),
         "KIP-950",
-        "remote.log.copy.disable and remote.log.delete.on.disable are not known below 3.9, and a topic can only be "
-        "untiered by deleting it: remove both settings, or disable tiering, before",
+        "remote.log.copy.disable and remote.log.delete.on.disable do not exist before 3.9, where a topic can only be "
+        "untiered by deleting it: first remove both settings, or disable tiering",
         f"{_SET_ON_TOPIC} --delete-config remote.log.copy.disable,remote.log.delete.on.disable",
     ),
     Step(
         (3, 9),
         "early access",
-        "tiered storage is in early access below 3.9, and the latest tiered offset is not told",
+        "tiered storage is in early access before 3.9, and brokers do not report the latest tiered offset",
         "tieredctl metadata epochs TOPIC:PARTITION …",
     ),
     Step(
         (3, 8),
         "log directories",
-        "brokers with several log directories and tiered storage do not start below 3.8",
+        "before 3.8, brokers with several log directories and tiered storage do not start",
         "tieredctl doctor config server.properties --kafka-version {release}",
         Severity.ERROR,
     ),
     Step(
         (3, 8),
         "quotas",
-        "copy and fetch quotas are not known below 3.8: nothing limits what brokers copy",
+        "copy and fetch quotas do not exist before 3.8: nothing limits how much brokers copy",
         "grep max.bytes.per.second server.properties",
     ),
     Step(
         (3, 6),
         "events",
-        "brokers of 3.0 to 3.5 cannot read what later ones wrote to __remote_log_metadata: what is only in remote "
-        "storage is lost to them. Before, set local retention to total retention and wait until all is local",
+        "brokers of 3.0 to 3.5 cannot read what later ones wrote to __remote_log_metadata: they cannot serve what is "
+        "only in remote storage. First set local retention to total retention and wait until all is local",
         f"{_SET_ON_TOPIC} --add-config local.retention.ms=-2,local.retention.bytes=-2",
         Severity.ERROR,
     ),
@@ -179,13 +179,13 @@ DOWNGRADE_STEPS = (
         "ls -d LOG-DIR/remote-log-index-cache LOG-DIR/_rlmm_committed_offsets LOG-DIR/*/remote_log_snapshot",
     ),
 )
-"""What each line of releases has that is lost to who goes below it."""
+"""What a downgrade below each line of releases loses."""
 
 
 def upgrade_findings(old: Release, new: Release) -> list[Finding]:
-    """Steps, and the faults that the new release still has. Raises TieredctlError `usage` where it is no later one."""
+    """Steps, and the bugs that the new release still has. Raises TieredctlError `usage` where it is not a later one."""
     if not _is_later(new, old):
-        raise TieredctlError(ErrorCode.USAGE, f"{new} is no later than {old}.", hint="Give the older release first.")
+        raise TieredctlError(ErrorCode.USAGE, f"{new} is not later than {old}.", hint="Give the older release first.")
     steps = [
         _finding(FindingCode.UPGRADE_STEP, step, new) for step in UPGRADE_STEPS if old.line < step.line <= new.line
     ]
@@ -193,9 +193,9 @@ def upgrade_findings(old: Release, new: Release) -> list[Finding]:
 
 
 def downgrade_findings(new: Release, old: Release) -> list[Finding]:
-    """Steps, and the faults that come back. Raises TieredctlError `usage` where the old release is no earlier one."""
+    """Steps, and the bugs that come back. Raises TieredctlError `usage` where the old release is not an earlier one."""
     if not _is_later(new, old):
-        raise TieredctlError(ErrorCode.USAGE, f"{old} is no earlier than {new}.", hint="Give the newer release first.")
+        raise TieredctlError(ErrorCode.USAGE, f"{old} is not earlier than {new}.", hint="Give the newer release first.")
     steps = [
         _finding(FindingCode.DOWNGRADE_STEP, step, old) for step in DOWNGRADE_STEPS if old.line < step.line <= new.line
     ]
@@ -206,7 +206,9 @@ def _coming_back(new: Release, old: Release) -> Iterator[Finding]:
     gone = {bug.issue for bug in KNOWN_BUGS if bug.presence(new) is Presence.NO}
     for finding in bug_findings(old, has_size_retention=True):
         if finding.subject in gone:
-            yield replace(finding, message=f"it comes back: {finding.message}", severity_override=Severity.WARNING)
+            yield replace(
+                finding, message=f"this bug comes back: {finding.message}", severity_override=Severity.WARNING
+            )
 
 
 def _finding(code: FindingCode, step: Step, target: Release) -> Finding:

@@ -1,4 +1,4 @@
-"""What follows from the releases that a cluster's brokers are of."""
+"""What follows from the releases that a cluster's brokers run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PRODUCTION_READY = (3, 9)
 
 
 def release_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """Whether the release is known, one, finalized, ready for production, and which faults it has."""
+    """Whether the release is known, the same everywhere, finalized, ready for production, and which bugs it has."""
     yield from _differences(cluster)
     if cluster.release is None:
-        message = "no broker tells its release by a metadata version that is known here"
+        message = "the brokers' metadata versions do not tell their release"
         yield Finding(FindingCode.RELEASE_UNKNOWN, "the cluster", message)
         return
     evidence: dict[str, object] = {"release": str(cluster.release)}
@@ -31,12 +31,12 @@ def release_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 def _differences(cluster: ClusterSnapshot) -> Iterator[Finding]:
     lines = {broker: str(release) for broker, release in cluster.broker_releases.items() if release is not None}
     if len(set(lines.values())) > 1:
-        said = ", ".join(f"broker {broker} is of {line}" for broker, line in lines.items())
+        said = ", ".join(f"broker {broker} runs {line}" for broker, line in lines.items())
         yield Finding(
             FindingCode.RELEASE_MIXED, "the cluster", said, {"releases": {str(key): lines[key] for key in lines}}
         )
     finalized, oldest = cluster.finalized_release, min(lines.values(), default=None)
     if finalized is not None and oldest is not None and str(finalized) != oldest and len(set(lines.values())) == 1:
-        message = f"brokers are of {oldest}, but the metadata version is of {finalized}: what came since is off"
+        message = f"brokers run {oldest}, but the metadata version is that of {finalized}: newer features are off"
         evidence = {"release": oldest, "finalized": str(finalized)}
         yield Finding(FindingCode.RELEASE_MIXED, "the cluster", message, evidence, Severity.INFO)

@@ -1,4 +1,4 @@
-"""Names of settings that nobody knows, and what was meant: a broker passes over them without a word."""
+"""Unknown names of settings, which brokers silently ignore, and what was probably meant."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tieredctl.ops.cluster.broker_settings import BROKER_SETTINGS, METADATA_TOPI
 from tieredctl.ops.cluster.topic_settings import TOPIC_SETTINGS, TopicSettings
 
 _ALIKE = 0.9
-"""How much of two names is the same where one is the other misspelt: one or two letters of some thirty."""
+"""How similar a misspelt name is to the right one: one or two of about thirty letters differ."""
 _OF_TIERING = ("remote.", "log.remote.", "log.local.")
-"""What Kafka has under these belongs to tiered storage."""
+"""Kafka's settings under these prefixes belong to tiered storage."""
 _UNJUDGED = frozenset(
     {
         "remote.log.index.file.cache.ttl.ms",
@@ -25,14 +25,14 @@ _UNJUDGED = frozenset(
         "remote.log.storage.manager.class.path",
     }
 )
-"""Of RemoteLogManagerConfig, besides those that are judged."""
+"""Further settings of RemoteLogManagerConfig, which no rule judges."""
 _SINCE_4_4 = (names.COPY_LAG_MS, names.COPY_LAG_BYTES)
 _CLIENTS = ("common.client", "producer", "consumer", "admin")
-"""Of the metadata manager: what follows is a client's setting, and is not looked at."""
+"""Prefixes of the metadata manager's clients: what follows is a client's setting, and is not checked."""
 _WORDS_OF_TIERING = frozenset({"remote", "local"})
 """Without one of them a name may be any other setting, such as metadata.log.segment.bytes or request.timeout.ms."""
 _TELLING_WORDS = 3
-"""A name of fewer is the end of too many others."""
+"""A shorter name is the end of too many others."""
 _AIVEN = "io.aiven.kafka.tieredstorage."
 _AIVEN_BACKEND = "storage."
 _AIVEN_SETTINGS = frozenset(
@@ -55,16 +55,16 @@ _AIVEN_SETTINGS = frozenset(
         "upload.rate.limit.bytes.per.second",
     }
 )
-"""Of its RemoteStorageManagerConfig (docs/configs.rst), those that stand alone."""
+"""Settings of its RemoteStorageManagerConfig (docs/configs.rst) that stand alone."""
 _AIVEN_BACKENDS = ("s3.", "aws.", "gcs.", "azure.", "oci.")
 
 
 def unknown_names(settings: BrokerSettings) -> Iterator[Finding]:
-    """Names in a node's settings that no release up to the last known one has, nor the managers that it names."""
+    """Names in a node's settings that neither a known release nor the node's managers have."""
     known = _known(settings)
     for name in _SINCE_4_4:
         if name in settings.values and settings.is_before((4, 4)):
-            message = f"Kafka {settings.release} passes over {name}, which came with 4.4"
+            message = f"Kafka {settings.release} ignores {name}, which came with 4.4"
             yield Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, message, {"misspelt": name})
     for name, stated in settings.values.items():
         if name in known or name.startswith(_of_clients(settings)):
@@ -80,23 +80,23 @@ def unknown_names(settings: BrokerSettings) -> Iterator[Finding]:
 
 
 def unknown_topic_names(settings: TopicSettings) -> Iterator[Finding]:
-    """Names that no topic's setting has: Kafka refuses them."""
+    """Names that are not topic settings: Kafka refuses them."""
     for name, stated in settings.values.items():
         if name not in TOPIC_SETTINGS:
             meant = _meant(name, TOPIC_SETTINGS)
             evidence: dict[str, object] = {"topic": settings.topic, "misspelt": name, "stated": stated}
             if meant is not None:
                 evidence |= {"name": meant, "value": stated}
-            message = f"topics have no setting {name}" + ("" if meant is None else f"; {meant} is meant")
+            message = f"topics have no setting {name}" + ("" if meant is None else f"; {meant} is probably meant")
             yield Finding(FindingCode.TOPIC_CONFIG_NAME_UNKNOWN, f"topic {settings.topic}", message, evidence)
 
 
 def _said(name: str, meant: str | None) -> str:
     if name in TOPIC_SETTINGS:
-        whose = f"{name} is a setting of topics: a broker passes over it"
+        whose = f"{name} is a topic setting: a broker ignores it"
     else:
-        whose = f"Kafka has no setting {name}, and passes over it"
-    return whose if meant is None else f"{whose}; {meant} is meant"
+        whose = f"Kafka has no setting {name} and ignores it"
+    return whose if meant is None else f"{whose}; {meant} is probably meant"
 
 
 def _known(settings: BrokerSettings) -> frozenset[str]:
@@ -107,13 +107,13 @@ def _known(settings: BrokerSettings) -> frozenset[str]:
 
 
 def _of_clients(settings: BrokerSettings) -> tuple[str, ...]:
-    """What the settings of the metadata manager's clients begin with."""
+    """Prefixes of the settings of the metadata manager's clients."""
     return tuple(settings.metadata_name(f"remote.log.metadata.{client}.") for client in _CLIENTS)
 
 
 def _meant(name: str, known: Collection[str]) -> str | None:
-    """The known name that this one comes from: without or with a prefix, by its words in another order, or by a letter
-    or two."""
+    """The known name that was probably meant: it differs by a prefix, by the order of its words, or by a letter or
+    two."""
     words = name.split(".")
     if len(words) >= _TELLING_WORDS and _WORDS_OF_TIERING.intersection(words):
         moved = [one for one in known if one.endswith(f".{name}") or name.endswith(f".{one}")]

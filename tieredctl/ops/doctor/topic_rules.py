@@ -1,4 +1,4 @@
-"""What is wrong, or unwise, in the settings of one tiered topic."""
+"""Wrong or unwise settings of one tiered topic."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Rule = Callable[[TopicSettings], Iterator[Finding]]
 
 
 def topic_findings(settings: TopicSettings) -> list[Finding]:
-    """All that can be said of a topic from its settings alone; of one that is not tiered, that its values are valid."""
+    """All findings that follow from a topic's settings alone; if it is not tiered, only invalid values."""
     found = [*_invalid_values(settings), *unknown_topic_names(settings)]
     refused = {one.evidence.get("name") for one in found}
     if settings.is_tiered:
@@ -74,9 +74,9 @@ def _unknown_to_the_release(settings: TopicSettings) -> Iterator[Finding]:
 
 def _cleanup_policy(settings: TopicSettings) -> Iterator[Finding]:
     stated = settings.text(names.CLEANUP_POLICY)
-    # An empty one, which deletes nothing, is taken too: 3.9.1 does, though 4.2 is said to be the first.
+    # An empty one, which deletes nothing, is accepted too: by 3.9.1 already, though 4.2 is documented as the first.
     if {one.strip() for one in stated.split(",")} - {"delete", ""}:
-        message = f"{names.CLEANUP_POLICY} is {stated}; a tiered topic's can only be delete"
+        message = f"{names.CLEANUP_POLICY} is {stated}; a tiered topic needs delete"
         yield _finding(FindingCode.TOPIC_CONFIG_CLEANUP_POLICY, settings, names.CLEANUP_POLICY, message, "delete")
 
 
@@ -92,7 +92,7 @@ def _copy_disable(settings: TopicSettings) -> Iterator[Finding]:
         return
     for local, total in _LIMITS:
         if settings.number(local) not in (AS_TOTAL, settings.number(total)):
-            message = f"{names.COPY_DISABLE} is true, so {local} must be -2, or as {total}"
+            message = f"{names.COPY_DISABLE} is true, so {local} must be -2 or equal to {total}"
             yield _finding(FindingCode.TOPIC_CONFIG_COPY_DISABLE, settings, local, message, str(AS_TOTAL))
 
 
@@ -123,7 +123,7 @@ def _small_segments(settings: TopicSettings) -> Iterator[Finding]:
 def _segment_exceeds_local_retention(settings: TopicSettings) -> Iterator[Finding]:
     size, local_size = settings.number(names.SEGMENT_BYTES), settings.local_retention_bytes
     if 0 <= local_size < size:
-        message = f"local retention is {local_size} bytes, but one segment, which goes as a whole, may have {size}"
+        message = f"local retention is {local_size} bytes, but segments are deleted whole, and one may have {size}"
         code = FindingCode.TOPIC_CONFIG_SEGMENT_EXCEEDS_LOCAL_RETENTION
         yield _finding(code, settings, names.LOCAL_RETENTION_BYTES, message, str(size))
     time, local_time = settings.number(names.SEGMENT_MS), settings.local_retention_ms
@@ -138,13 +138,13 @@ def _kept_twice(settings: TopicSettings) -> Iterator[Finding]:
         return
     if all(settings.number(local) in (AS_TOTAL, settings.number(total)) for local, total in _LIMITS):
         message = (
-            "neither local.retention.ms nor local.retention.bytes is below total retention: nothing leaves the disk"
+            "neither local.retention.ms nor local.retention.bytes is below total retention: no local disk is freed"
         )
         yield _finding(FindingCode.TOPIC_CONFIG_KEPT_TWICE, settings, names.LOCAL_RETENTION_MS, message, "86400000")
 
 
 def _finding(code: FindingCode, settings: TopicSettings, name: str, message: str, wanted: str | None = None) -> Finding:
-    """`value` is what the remedy sets; `stated` is what the topic or its defaults say."""
+    """`value` is what the remedy sets; `stated` is the value of the topic or its defaults."""
     evidence: dict[str, object] = {"topic": settings.topic, "name": name, "stated": settings.text(name)}
     if wanted is not None:
         evidence["value"] = wanted
