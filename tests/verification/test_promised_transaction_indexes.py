@@ -9,13 +9,16 @@ import pytest
 
 from tests.cli.command_line import Outcome
 from tests.faults.captured_segments import small_segment
-from tests.faults.cluster import Cluster, captured
+from tests.faults.cluster import Cluster, EventsInMemory, captured
 from tests.faults.expectations import part_finding
 from tests.faults.segments_made import indexed_by_batch, transactions
+from tests.metadata_logs import segment_id
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import Part
-from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.verification.promised_transaction_indexes import NEAR_MS, PromisedTransactionIndexes
 from tieredctl.ops.verification.report import Level
 
@@ -91,6 +94,13 @@ def verified(capture: Path, capsys: pytest.CaptureFixture[str]) -> Outcome:
     return Outcome(exit_code, said.out, said.err)
 
 
+def promised_by(*segments: RemoteLogSegmentMetadata) -> PromisedTransactionIndexes:
+    """What brokers say of segments that are being copied."""
+    state = RemoteLogSegmentState.COPY_SEGMENT_STARTED
+    events = [replace(one, segment_id=segment_id(number), state=state) for number, one in enumerate(segments)]
+    return PromisedTransactionIndexes.by(replayed(EventStream(EventsInMemory(events))))
+
+
 class TestWhoseSilenceMeansSomething:
     """An event at 10 hours without txnIdxEmpty, and others with it, by broker and minutes before or after."""
 
@@ -115,7 +125,7 @@ class TestWhoseSilenceMeansSomething:
         silent = self.event(transactions().metadata, 1, 0)
         telling = [self.event(indexed_by_batch().metadata, broker, minutes) for broker, minutes in others]
 
-        assert PromisedTransactionIndexes.among([silent, *telling]).has(silent) is promised
+        assert promised_by(silent, *telling).has(silent) is promised
 
     def event(self, metadata: RemoteLogSegmentMetadata, broker: int, minutes: int) -> RemoteLogSegmentMetadata:
         return replace(metadata, author=broker, event_timestamp_ms=self.AT_MS + minutes * 60_000)
@@ -123,4 +133,4 @@ class TestWhoseSilenceMeansSomething:
     def test_who_says_that_there_is_none_promises_none(self) -> None:
         telling = [self.event(indexed_by_batch().metadata, 1, minutes) for minutes in (-1, 0, 1)]
 
-        assert not PromisedTransactionIndexes.among(telling).has(telling[1])
+        assert not promised_by(*telling).has(telling[1])

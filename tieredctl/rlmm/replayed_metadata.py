@@ -6,7 +6,7 @@ cache when it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -124,6 +124,28 @@ class ReplayedMetadata:
         """Of the logs of some rows, in bytes."""
         sizes: Ints = self.events.contents.starts.sizes.values[self.rows.starts[rows]].astype(np.int64)
         return sizes
+
+    @property
+    def txn_idx_empty(self) -> Flags:
+        """Of each row whether its broker said that it has no transaction index."""
+        empty: Flags = self.events.contents.starts.txn_idx_empty.values[self.rows.starts]
+        return empty
+
+    def named(self, segment_ids: Iterable[str]) -> Ints:
+        """The rows of these segments, in their order; none of what is not an id."""
+        rows, ids = self.order, self.rows.segment_ids
+        known = uuid_columns(np.frombuffer(b"".join(filter(None, map(_uuid_bytes, segment_ids))), "V16"))
+        near = rows[np.isin(ids.high[rows], known.high)]
+        return near[np.isin(ids.low[near], known.low)]
+
+    def earliest_last_events(self) -> Iterator[tuple[TopicIdPartition, int]]:
+        """Each partition that has segments, with the time of the earliest of their last events, in milliseconds."""
+        count = len(self.partitions)
+        none = np.iinfo(np.int64).max
+        earliest = np.full(count, none)
+        np.minimum.at(earliest, self.rows.partitions, self.event_timestamps(np.arange(len(self.rows))))
+        columns = zip(self.partitions, earliest.tolist(), strict=True)
+        return ((partition, moment) for partition, moment in columns if moment != none)
 
     def sizes_of_partitions(self) -> Iterator[tuple[TopicIdPartition, int, int]]:
         """Each partition that has segments, with how many, and how many leader epochs these have."""
@@ -295,6 +317,13 @@ def _started(
         yield RemoteLogSegmentMetadata(
             topic_id_partition=partition, segment_id=segment_id, state=_STATES[state], **fields
         )
+
+
+def _uuid_bytes(text: str) -> bytes | None:
+    try:
+        return uuid_bytes(text)
+    except ValueError:
+        return None
 
 
 def _place(one: PartitionDelete) -> _Place:

@@ -21,8 +21,10 @@ def confirmed(findings: Iterable[Finding], before: ReplayedMetadata, after: Repl
 
     A segment that retention removed meanwhile is not missing; an object whose copy began meanwhile is not a stranger.
     """
-    then, now = _states(before), _states(after)
-    return [finding for finding in findings if all(then.get(one) == now.get(one) for one in _segments_of(finding))]
+    every = list(findings)
+    named = {str(one) for finding in every for one in _segments_of(finding)}
+    then, now = _states(before, named), _states(after, named)
+    return [finding for finding in every if all(then.get(one) == now.get(one) for one in _segments_of(finding))]
 
 
 def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding]:
@@ -73,5 +75,7 @@ def _segments_of(finding: Finding) -> list[object]:
     return [finding.evidence[name] for name in _NEIGHBOURS if finding.evidence.get(name)]
 
 
-def _states(store: ReplayedMetadata) -> dict[object, RemoteLogSegmentState]:
-    return {known.metadata.segment_id: known.metadata.state for _, known in store.segments()}
+def _states(metadata: ReplayedMetadata, segment_ids: Iterable[str]) -> dict[object, RemoteLogSegmentState]:
+    """Of some segments, those that are known."""
+    rows = metadata.named(segment_ids)
+    return {known.metadata.segment_id: known.metadata.state for _, known in metadata.known(rows)}

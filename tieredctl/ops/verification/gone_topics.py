@@ -110,8 +110,7 @@ def believable_topics(sources: TopicSources, metadata: ReplayedMetadata, stream:
     that were read: whatever is lost would pass for gone.
     """
     first_events_ms: dict[str, int] = {}
-    for partition, known in metadata.segments():
-        moment = known.metadata.event_timestamp_ms
+    for partition, moment in metadata.earliest_last_events():
         first_events_ms[partition.topic_id] = min(moment, first_events_ms.get(partition.topic_id, moment))
     live = live_topics(sources, first_events_ms, stream.source)
     demand_all_topics(sources, stream.source)

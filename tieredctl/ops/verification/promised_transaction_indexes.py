@@ -8,8 +8,10 @@ means something by its silence: it was neither upgraded nor downgraded between.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
@@ -28,18 +30,12 @@ class PromisedTransactionIndexes:
     @classmethod
     def by(cls, metadata: ReplayedMetadata) -> PromisedTransactionIndexes:
         """What the brokers of a cluster say."""
-        return cls.among(known.metadata for _, known in metadata.segments())
-
-    @classmethod
-    def among(cls, segments: Iterable[RemoteLogSegmentMetadata]) -> PromisedTransactionIndexes:
-        """What their brokers say of these segments."""
-        said: dict[int, list[int]] = {}
-        for metadata in segments:
-            if metadata.txn_idx_empty and metadata.state in _BY_THE_COPIER:
-                said.setdefault(metadata.author, []).append(metadata.event_timestamp_ms)
-        for times in said.values():
-            times.sort()
-        return cls(said)
+        empty = np.flatnonzero(metadata.txn_idx_empty & np.isin(metadata.rows.states, _BY_THE_COPIER))
+        authors, times = metadata.authors(empty), metadata.event_timestamps(empty)
+        order = np.lexsort((times, authors))
+        brokers, firsts = np.unique(authors[order], return_index=True)
+        groups = np.split(times[order], firsts[1:])
+        return cls(dict(zip(brokers.tolist(), (one.tolist() for one in groups), strict=False)))
 
     def has(self, metadata: RemoteLogSegmentMetadata) -> bool:
         """Whether this segment must have a transaction index. False where that is not known."""

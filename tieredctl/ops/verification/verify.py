@@ -210,22 +210,22 @@ def _check_partitions(
     # A partition that a broker has and the metadata never heard of may have lost all of its events.
     local = (one for one in options.local_logs if options.selection.has(one) and not elsewhere.may_have(one))
     run = _Run(by, options, result)
-    unseen = {partition: RemoteLogMetadataCache() for partition in local} | dict(metadata.caches)
+    unseen = dict.fromkeys([*local, *metadata.caches])
     topic_ids = {partition.topic_id for partition in stream.partitions}
     for partition, listed in _listed_partitions(by, options.selection, result, overlap):
-        cache = unseen.pop(partition, None)
         if elsewhere.may_have(partition):
             elsewhere.objects += len(listed)
             overlap.of_known_topics += len(listed)
             continue
         overlap.of_known_topics += len(listed) if partition.topic_id in topic_ids else 0
-        if cache is None:
+        if partition not in unseen:
             result.findings += (unreferenced(stored, explained) for stored, explained in listed)
-        else:
-            tasks += run.check(partition, cache, listed)
+            continue
+        del unseen[partition]
+        tasks += run.check(partition, metadata.caches.get(partition, RemoteLogMetadataCache()), listed)
     overlap.demand(_promised(metadata, by.gone), topic_ids, options.selection, by.gone)
-    for partition, cache in unseen.items():
-        tasks += run.check(partition, cache, [])
+    for partition in unseen:
+        tasks += run.check(partition, metadata.caches.get(partition, RemoteLogMetadataCache()), [])
     result.findings += OtherForms(by.store, by.layout).judge(run.absent)
     tasks.sort(key=_task_place)
     result.findings = _without_referenced(result.findings, metadata, by.layout)
@@ -272,7 +272,8 @@ class _Run:
                     continue
                 result.segments += 1
                 result.objects += len(keys)
-                yield SegmentTask(metadata, keys, options.level, options.index_interval_bytes)
+                if options.level is not Level.LISTING:
+                    yield SegmentTask(metadata, keys, options.level, options.index_interval_bytes)
 
     def _note_gone(self, partition: TopicIdPartition, cache: RemoteLogMetadataCache, listed: list[OwnedObject]) -> None:
         """A partition of which nothing is promised any more."""
@@ -329,7 +330,7 @@ def _without_referenced(findings: list[Finding], metadata: ReplayedMetadata, lay
 
 def _demand_known_segment(metadata: ReplayedMetadata, selection: Selection, coverage: MetadataCoverage) -> None:
     segment_id = selection.segment_id
-    if segment_id and all(cache.state_of(segment_id) is None for cache in metadata.caches.values()):
+    if segment_id and not len(metadata.selected(metadata.order, selection.has, segment_id)):
         why = f"The metadata has no segment {segment_id}, or no longer."
         coverage.demand_all(why)
         raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
