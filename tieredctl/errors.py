@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ExitCode(IntEnum):
-    """What the process tells its caller. Scripts rely on these numbers."""
+    """The process's exit status. Scripts rely on these numbers."""
 
     CLEAN = 0
     FAILURE = 1
@@ -20,7 +20,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-# From harmless to worst: where several apply, the one furthest right is the process's.
+# From harmless to worst: where several apply, the process exits with the last one.
 _RISING_GRAVITY = (
     ExitCode.CLEAN,
     ExitCode.FINDINGS,
@@ -129,9 +129,11 @@ _TABLE = (
     ),
     ErrorKind(ErrorCode.UNKNOWN_SEGMENT, ExitCode.USAGE, "List segments with `tieredctl metadata segments --all`."),
     ErrorKind(
-        ErrorCode.PATH_MISSING, ExitCode.USAGE, "Check the path for a typing error, or the mount for being there."
+        ErrorCode.PATH_MISSING,
+        ExitCode.USAGE,
+        "Check the path for a typing error, and that the file system is mounted.",
     ),
-    ErrorKind(ErrorCode.PATH_FORBIDDEN, ExitCode.FAILURE, "Run as a user that may read it, such as the broker's own."),
+    ErrorKind(ErrorCode.PATH_FORBIDDEN, ExitCode.FAILURE, "Run as a user who may read it, such as the broker's own."),
     ErrorKind(
         ErrorCode.NOT_A_LOG_DIR,
         ExitCode.USAGE,
@@ -146,9 +148,9 @@ _TABLE = (
     ErrorKind(
         ErrorCode.TRANSFORMED,
         ExitCode.INCOMPLETE,
-        "Inspect what `tieredctl remote read SEGMENT-ID --part log --to FILE` gives: that is what the broker wrote.",
+        "Run `tieredctl remote read SEGMENT-ID --part log --to FILE` and inspect FILE: that is what the broker wrote.",
     ),
-    ErrorKind(ErrorCode.UNWRITABLE, ExitCode.FAILURE, "Check that the folder exists, may be written to, and has room."),
+    ErrorKind(ErrorCode.UNWRITABLE, ExitCode.FAILURE, "Check that the folder exists, is writable, and has free space."),
     ErrorKind(
         ErrorCode.BROKER_UNREACHABLE,
         ExitCode.FAILURE,
@@ -158,7 +160,7 @@ _TABLE = (
         ErrorCode.BROKER_REFUSED, ExitCode.FAILURE, "Check the user, password and mechanism in --command-config."
     ),
     ErrorKind(
-        ErrorCode.CONFIG_REFUSED, ExitCode.FAILURE, "Nothing was changed: mend what Kafka names, and run it again."
+        ErrorCode.CONFIG_REFUSED, ExitCode.FAILURE, "Nothing was changed: correct what Kafka names, and run it again."
     ),
     ErrorKind(
         ErrorCode.NO_METADATA_TOPIC,
@@ -173,20 +175,22 @@ _TABLE = (
     ErrorKind(
         ErrorCode.METADATA_PARTITIONS,
         ExitCode.USAGE,
-        "Make the two equal: a broker whose count is another ends while it starts.",
+        "Make the two equal: a broker configured with a different count exits at startup.",
     ),
-    ErrorKind(ErrorCode.MISSING_EXTRA, ExitCode.FAILURE, "Install the package that is named."),
-    ErrorKind(ErrorCode.UNKNOWN_LAYOUT, ExitCode.USAGE, "Install the layout's plugin, or name one of those installed."),
-    ErrorKind(ErrorCode.BAD_CONFIG, ExitCode.USAGE, "Mend the file, or name another with TIEREDCTL_CONFIG."),
+    ErrorKind(ErrorCode.MISSING_EXTRA, ExitCode.FAILURE, "Install the named package."),
+    ErrorKind(ErrorCode.UNKNOWN_LAYOUT, ExitCode.USAGE, "Install the layout's plugin, or name an installed layout."),
+    ErrorKind(ErrorCode.BAD_CONFIG, ExitCode.USAGE, "Correct the file, or name another with TIEREDCTL_CONFIG."),
     ErrorKind(
         ErrorCode.PRIVATE_KEY, ExitCode.USAGE, "Give the right private key with --layout-option private-key=FILE."
     ),
     ErrorKind(ErrorCode.STORE_UNREACHABLE, ExitCode.FAILURE, "Check the store's URL, endpoint and the network."),
-    ErrorKind(ErrorCode.STORE_THROTTLED, ExitCode.FAILURE, "Try again later, or ask the store for less at a time."),
     ErrorKind(
-        ErrorCode.STORE_FORBIDDEN, ExitCode.FAILURE, "Check whose credentials are in use, and what they are allowed."
+        ErrorCode.STORE_THROTTLED, ExitCode.FAILURE, "Try again later, or send the store fewer requests at a time."
     ),
-    ErrorKind(ErrorCode.STORE_INCAPABLE, ExitCode.FAILURE, "Use a store that can, or a newer release of its server."),
+    ErrorKind(ErrorCode.STORE_FORBIDDEN, ExitCode.FAILURE, "Check whose credentials are in use, and what they allow."),
+    ErrorKind(
+        ErrorCode.STORE_INCAPABLE, ExitCode.FAILURE, "Use a store that supports this, or a newer release of its server."
+    ),
     ErrorKind(ErrorCode.NO_CREDENTIALS, ExitCode.FAILURE, "Log in as you would for the cloud's own command line."),
     ErrorKind(
         ErrorCode.BUCKET_MISSING, ExitCode.USAGE, "Check the bucket's name, and the endpoint and region it is in."
@@ -200,88 +204,90 @@ _TABLE = (
     ErrorKind(
         ErrorCode.INVENTORY_UNUSABLE,
         ExitCode.FAILURE,
-        "Give an inventory that is complete, or none: the store is listed then.",
+        "Give a complete inventory, or none: then the store is listed.",
     ),
     ErrorKind(
         ErrorCode.OTHER_METADATA_MANAGER,
         ExitCode.USAGE,
-        "Nothing can be called missing or an orphan here: ask that manager's own tools.",
+        "Nothing can be called missing or orphaned here: use that manager's own tools.",
     ),
     ErrorKind(
         ErrorCode.METADATA_INCOMPLETE,
         ExitCode.INCOMPLETE,
-        "Nothing is planned or removed on half of the history: look with `tieredctl metadata stats`.",
+        "Nothing is planned or removed on incomplete metadata: see `tieredctl metadata stats`.",
     ),
     ErrorKind(
         ErrorCode.ANOTHER_CLUSTER, ExitCode.USAGE, "Check --bootstrap-server and --cluster-id against the plan's."
     ),
     ErrorKind(ErrorCode.NO_OVERLAP, ExitCode.USAGE, "Check --store, --layout and where the metadata is read from."),
-    ErrorKind(ErrorCode.AMBIGUOUS_PREFIX, ExitCode.USAGE, "Name the one root in --store."),
+    ErrorKind(ErrorCode.AMBIGUOUS_PREFIX, ExitCode.USAGE, "Name a single root in --store."),
     ErrorKind(ErrorCode.QUARANTINE_SCANNED, ExitCode.USAGE, "Name the root that the quarantine belongs to in --store."),
     ErrorKind(
         ErrorCode.TOPICS_DOUBTFUL,
         ExitCode.USAGE,
-        "Give the ids of all topics that the cluster has, internal ones too, as `kafka-topics --describe` shows them.",
+        "Give the ids of all topics of the cluster, internal ones too, as `kafka-topics --describe` shows them.",
     ),
     ErrorKind(
-        ErrorCode.AGE_TOO_LOW, ExitCode.USAGE, "Give a --min-age of 1h or more, or --allow-young where nothing writes."
+        ErrorCode.AGE_TOO_LOW,
+        ExitCode.USAGE,
+        "Give --min-age 1h or more, or --allow-young if nothing writes to the store.",
     ),
     ErrorKind(
         ErrorCode.TOPIC_LIVE,
         ExitCode.USAGE,
-        "Delete the topic first; --even-if-live takes its remote data from it all the same.",
+        "Delete the topic first; --even-if-live removes its remote data even so.",
     ),
     ErrorKind(
         ErrorCode.TOPIC_IN_USE,
         ExitCode.INCOMPLETE,
-        "Wait until brokers have been silent about it for ten minutes, or give --brokers-are-done where they are.",
+        "Wait until brokers have written nothing about it for ten minutes, or give --brokers-are-done.",
     ),
     ErrorKind(
         ErrorCode.TOPIC_UNCLEAR,
         ExitCode.INCOMPLETE,
-        "Ask while all brokers are up: a topic counts as gone when each of them says that it does not know its id.",
+        "Run it while all brokers are up: a topic counts as gone when every broker reports its id as unknown.",
     ),
-    ErrorKind(
-        ErrorCode.PLAN_TOO_LARGE, ExitCode.USAGE, "Look at what is planned, and raise --max-percent if it is right."
-    ),
-    ErrorKind(ErrorCode.PLAN_ALTERED, ExitCode.USAGE, "Make a new plan: only one that nobody touched is carried out."),
+    ErrorKind(ErrorCode.PLAN_TOO_LARGE, ExitCode.USAGE, "Review the plan, and raise --max-percent if it is right."),
+    ErrorKind(ErrorCode.PLAN_ALTERED, ExitCode.USAGE, "Make a new plan: a plan that was altered is not applied."),
     ErrorKind(
         ErrorCode.PLAN_UNSIGNED,
         ExitCode.USAGE,
-        "Make the plan yourself, or share its maker's key with TIEREDCTL_PLAN_KEY_FILE; or give --trust-plan, by which "
-        "its own limits count for nothing.",
+        "Make the plan yourself, or name its maker's key with TIEREDCTL_PLAN_KEY_FILE; or give --trust-plan, which "
+        "ignores the plan's own limits.",
     ),
     ErrorKind(
         ErrorCode.PLAN_KEY,
         ExitCode.USAGE,
-        "Name a file that only you may read with TIEREDCTL_PLAN_KEY_FILE, or mend this one.",
+        "Name a file that only you may read with TIEREDCTL_PLAN_KEY_FILE, or correct this one.",
     ),
-    ErrorKind(ErrorCode.PLAN_USED, ExitCode.USAGE, "Make a new plan for what is nobody's by now."),
-    ErrorKind(ErrorCode.PLAN_EXPIRED, ExitCode.USAGE, "Make a new plan: what is nobody's may have changed."),
+    ErrorKind(ErrorCode.PLAN_USED, ExitCode.USAGE, "This plan was used already; make a new one."),
+    ErrorKind(ErrorCode.PLAN_EXPIRED, ExitCode.USAGE, "Make a new plan: which objects are orphaned may have changed."),
     ErrorKind(ErrorCode.NOT_CONFIRMED, ExitCode.USAGE, "Give --yes and --cluster-id, or run it on a terminal."),
     ErrorKind(
-        ErrorCode.RECEIPTS_MISSING, ExitCode.USAGE, "Name them with --receipts: a run of this plan left them elsewhere."
+        ErrorCode.RECEIPTS_MISSING,
+        ExitCode.USAGE,
+        "Name them with --receipts: an earlier run of this plan wrote them elsewhere.",
     ),
-    ErrorKind(ErrorCode.RECEIPTS_DAMAGED, ExitCode.FAILURE, "Name the right receipts of this plan."),
+    ErrorKind(ErrorCode.RECEIPTS_DAMAGED, ExitCode.FAILURE, "Name the right receipts for this plan."),
     ErrorKind(ErrorCode.WORLD_CHANGED, ExitCode.INCOMPLETE, "Look at what changed, and make a new plan."),
-    ErrorKind(ErrorCode.REMOVAL_FAILED, ExitCode.INCOMPLETE, "Run it again once the reason is gone: it goes on."),
+    ErrorKind(ErrorCode.REMOVAL_FAILED, ExitCode.INCOMPLETE, "Run it again once the cause is resolved: it resumes."),
     ErrorKind(
         ErrorCode.LOCKED,
         ExitCode.LOCKED,
-        "Wait for the other run to end; `tieredctl orphans unlock` shows it, and frees the lease of one that is dead.",
+        "Wait for the other run to end; `tieredctl orphans unlock` shows it, and frees the lease of a dead run.",
     ),
-    ErrorKind(ErrorCode.CLOCK_SKEW, ExitCode.FAILURE, "Set the clock that is wrong; nothing was changed."),
+    ErrorKind(ErrorCode.CLOCK_SKEW, ExitCode.FAILURE, "Correct the wrong clock; nothing was changed."),
     ErrorKind(
         ErrorCode.LEDGER_DAMAGED,
         ExitCode.FAILURE,
-        "Make a new plan; what this one removed is put back with `tieredctl orphans restore PLANID --store URL`.",
+        "Make a new plan; put back what this one removed with `tieredctl orphans restore PLANID --store URL`.",
     ),
-    ErrorKind(ErrorCode.LEASE_LOST, ExitCode.LOCKED, "Run it again when the other run is over: it goes on."),
+    ErrorKind(ErrorCode.LEASE_LOST, ExitCode.LOCKED, "Run it again when the other run is over: it resumes."),
     ErrorKind(
-        ErrorCode.CHECKPOINT_UNUSABLE, ExitCode.USAGE, "Remove the file, or name another, to list the store anew."
+        ErrorCode.CHECKPOINT_UNUSABLE, ExitCode.USAGE, "Remove the file, or name another, to list the store again."
     ),
     ErrorKind(ErrorCode.SPARK_FAILED, ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),
-    ErrorKind(ErrorCode.DEMO_FAILED, ExitCode.FAILURE, "Please report it, with what is shown above."),
+    ErrorKind(ErrorCode.DEMO_FAILED, ExitCode.FAILURE, "Please report it, with the output above."),
     ErrorKind(ErrorCode.FAULT, ExitCode.FAILURE, "Please report this line."),
     ErrorKind(ErrorCode.INTERRUPTED, ExitCode.INTERRUPTED, "Run it again: it goes on where it stopped."),
 )
@@ -292,7 +298,7 @@ ERROR_KINDS = {kind.code: kind for kind in _TABLE}
 class TieredctlError(Exception):
     """A failure with a name: one sentence for people, a code for scripts, an exit code for the shell.
 
-    `hint` overrides the table's where the place knows better.
+    `hint` overrides the table's where the caller knows better.
     """
 
     def __init__(self, code: ErrorCode, message: str, *, hint: str | None = None) -> None:
@@ -311,7 +317,7 @@ class TieredctlError(Exception):
 
 
 class DecodeError(TieredctlError):
-    """Bytes that are not what their format says. `position` counts bytes from the start of the input."""
+    """Bytes that do not follow their format. `position` counts bytes from the start of the input."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(ErrorCode.UNDECODABLE, f"{message} at byte {position}")

@@ -97,7 +97,7 @@ def test_what_may_not_be_read_is_said_with_whom_it_belongs_to(words: tuple[str, 
     subject.chmod(0o755)
     assert (outcome.exit_code, outcome.out) == (1, "")
     assert " may not be read" in outcome.err
-    assert outcome.err.endswith("  Run as a user that may read it, such as the broker's own.\n")
+    assert outcome.err.endswith("  Run as a user who may read it, such as the broker's own.\n")
 
 
 def test_verify_does_not_pass_over_a_local_log_that_may_not_be_read(log_dir: Path, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_no_plan_is_made_from_half_of_the_history(
     outcome = half.plan(*AGED, *ENOUGH)
 
     assert outcome.exit_code == 5
-    assert ("is missing here" if lose in CERTAIN_LOSS else "on half of the history") in outcome.err
+    assert ("is missing here" if lose in CERTAIN_LOSS else "on incomplete metadata") in outcome.err
     assert not cluster.plan_file.exists()
     assert cluster.objects() == before
 

@@ -136,7 +136,7 @@ def test_what_is_lacking_is_said_in_a_sentence(words: tuple[str, str], tmp_path:
         "There is no store to look at.": (),
         f"There is no {tmp_path}/no.": ("--store", f"file:{tmp_path}/no"),
         "There is no layout 'no'; installed are: ": ("--store", f"file:{tmp_path}", "--layout", "no"),
-        f"file:{tmp_path} holds no object to tell the layout by.": ("--store", f"file:{tmp_path}"),
+        f"file:{tmp_path} holds no object that shows its layout.": ("--store", f"file:{tmp_path}"),
         "--store-option 'x' is not NAME=VALUE.": ("--store", "memory:", "--store-option", "x"),
         "A file: store has no option 'a'.": ("--store", f"file:{tmp_path}", "--store-option", "a=b"),
     }

@@ -129,7 +129,7 @@ def test_pages_of_versions_come_to_an_end(monkeypatch: pytest.MonkeyPatch, found
 def test_empty_pages_do_not_go_on_for_ever() -> None:
     pages: Iterator[list[int]] = repeat([])
 
-    with pytest.raises(TieredctlError, match="1001 empty pages of a listing on end"):
+    with pytest.raises(TieredctlError, match="1001 empty pages of a listing in a row"):
         list(ADDRESS.pages_that_end(pages, lambda page: not page))
 
 

@@ -181,7 +181,7 @@ def test_a_copy_that_comes_to_no_end_is_given_up(place: GcsPlace, fake_gcs_serve
     with FaultyProxy(fake_gcs_server.endpoint, rules=[Rule(standing_still, "POST", "/rewriteTo/")]) as proxy:
         store = replace(place.store, connection=GcsConnection(proxy.endpoint))
 
-        with pytest.raises(TieredctlError, match="does not come to an end of copying") as raised:
+        with pytest.raises(TieredctlError, match="does not finish copying") as raised:
             store.copy(source, "b")
 
     assert code_of(raised) == "unreadable"

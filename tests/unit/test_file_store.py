@@ -340,7 +340,7 @@ def test_nothing_is_deleted_through_a_link(root: Path, store: FileStore, linked:
 
     assert deletion.outcome is DeletionOutcome.FAILED
     assert deletion.error is not None
-    assert "is a link, or behind one" in deletion.error.message
+    assert "is a link, or reached through one" in deletion.error.message
     assert (linked / "1.log").read_bytes() == b"precious"
     assert (root / "a/1.log").exists()
     assert (root / key).exists()
@@ -348,7 +348,7 @@ def test_nothing_is_deleted_through_a_link(root: Path, store: FileStore, linked:
 
 @pytest.mark.parametrize("key", LINKED_KEYS)
 def test_nothing_is_copied_out_of_a_link(root: Path, store: FileStore, linked: Path, key: str) -> None:
-    with pytest.raises(TieredctlError, match="is a link, or behind one"):
+    with pytest.raises(TieredctlError, match="is a link, or reached through one"):
         store.copy(stored_object(store, key), "quarantine/copy")
 
     assert not (root / "quarantine/copy").exists()
@@ -363,7 +363,7 @@ def test_nothing_is_written_through_a_link(store: FileStore, linked: Path, key: 
         "copy": lambda: store.copy(stored_object(store, "a/1.log"), key),
     }
 
-    with pytest.raises(TieredctlError, match="is a link, or behind one") as raised:
+    with pytest.raises(TieredctlError, match="is a link, or reached through one") as raised:
         changes[change]()
 
     assert code_of(raised) == "path-forbidden"
@@ -382,7 +382,7 @@ def test_a_copy_takes_the_place_of_a_link_and_not_of_what_it_leads_to(
 def test_what_is_reserved_is_not_written_through_a_link(root: Path, store: FileStore, linked: Path) -> None:
     (root / ".tieredctl").symlink_to(linked)
 
-    with pytest.raises(TieredctlError, match="is a link, or behind one"):
+    with pytest.raises(TieredctlError, match="is a link, or reached through one"):
         store.copy(stored_object(store, "a/1.log"), f"{RESERVED_FOLDER}quarantine/1.log")
 
     assert [path.name for path in linked.iterdir()] == ["1.log"]

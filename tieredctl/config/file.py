@@ -19,15 +19,15 @@ _CLASS = "storageClass"
 
 
 def storage_price(store_url: str) -> StoragePrice | None:
-    """What storing in a store costs, by the price table of the configuration; None where it does not say.
+    """What storing in a store costs, by the price table of the configuration; None where it has no price for it.
 
-    Of several prices the one decides whose `store` is the longest beginning of the URL, and so for each storage class
-    that is named. Raises TieredctlError `bad-config` for a file that cannot be used, and where one was named that is
-    not there; and where classes have prices and the store has none, or one in another currency.
+    Of several prices, the one whose `store` is the longest prefix of the URL applies, for each storage class
+    separately. Raises TieredctlError `bad-config` for a file that cannot be used or was named but does not exist, and
+    where classes have prices but the store has none, or one in another currency.
     """
     prices = _settings().get(_PRICES, [])
     if not isinstance(prices, list):
-        raise _bad(f"{_PRICES} is no list")
+        raise _bad(f"{_PRICES} is not a list")
     fitting = [price for price in map(_price, prices) if store_url.startswith(price.store)]
     chosen = {price.storage_class: price.price for price in sorted(fitting, key=lambda price: len(price.store))}
     usual = chosen.pop(None, None)
@@ -53,11 +53,11 @@ def _price(entry: object) -> _Price:
         raise _bad(f"each of {_PRICES} has {fields}, and may have {optional}")
     store, currency, storage_class = entry["store"], entry["currency"], entry.get(_CLASS)
     if not isinstance(store, str) or not isinstance(currency, str):
-        raise _bad("store and currency are texts")
+        raise _bad("store and currency must be strings")
     if _CLASS in entry and (not isinstance(storage_class, str) or not storage_class):
-        raise _bad(f"{_CLASS} of {store} is the name of a storage class, such as GLACIER")
+        raise _bad(f"{_CLASS} of {store} must be the name of a storage class, such as GLACIER")
     if _CLASS in entry and not set(entry).isdisjoint(_REQUEST_PRICE_FIELDS):
-        raise _bad(f"prices of requests are given without {_CLASS}")
+        raise _bad(f"a price with {_CLASS} cannot have prices of requests")
     puts, gets = (_amount(entry, name) if name in entry else None for name in _REQUEST_PRICE_FIELDS)
     return _Price(store, storage_class, StoragePrice(_amount(entry, "perGiBMonth"), currency, puts, gets))
 
@@ -65,7 +65,7 @@ def _price(entry: object) -> _Price:
 def _amount(entry: Mapping[str, object], name: str) -> float:
     amount = entry[name]
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < float("inf"):
-        raise _bad(f"{name} of {entry['store']} is no price")
+        raise _bad(f"{name} of {entry['store']} is not a price")
     return float(amount)
 
 
@@ -104,11 +104,11 @@ def _parsed(data: bytes) -> Mapping[str, Any]:
     try:
         settings = yaml.safe_load(data)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise _bad(f"it is no YAML: {str(error).splitlines()[0]}") from None
+        raise _bad(f"it is not valid YAML: {str(error).splitlines()[0]}") from None
     if settings is None:
         return {}
     if not isinstance(settings, Mapping):
-        raise _bad("it is no mapping")
+        raise _bad("it is not a mapping")
     unknown = [name for name in settings if name != _PRICES]
     if unknown:
         raise _bad(f"there is no setting {unknown[0]!r}")

@@ -1,6 +1,6 @@
-"""The key that plans are signed with: beside the configuration file, unless `$TIEREDCTL_PLAN_KEY_FILE` names another.
+"""The key that signs plans: next to the configuration file, unless `$TIEREDCTL_PLAN_KEY_FILE` names another.
 
-Who has it may have a plan carried out without looking at every line of it; so nobody else may read it.
+Whoever has it can have a plan applied that nobody reviewed line by line, so nobody else may read it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FILE_NAME = "plan.key"
 
 
 def signing_key() -> bytes:
-    """The key, which is made on first use; one that was named has to be there.
+    """The key, which is made on first use; a key file that was named must exist.
 
     Raises TieredctlError `plan-key` where it cannot be made or read, or others may read it.
     """
@@ -34,7 +34,7 @@ def signing_key() -> bytes:
 
 
 def known_key() -> bytes | None:
-    """The key, None where nobody made one. Raises TieredctlError as `signing_key`."""
+    """The key; None where none was made yet. Raises TieredctlError as `signing_key` does."""
     path = _path()
     key = _read(path)
     if key is None and os.environ.get(VARIABLE):
@@ -43,7 +43,7 @@ def known_key() -> bytes | None:
 
 
 def usable_key() -> bytes | None:
-    """The key; None too where it cannot be used: for who can do without."""
+    """The key; None also where it cannot be used: for callers that can do without it."""
     try:
         return known_key()
     except TieredctlError:
@@ -76,18 +76,18 @@ def _read(path: Path) -> bytes | None:
 
 
 def _demand_private(path: Path, status: os.stat_result) -> None:
-    """Root's own may be read by our group, as mounted secrets are."""
+    """A file of root's may be readable by our group, as mounted secrets are."""
     if not stat.S_ISREG(status.st_mode):
         raise _unusable(path, "it is not a file")
     if status.st_uid not in (0, os.geteuid()):
-        raise _unusable(path, "it is another user's")
+        raise _unusable(path, "it belongs to another user")
     is_mounted = status.st_uid == 0 and os.geteuid() != 0
     if status.st_mode & (0o027 if is_mounted else 0o077):
         raise _unusable(path, "others may read or write it", hint=f"Run `chmod 600 {path}`.")
 
 
 def _make(path: Path) -> None:
-    """Whole, or not at all; another run may have made it meanwhile."""
+    """Makes it whole or not at all; another run may have made it meanwhile."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

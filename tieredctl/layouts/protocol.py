@@ -34,10 +34,10 @@ AUTO = "auto"
 
 
 class Part(StrEnum):
-    """What of a segment an object holds, by the names that users see.
+    """Which part of a segment an object holds, by the names that users see.
 
     The first six are what a broker hands to its RemoteStorageManager (LogSegmentData); the others are what a layout
-    stores instead of them or besides.
+    stores instead of them or in addition.
     """
 
     LOG = "log"
@@ -64,7 +64,7 @@ ORIGINAL_PARTS = (
 
 
 class SegmentIdentity(Protocol):
-    """What decides where a segment's objects are.
+    """What determines where a segment's objects are.
 
     RemoteLogSegmentMetadata is one. So is an ExplainedKey, for stores whose metadata is lost or not at hand; it has no
     custom metadata, so a layout that moves objects by it looks in its usual place.
@@ -105,7 +105,7 @@ class ExplainedKey(NamedTuple):
 
 
 class OtherForm(NamedTuple):
-    """What a key says of an object in which records are kept otherwise than in segments as a broker wrote them."""
+    """What a key says about an object that holds records in another form than segments as a broker wrote them."""
 
     name: str
     """Such as `iceberg`."""
@@ -116,7 +116,7 @@ class OtherForm(NamedTuple):
 
 
 class RecordedMetadata(NamedTuple):
-    """What a segment's objects record of the metadata that Kafka had of it. Offsets are inclusive, times in ms."""
+    """What a segment's objects record of Kafka's metadata about it. Offsets are inclusive, times in ms."""
 
     end_offset: int
     max_timestamp_ms: int
@@ -125,11 +125,11 @@ class RecordedMetadata(NamedTuple):
     txn_idx_empty: bool | None
     """None where the release that copied it did not say (before 4.0)."""
     stored_sizes: Mapping[Part, int]
-    """How many bytes the segment's other objects must have."""
+    """The sizes in bytes that the segment's other objects must have."""
 
 
 class AlteredObject(NamedTuple):
-    """An object that is not as the other objects of its segment say. `position` is a byte of the object."""
+    """An object that contradicts the other objects of its segment. `position` is a byte of the object."""
 
     part: Part
     message: str
@@ -137,7 +137,7 @@ class AlteredObject(NamedTuple):
 
 
 class DamagedRange(DecodeError):
-    """Bytes of a part that cannot be had back, because the bytes that are stored for them were altered or are gone.
+    """Bytes of a part that cannot be recovered, because the bytes stored for them were altered or are gone.
 
     Ranges are of bytes, from the first up to, not including, the second.
     """
@@ -157,26 +157,26 @@ class SegmentReader(Protocol):
     """One segment, as the broker wrote it: decrypted, decompressed, cut out of whatever holds it.
 
     Parts are those of `ORIGINAL_PARTS`. Besides what the store raises, methods raise TieredctlError `object-missing`
-    where an object that is needed is not there, `private-key` where it cannot be decrypted with what the layout was
-    given, and DecodeError where what is stored is not what it should be.
+    where an object that is needed does not exist, `private-key` where it cannot be decrypted with the layout's keys,
+    and DecodeError where what is stored is not what it should be.
     """
 
     def parts(self) -> Mapping[Part, int]:
-        """The parts that are there, with the sizes in bytes that the broker's files had. An empty part is there.
+        """The parts that exist, with the sizes in bytes that the broker's files had. An empty part exists.
 
-        Of a log that is cut, what of it can be read counts. Raises DecodeError where a manifest cannot be read.
+        Of a truncated log, the readable bytes count. Raises DecodeError where a manifest cannot be read.
         """
         ...
 
     def contradictions(self) -> Sequence[AlteredObject]:
-        """Objects whose sizes show, by what the segment's other objects say, that they were altered; but for a log
-        that is cut, whose part is then too short."""
+        """Objects whose sizes, compared with what the segment's other objects say, show that they were altered;
+        except a truncated log, whose part is then too short."""
         ...
 
     def read(self, part: Part, start: int = 0, end: int | None = None) -> bytes:
         """The bytes `start` (inclusive) to `end` (exclusive; None: to the last) of a part as the broker wrote it, cut
         as a Python slice is. Raises TieredctlError `object-missing` where the segment has no such part, DamagedRange
-        for the first bytes among them that cannot be had back."""
+        for the first bytes among them that cannot be recovered."""
         ...
 
     def stream(self, part: Part, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
@@ -185,11 +185,11 @@ class SegmentReader(Protocol):
 
 
 class Layout(Protocol):
-    """How one kind of RemoteStorageManager names and stores the objects of segments. Does no I/O but in a reader.
+    """How one kind of RemoteStorageManager names and stores the objects of segments. Does no I/O except in a reader.
 
-    A layout speaks for an object only when it is sure: `explain` gives nothing but what the manager could have stored
-    under exactly that key, so for what it explains, the key is among the promised or optional objects of the segment
-    that it names. A layout can be pickled.
+    A layout claims an object only when it is sure: `explain` returns only what the manager could have stored under
+    exactly that key, so that the key is among the promised or optional objects of the segment that it names. A layout
+    can be pickled.
     """
 
     @property
@@ -199,36 +199,36 @@ class Layout(Protocol):
 
     @property
     def verbatim_parts(self) -> frozenset[Part]:
-        """The parts that are objects of their own, in the very bytes that the broker wrote: an object of such a part
-        can be put in another's place without any other object knowing. The keys are those of the promised and optional
-        objects."""
+        """The parts that are objects of their own, byte for byte as the broker wrote them: such an object can be
+        replaced without changing any other object. The keys are those of the promised and optional objects."""
         ...
 
     def settled_in(self, store: ObjectStore) -> Layout:
-        """The layout, told what only the keys of the store that it is used on can tell, such as what they begin with.
-        Looks at some of them. Raises TieredctlError `usage` where they leave that open."""
+        """The layout, completed with what only the store's keys can tell, such as their common prefix. Looks at some
+        of them. Raises TieredctlError `usage` where they leave it open."""
         ...
 
     def explain(self, key: str) -> ExplainedKey | None:
-        """Whose object this key is; None where the layout cannot say.
+        """Which segment's object this key is; None where the layout cannot say.
 
-        Of a key whose last part begins with an offset of 20 digits that fits, a dash and a segment id, what it says but
-        for these two is the same whatever they are: so many keys can be explained by a few.
+        For a key whose last part begins with a valid offset of 20 digits, a dash and a segment id, all other fields of
+        the answer are independent of these two: explaining a few keys then explains many.
         """
         ...
 
     def other_form(self, key: str) -> OtherForm | None:
-        """Of a key that is not explained: whether the manager, or the table that it writes to, names objects so which
-        hold segments in another form. What is so named is never called orphaned, nor its segment missing."""
+        """For a key that `explain` does not know: whether it is how the manager, or the table that it writes to, names
+        objects that hold segments in another form. Such objects are never called orphaned, nor their segments
+        missing."""
         ...
 
     @property
     def form_outside(self) -> OtherForm | None:
-        """The form of segments that are in another store, where the layout was told that there are such."""
+        """The form of segments that are in another store, where the layout's options say that there are any."""
         ...
 
     def partition_prefix(self, partition: TopicIdPartition) -> str:
-        """What every key begins with that is explained as this partition's, and no other partition's does."""
+        """The prefix of every key that is explained as this partition's, and of no other partition's."""
         ...
 
     def promised_objects(self, segment: SegmentIdentity) -> dict[Part, str]:
@@ -236,7 +236,7 @@ class Layout(Protocol):
         ...
 
     def optional_objects(self, segment: SegmentIdentity) -> dict[Part, str]:
-        """The keys that may exist besides, such as that of a transaction index."""
+        """The keys that may exist in addition, such as that of a transaction index."""
         ...
 
     def original_log_size(self, stored: Mapping[Part, int]) -> int | None:
@@ -245,26 +245,26 @@ class Layout(Protocol):
         ...
 
     def stored_size(self, segment: SegmentIdentity) -> int | None:
-        """How many bytes the promised objects have together; None where the segment's custom metadata does not say."""
+        """The total size in bytes of the promised objects; None where the segment's custom metadata does not say."""
         ...
 
     def recorded_metadata(self, store: ObjectStore, segment: SegmentIdentity) -> RecordedMetadata | None:
-        """What the segment's objects record of its metadata; None where a layout records nothing, and only the parts
-        tell. Raises TieredctlError as a reader does, DecodeError also where it is another segment's."""
+        """What the segment's objects record of its metadata; None where the layout records nothing. Raises
+        TieredctlError as a reader does, DecodeError also where it is another segment's."""
         ...
 
     def custom_metadata(self, segment: SegmentIdentity, stored_bytes: int, like: bytes | None) -> bytes | None:
-        """What the manager gives to Kafka when it copied a segment whose promised objects have so many bytes together:
+        """What the manager gives to Kafka after it copied a segment whose promised objects have `stored_bytes` in all:
         with the fields of `like`, another segment's, or without one with those that the layout's options name."""
         ...
 
     def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
-        """A reader of one segment. Reads nothing until it is asked to."""
+        """A reader of one segment. Reads nothing until one of its methods is called."""
         ...
 
 
 LayoutFactory = Callable[[Mapping[str, str]], Layout]
-"""What an entry point of the group `tieredctl.layouts` names: `--layout-option`s -> the layout.
+"""What an entry point of the group `tieredctl.layouts` names: a function from `--layout-option`s to the layout.
 
 Raises TieredctlError `usage` for an option that the layout does not have or cannot use.
 """

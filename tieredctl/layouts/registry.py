@@ -1,4 +1,4 @@
-"""The layouts that are installed: entry points of the group `tieredctl.layouts`, each loaded when it is asked for."""
+"""The installed layouts: entry points of the group `tieredctl.layouts`, each loaded when it is needed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def installed_layouts() -> list[str]:
 
 
 def layouts_installed() -> list[Layout]:
-    """All that can be loaded and need no option."""
+    """All installed layouts that need no option."""
     return _layouts_taking(_NO_OPTIONS)
 
 
 def layout_named(name: str, options: Mapping[str, str] = _NO_OPTIONS) -> Layout:
-    """The layout of that name, told its options.
+    """The layout of that name, with its options.
 
     Raises TieredctlError: `unknown-layout`, `missing-extra` where its plugin lacks something that it imports, `usage`
     for an option that it does not take.
@@ -38,7 +38,7 @@ def layout_named(name: str, options: Mapping[str, str] = _NO_OPTIONS) -> Layout:
         raise TieredctlError(
             ErrorCode.UNKNOWN_LAYOUT,
             f"There is no layout {name!r}; {_installed()}.",
-            hint=f"Name one of those installed, or install the plugin, as with `pip install tieredctl-{name}`.",
+            hint=f"Name an installed layout, or install the plugin, for example with `pip install tieredctl-{name}`.",
         )
     return _load(found)(options)
 
@@ -68,7 +68,7 @@ def detect(store: ObjectStore, options: Mapping[str, str] = _NO_OPTIONS) -> str:
 
 
 def _first_keys(store: ObjectStore) -> list[str]:
-    """As many as are needed, or as can be listed."""
+    """Enough keys to decide."""
     keys: list[str] = []
     try:
         keys.extend(stored.key for stored in islice(list_unreserved(store), DETECTION_KEYS))
@@ -93,7 +93,7 @@ def _layouts_taking(options: Mapping[str, str]) -> list[Layout]:
 
 def _why_undecided(store: ObjectStore, keys: list[str], fitting: list[str]) -> str:
     if not keys:
-        return f"{store.url} holds no object to tell the layout by."
+        return f"{store.url} holds no object that shows its layout."
     if fitting:
         return f"The first keys of {store.url} fit several layouts: {', '.join(fitting)}."
     return f"No layout explains the first keys of {store.url}, such as {keys[0]}; {_installed()}."

@@ -1,4 +1,4 @@
-"""The codes of what `doctor` finds: about settings, releases, the metadata topic, and what tiering has left undone."""
+"""What `doctor` finds: about settings, releases, the metadata topic, and tiering that did not finish."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ DOCTOR_FINDING_KINDS = (
     FindingKind(
         FindingCode.CHECK_NOT_MADE,
         Severity.WARNING,
-        "something could not be looked at, and why: the answer is incomplete",
+        "something could not be checked, and why: the answer is incomplete",
         "tieredctl doctor …",
         incomplete=True,
     ),
     FindingKind(
         FindingCode.BROKER_METADATA_STANDSTILL,
         Severity.ERROR,
-        "brokers do not apply what the controllers decide: they cannot lead what a failed broker led",
+        "brokers do not apply cluster metadata: they cannot take over partitions that a failed broker led",
         "{command}",
     ),
     FindingKind(
         FindingCode.BROKER_CONFIG_TIERING_OFF,
         Severity.WARNING,
-        "tiered storage is off on this broker or controller: topics with it can't be made, or not be served here",
+        "tiered storage is off on this broker or controller: tiered topics can't be created, or not served here",
         _SET_PROPERTY,
     ),
     FindingKind(
@@ -45,19 +45,19 @@ DOCTOR_FINDING_KINDS = (
     FindingKind(
         FindingCode.BROKER_CONFIG_NAME_UNKNOWN,
         Severity.WARNING,
-        "a setting that brokers do not have, and pass over",
+        "a setting that brokers do not have, and ignore",
         _SET_PROPERTY,
     ),
     FindingKind(
         FindingCode.BROKER_CONFIG_MANAGER_MISSING,
         Severity.ERROR,
-        "tiered storage is on, but what it needs to work is not named",
+        "tiered storage is on, but a setting that it needs is missing",
         _SET_PROPERTY,
     ),
     FindingKind(
         FindingCode.BROKER_CONFIG_LOCAL_RETENTION,
         Severity.ERROR,
-        "the default for local retention is above that for all of it, which Kafka refuses",
+        "the default for local retention is above that for total retention, which Kafka refuses",
         _SET_PROPERTY,
     ),
     FindingKind(
@@ -69,49 +69,49 @@ DOCTOR_FINDING_KINDS = (
     FindingKind(
         FindingCode.BROKER_CONFIG_METADATA_REPLICATION,
         Severity.WARNING,
-        "the metadata topic would be made with fewer than three replicas",
+        "the metadata topic would be created with fewer than three replicas",
         _SET_PROPERTY,
     ),
     FindingKind(
         FindingCode.BROKER_CONFIG_METADATA_MIN_ISR,
         Severity.WARNING,
-        "the metadata topic would be made with a min ISR that loses events, or stops tiering, with one broker",
+        "the metadata topic would be created with a min ISR that loses events or stops tiering when one broker fails",
         _SET_PROPERTY,
     ),
     FindingKind(
         FindingCode.BROKER_CONFIG_METADATA_RETENTION,
         Severity.ERROR,
-        "the metadata topic would be made with a retention that may end before the data's",
+        "the metadata topic would be created with a retention that may be shorter than the data's",
         _SET_PROPERTY,
     ),
     FindingKind(
         FindingCode.BROKER_CONFIG_METADATA_PARTITIONS,
         Severity.ERROR,
-        "the metadata topic has another number of partitions than the broker is told: it will not start, or not tier",
+        "the metadata topic's partition count differs from the broker's setting: it will not start, or not tier",
         _SET_PROPERTY,
     ),
     FindingKind(
         FindingCode.BROKER_CONFIG_COPY_QUOTA,
         Severity.INFO,
-        "nothing limits what a broker copies: tiering a big topic may hurt producers",
+        "a broker copies without a limit: tiering a big topic may slow down producers",
         _SET_PROPERTY,
     ),
     FindingKind(
         FindingCode.BROKER_CONFIG_FETCH_QUOTA,
         Severity.INFO,
-        "nothing limits what a broker fetches from remote storage",
+        "a broker fetches from remote storage without a limit",
         _SET_PROPERTY,
     ),
     FindingKind(
         FindingCode.BROKER_CONFIG_THREAD_POOL,
         Severity.INFO,
-        "a thread pool smaller than Kafka's default, or set by a name that has no effect any more",
+        "a thread pool smaller than Kafka's default, or set by a name that no longer has an effect",
         _SET_PROPERTY,
     ),
     FindingKind(
         FindingCode.BROKER_CONFIG_INDEX_CACHE,
         Severity.WARNING,
-        "the cache of remote indexes is too small for what all reader threads may need at once",
+        "the cache of remote indexes is too small for what the reader threads may need at once",
         _SET_PROPERTY,
     ),
     FindingKind(
@@ -155,19 +155,19 @@ DOCTOR_FINDING_KINDS = (
     FindingKind(
         FindingCode.TOPIC_CONFIG_SMALL_SEGMENTS,
         Severity.WARNING,
-        "segments are small: each is five objects or more, three requests or more, and two events to replay",
+        "segments are small: each costs five objects or more, three requests or more, and two events to replay",
         _SET_TOPIC,
     ),
     FindingKind(
         FindingCode.TOPIC_CONFIG_SEGMENT_EXCEEDS_LOCAL_RETENTION,
         Severity.INFO,
-        "one segment is larger than what local retention is to keep: more stays on the disk",
+        "one segment is larger than local retention: more stays on the disk than that",
         _SET_TOPIC,
     ),
     FindingKind(
         FindingCode.TOPIC_CONFIG_KEPT_TWICE,
         Severity.WARNING,
-        "local retention is total retention: all is kept, and paid for, locally and in remote storage",
+        "local retention equals total retention: all data is kept, and paid for, locally and in remote storage",
         _SET_TOPIC,
     ),
     FindingKind(
@@ -179,13 +179,13 @@ DOCTOR_FINDING_KINDS = (
     FindingKind(
         FindingCode.TOPIC_CONFIG_METADATA_MIN_ISR,
         Severity.WARNING,
-        "the metadata topic's min ISR loses events, or stops tiering, with one broker",
+        "the metadata topic's min ISR loses events or stops tiering when one broker fails",
         _SET_TOPIC,
     ),
     FindingKind(
         FindingCode.TOPIC_CONFIG_METADATA_RETENTION,
         Severity.ERROR,
-        "the metadata topic's retention may end before the data's: remote data becomes unreachable",
+        "the metadata topic's retention may be shorter than the data's: remote data becomes unreachable",
         _SET_TOPIC,
     ),
     FindingKind(
@@ -203,19 +203,19 @@ DOCTOR_FINDING_KINDS = (
     FindingKind(
         FindingCode.METADATA_TOPIC_BLOATED,
         Severity.WARNING,
-        "most of the metadata topic is about segments that are gone, and a restart takes long for it",
+        "most of the metadata topic is about segments that are gone, which makes a restart slow",
         "tieredctl metadata stats …",
     ),
     FindingKind(
         FindingCode.RELEASE_UNKNOWN,
         Severity.INFO,
-        "which release runs can't be known: what depends on it was not judged",
+        "the running release is not known: what depends on it was not checked",
         "tieredctl doctor --kafka-version VERSION …",
     ),
     FindingKind(
         FindingCode.RELEASE_MIXED,
         Severity.WARNING,
-        "brokers are of different releases, or their metadata version is an older one's",
+        "brokers run different releases, or their metadata version is an older one's",
         "kafka-features --bootstrap-server … describe",
     ),
     FindingKind(
@@ -233,79 +233,79 @@ DOCTOR_FINDING_KINDS = (
     FindingKind(
         FindingCode.UPGRADE_STEP,
         Severity.WARNING,
-        "something to do before an upgrade, or because of it",
+        "something to do before or after an upgrade",
         "{command}",
     ),
     FindingKind(
         FindingCode.DOWNGRADE_STEP,
         Severity.WARNING,
-        "something to do before a downgrade, or that is lost by it",
+        "something to do before a downgrade, or that it loses",
         "{command}",
     ),
     FindingKind(
         FindingCode.RETENTION_COUNTS_UNFINISHED,
         Severity.WARNING,
-        "copies that never finished count towards retention.bytes: data goes too early",
+        "copies that never finished count towards retention.bytes: data is deleted too early",
         "tieredctl metadata stuck --topic {topic} …",
     ),
     FindingKind(
         FindingCode.SEGMENTS_OVERLAP,
         Severity.WARNING,
-        "finished segments that others overlap: retention passes over them, until the log start offset is above them",
+        "finished segments that others overlap: retention skips them until the log start offset is above them",
         "kafka-delete-records --bootstrap-server … --offset-json-file FILE",
     ),
     FindingKind(
         FindingCode.SEGMENTS_BELOW_LOG_START,
         Severity.WARNING,
-        "segments that lie wholly below the log start offset are still there: the partition's cleanup does not work",
+        "segments wholly below the log start offset are still there: the partition's cleanup does not work",
         "tieredctl metadata segments --topic {topic} --partition {partition} …",
     ),
     FindingKind(
         FindingCode.TIERING_BEHIND,
         Severity.WARNING,
-        "closed segments wait for their copy",
+        "closed segments wait to be copied",
         _STATUS,
     ),
     FindingKind(
         FindingCode.LOCAL_DISK_NOT_RECLAIMED,
         Severity.WARNING,
-        "segments that are in remote storage, and past local retention, are still on the leader's disk",
+        "segments in remote storage and past local retention are still on the leader's disk",
         _STATUS,
     ),
     FindingKind(
         FindingCode.METADATA_TOPIC_COMPACTION,
         Severity.INFO,
-        "how far the metadata topic is from being compactable (KIP-1266)",
+        "what still keeps the metadata topic from being compacted (KIP-1266)",
         _TOPIC_OF_METADATA,
     ),
     FindingKind(
         FindingCode.COPY_LAG_WAITS,
         Severity.INFO,
-        "what waits on leaders' disks for remote.copy.lag, and is not in remote storage meanwhile",
+        "bytes that wait on leaders' disks for remote.copy.lag, and are not in remote storage yet",
         _STATUS,
     ),
     FindingKind(
         FindingCode.KEPT_TWICE,
         Severity.INFO,
-        "bytes that are in remote storage and on the leader's disk at once",
+        "bytes that are both in remote storage and on the leader's disk",
         _STATUS,
     ),
     FindingKind(
         FindingCode.GROUP_READS_REMOTE,
         Severity.INFO,
-        "a consumer group's committed offset is in remote storage only: wait for it before a broker is moved",
+        "a consumer group's committed offset is in remote storage only: wait for the group before moving a broker",
         _DESCRIBE_GROUP,
     ),
     FindingKind(
         FindingCode.GROUP_OFFSET_BELOW_LOG_START,
         Severity.WARNING,
-        "a consumer group's committed offset is below the log start: it misses records, and is reset when it reads on",
+        "a consumer group's committed offset is below the log start: it missed records, and its next read resets it",
         _DESCRIBE_GROUP,
     ),
     FindingKind(
         FindingCode.FOLLOWER_STATE_MISSING,
         Severity.ERROR,
-        "an object is not in the store from which new followers build their state: they cannot begin to replicate",
+        "an object from which new followers build their state is not in the store: they cannot start to replicate",
         "tieredctl metadata history {segmentId} …",
         altered=True,
     ),

@@ -26,7 +26,7 @@ class RemotePartitionDeleteState(IntEnum):
 
 
 class RecordForm(Enum):
-    """How an event's bytes are written."""
+    """How an event is encoded."""
 
     KAFKA = "kafka"
     """Kafka 3.6 and later."""
@@ -37,7 +37,7 @@ class RecordForm(Enum):
 
     @property
     def dialect(self) -> str:
-        """`kip405`, or `kafka` for whatever a Kafka release wrote."""
+        """`kip405`, or `kafka` for anything that a Kafka release wrote."""
         return "kip405" if self is RecordForm.KIP_405 else "kafka"
 
 
@@ -53,7 +53,7 @@ class TaggedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLogSegmentMetadata:
-    """A segment, as its copy began, or as replay knows it now.
+    """A segment, as it was when its copy began, or as replay has it now.
 
     `start_offset` and `end_offset` are both inclusive; times are milliseconds since the epoch; size is in bytes.
     `segment_leader_epochs` holds (leader epoch, first offset of it in this segment), ascending.
@@ -84,7 +84,7 @@ class RemoteLogSegmentMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLogSegmentMetadataUpdate:
-    """A segment's next state. Replaces broker id, event time, state and custom metadata of what is known."""
+    """A segment's next state. Replaces the broker id, event time, state and custom metadata known so far."""
 
     topic_id_partition: TopicIdPartition
     segment_id: str

@@ -23,7 +23,7 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """A row of the table of codes. `remedy` is a command that shows more or mends; {segment}, {topic} and
+    """A row of the table of codes. `remedy` is a command that shows more or repairs; {segmentId}, {topic} and
     {partition} in it are filled from the finding's evidence where that has them."""
 
     code: FindingCode
@@ -31,6 +31,6 @@ class FindingKind:
     meaning: str
     remedy: str
     incomplete: bool = False
-    """True where the finding means that not everything could be looked at."""
+    """True where the finding means that not everything could be checked."""
     altered: bool = False
-    """True where the finding, about an object of the remote store, proves that this is not what was stored there."""
+    """True where the finding, about an object of the remote store, proves that the object was altered."""

@@ -63,7 +63,7 @@ _TABLE = (
     FindingKind(
         FindingCode.MANIFEST_DAMAGED,
         Severity.CRITICAL,
-        "a segment's manifest cannot be used: without it nothing of the segment can be read",
+        "a segment's manifest cannot be used: without it, the segment cannot be read",
         "tieredctl remote ls --segment-id {segmentId} …",
     ),
     FindingKind(FindingCode.INDEX_DAMAGED, Severity.CRITICAL, "an index does not describe its log", _MEND),
@@ -131,7 +131,7 @@ _TABLE = (
     FindingKind(
         FindingCode.SEGMENT_NOT_RECOVERED,
         Severity.WARNING,
-        "a segment of the store that is not said to the metadata again",
+        "a stored segment that will not be re-registered in the metadata",
         "tieredctl remote ls --segment-id {segmentId} …",
     ),
     FindingKind(
@@ -143,7 +143,7 @@ _TABLE = (
     FindingKind(
         FindingCode.LOG_START_ABOVE_STORE,
         Severity.ERROR,
-        "a leader's log starts above segments that the store has: brokers would delete them once told of them",
+        "a leader's log starts above segments in the store: brokers would delete them if they were registered",
         "tieredctl recover metadata --topic {topic} --partition {partition} -o json …",
     ),
     FindingKind(FindingCode.COPY_STUCK, Severity.WARNING, "a copy that began and never ended", _HISTORY),
@@ -158,21 +158,21 @@ _TABLE = (
     FindingKind(
         FindingCode.METADATA_CUT_SHORT,
         Severity.ERROR,
-        "the metadata log ends before what the broker's checkpoints know of: events are lost",
+        "the metadata log ends before the offsets in the broker's checkpoints: events are lost",
         "tieredctl metadata stats --bootstrap-server HOST:PORT",
         incomplete=True,
     ),
     FindingKind(
         FindingCode.METADATA_COMPACTED,
         Severity.ERROR,
-        "records are gone from the middle of the metadata log: what they said is unknown",
+        "records are missing from the middle of the metadata log: what they said is unknown",
         "tieredctl metadata stats --metadata-partition {metadataPartition} …",
         incomplete=True,
     ),
     FindingKind(
         FindingCode.METADATA_PARTITION_MISSING,
         Severity.ERROR,
-        "a partition of the metadata topic is not here: what it says is unknown",
+        "a partition of the metadata topic is missing here: what it says is unknown",
         "tieredctl metadata stats --bootstrap-server HOST:PORT",
         incomplete=True,
     ),
@@ -191,7 +191,7 @@ _TABLE = (
     FindingKind(
         FindingCode.FOLDER_PASSED_OVER,
         Severity.INFO,
-        "a folder or file that Kafka is deleting, moving or has given up",
+        "a folder or file that Kafka is deleting or moving, or has abandoned",
         "ls {file}",
     ),
     FindingKind(
@@ -204,21 +204,21 @@ _TABLE = (
     FindingKind(
         FindingCode.SEGMENTS_IN_OTHER_FORM,
         Severity.WARNING,
-        "segments whose records are in a table, such as Iceberg's: what is in it is not judged",
+        "segments whose records are in a table, such as Iceberg's: the table is not checked",
         "tieredctl remote ls …",
         incomplete=True,
     ),
     FindingKind(
         FindingCode.SEGMENT_UNDECRYPTABLE,
         Severity.ERROR,
-        "a segment's data key is wrapped for another key pair: what it holds is not known",
+        "a segment's data key is wrapped for another key pair: its contents are unknown",
         "tieredctl verify --segment-id {segmentId} --layout-option private-key=FILE …",
         incomplete=True,
     ),
     FindingKind(
         FindingCode.ALTERED_IN_TRANSIT,
         Severity.WARNING,
-        "reads of the same objects gave different bytes: something between here and the store alters them",
+        "reads of the same objects gave different bytes: something between the store and here alters them",
         "tieredctl verify --segment-id {segmentId} …",
     ),
     FindingKind(
@@ -240,7 +240,7 @@ class _Blanks(dict[str, object]):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found. `subject` is what it is about, in a form a person can search for; `evidence` is what proves it,
+    """One thing found. `subject` is what it is about, in a searchable form; `evidence` is what proves it,
     in Kafka's names (JSON values only)."""
 
     code: FindingCode

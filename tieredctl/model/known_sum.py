@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def known_sum(amounts: Iterable[int | None]) -> int | None:
-    """None where one of them is not known: a sum of the others would say too little."""
+    """The sum; None where one of them is not known, as a sum of the others would be too low."""
     total = 0
     for amount in amounts:
         if amount is None:

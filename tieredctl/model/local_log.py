@@ -11,7 +11,7 @@ LeaderEpochs = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class LocalLog:
-    """What a broker's log directory says of a partition.
+    """What a broker's log directory says about a partition.
 
     `local_start_offset` is the base of the first local segment; `log_start_offset` the first offset that consumers may
     read, wherever it is stored, None where the broker's checkpoint does not say.

@@ -10,7 +10,7 @@ from tieredctl.model.ids import TopicIdPartition
 
 
 class LocalSegment(NamedTuple):
-    """A segment's log: its base offset, its size in bytes, and what Kafka takes for its greatest timestamp (ms)."""
+    """A segment's log: its base offset, its size in bytes, and what Kafka takes as its largest timestamp (ms)."""
 
     base_offset: int
     size: int
@@ -20,7 +20,7 @@ class LocalSegment(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class LocalReplica:
     """A partition's folder in a log directory. `segments` are oldest first, the last one is active; `snapshot_offsets`
-    are those of its producer snapshots: each is of all that lies before that offset."""
+    are those of its producer snapshots: each covers everything before that offset."""
 
     partition: TopicIdPartition
     folder: str

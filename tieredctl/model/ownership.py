@@ -1,4 +1,4 @@
-"""Whose is an object of a remote store?"""
+"""Which segment owns an object of a remote store?"""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class ObjectStatus(StrEnum):
     IN_PROGRESS = "in-progress"
     """Too young, or of a copy that may still end."""
     ORPHAN = "orphan"
-    """Nobody's, by proof."""
+    """Proven to have no owner."""
     UNKNOWN = "unknown"
-    """No layout explains its key, or what is known of its segment contradicts the key or is not all there is."""
+    """No layout explains its key, or what is known of its segment contradicts the key or is incomplete."""
     FOREIGN = "foreign"
     """Of a topic that neither the metadata nor the cluster ever knew."""
 

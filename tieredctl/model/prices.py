@@ -22,11 +22,11 @@ class StoragePrice(NamedTuple):
     class_prices: Mapping[str, float] = MappingProxyType({})
 
     def monthly_cost(self, size: int) -> float:
-        """What so many bytes cost for a month, to the hundredth."""
+        """What `size` bytes cost for a month, to the hundredth."""
         return round(size * self.per_gib_month / _GIB, 2)
 
     def monthly_cost_of(self, class_bytes: Mapping[str, int]) -> float:
-        """The same of bytes by their storage class, as the store calls it, empty where it does not tell. A class
+        """The same for bytes by their storage class, as the store calls it, empty where it does not say. A class
         without a price of its own costs what the store does."""
         parts = (size * self.class_prices.get(name, self.per_gib_month) for name, size in class_bytes.items())
         return round(sum(parts) / _GIB, 2)
@@ -36,11 +36,11 @@ class StoragePrice(NamedTuple):
         return sorted(name for name in classes if name not in _USUAL_CLASSES and name not in self.class_prices)
 
     def puts_cost(self, requests: float) -> float | None:
-        """What so many requests that write cost, to the hundredth; None where that is not known."""
+        """What this many writing requests cost, to the hundredth; None where that is not known."""
         return _cost(requests, self.per_thousand_puts)
 
     def gets_cost(self, requests: float) -> float | None:
-        """The same of requests that read."""
+        """The same for reading requests."""
         return _cost(requests, self.per_thousand_gets)
 
 

@@ -1,4 +1,4 @@
-"""What is to be removed from a remote store, and what became of it: plans and receipts."""
+"""What is to be removed from a remote store, and what was done: plans and receipts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class RemovalMode(StrEnum):
     """What becomes of an object that is removed."""
 
     QUARANTINE = "quarantine"
-    """Copied inside the store first, so that it can be put back."""
+    """Copied within the store first, so that it can be put back."""
     DELETE = "delete"
     """Gone for good."""
 
@@ -34,18 +34,18 @@ class PlanHeader:
     max_percent: float
     """How much of the store's objects may be planned."""
     metadata_end_offsets: Mapping[int, int]
-    """How far the metadata was read: the offset behind the last (exclusive) of each metadata partition."""
+    """How far the metadata was read: the offset after the last (exclusive) of each metadata partition."""
     foreign_topic_ids: frozenset[str] = frozenset()
-    """Topics whose objects were named although nobody ever knew them."""
+    """Topics that the user named although neither metadata nor cluster ever knew them."""
     unknown_keys: frozenset[str] = frozenset()
-    """Keys that were named although no layout explains them."""
+    """Keys that the user named although no layout explains them."""
 
 
 class PlannedObject(NamedTuple):
     """An object that is to be removed. Size in bytes, as stored; time in ms since the epoch, UTC.
 
-    `version` is the store's name of its bytes, None where the listing did not tell. `evidence` is why it is nobody's,
-    as `orphans scan` shows it.
+    `version` is the store's name of its bytes, None where the listing did not have it. `evidence` is why it is
+    orphaned, as `orphans scan` shows it.
     """
 
     key: str
@@ -58,7 +58,7 @@ class PlannedObject(NamedTuple):
 
 
 class PlannedUpload(NamedTuple):
-    """An upload in parts that is to be given up; its parts are in no listing. Time in ms since the epoch, UTC; size in
+    """A multipart upload that is to be aborted; its parts are in no listing. Time in ms since the epoch, UTC; size in
     bytes, of the parts that it had."""
 
     key: str
@@ -71,7 +71,7 @@ Planned = PlannedObject | PlannedUpload
 
 
 class PlanUse(StrEnum):
-    """How far the use of a plan went."""
+    """How far a plan was used."""
 
     APPLYING = "applying"
     """Begun; what is left may be removed by another run."""
@@ -85,7 +85,7 @@ class PlanRecord:
 
     use: PlanUse
     cluster_id: str
-    """Empty, as the layout, where the plan was undone from its quarantine alone, which does not tell."""
+    """Empty, like the layout, where the plan was undone from its quarantine alone, which does not record it."""
     layout: str
     plan_digest: str | None
     foreign_topic_ids: frozenset[str] | None = None
@@ -94,14 +94,14 @@ class PlanRecord:
 
 @dataclass(frozen=True, slots=True)
 class PlanTotals:
-    """How much a plan has, and how much the store that it is of."""
+    """How much a plan has, and how much its store has."""
 
     objects: int
     bytes: int
     """Of objects and uploads."""
     uploads: int
     listed_objects: int
-    """All of the store's, but tieredctl's own."""
+    """All of the store's, except tieredctl's own."""
 
 
 class Seal(NamedTuple):
@@ -113,7 +113,7 @@ class Seal(NamedTuple):
 
 
 class ReceiptStep(StrEnum):
-    """What was done with an object. Each is written once the store confirmed it, but for DELETING."""
+    """What was done with an object. Each is written once the store confirmed it, except DELETING."""
 
     COPIED = "copied"
     """It has a copy in quarantine, and is about to be deleted."""
@@ -121,15 +121,15 @@ class ReceiptStep(StrEnum):
     """It has no copy, and is about to be deleted."""
     REMOVED = "removed"
     GONE = "gone"
-    """It was not there any more: somebody else removed it."""
+    """It was no longer there: somebody else removed it."""
     FAILED = "failed"
     RESTORED = "restored"
     ABORTED = "aborted"
-    """The upload was given up."""
+    """The upload was aborted."""
 
 
 FINISHED_STEPS = frozenset({ReceiptStep.REMOVED, ReceiptStep.GONE, ReceiptStep.RESTORED, ReceiptStep.ABORTED})
-"""Steps behind which a removal has nothing more to do."""
+"""Steps after which a removal has nothing more to do."""
 
 
 class QuarantinedCopy(NamedTuple):
@@ -142,8 +142,8 @@ class QuarantinedCopy(NamedTuple):
 
 
 class OriginalTime(NamedTuple):
-    """A copy as its store told of it, and since when that store has had the bytes, in ms. Size in bytes; times in ms
-    since the epoch, UTC."""
+    """A copy as its store reported it, and since when that store has had the bytes. Size in bytes; times in ms since
+    the epoch, UTC."""
 
     key: str
     size: int

@@ -1,4 +1,4 @@
-"""The codes of what `topic enable` and `topic disable` find, before the change and after it."""
+"""What `topic enable` and `topic disable` find, before the change and after it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ TIERING_FINDING_KINDS = (
     FindingKind(
         FindingCode.TOPIC_CHANGE_REFUSED,
         Severity.ERROR,
-        "the cluster, asked to validate the settings, refuses them",
+        "the cluster refused the settings when asked to validate them",
         "kafka-configs --bootstrap-server … --describe --all --entity-type topics --entity-name {topic}",
     ),
     FindingKind(
         FindingCode.TOPIC_NEVER_TIERED,
         Severity.ERROR,
-        "a topic of Kafka's own: the cluster takes the setting, and never tiers it",
+        "one of Kafka's own topics: the cluster accepts the setting, but never tiers it",
         _DESCRIBE,
     ),
     FindingKind(
@@ -36,31 +36,31 @@ TIERING_FINDING_KINDS = (
     FindingKind(
         FindingCode.PRODUCER_SNAPSHOT_MISSING,
         Severity.ERROR,
-        "closed segments have no producer snapshot behind them, as from before 2.8: their copy fails, and all after it",
+        "closed segments have no producer snapshot at their end, as before 2.8: copying them and all after them fails",
         "kafka-reassign-partitions --bootstrap-server … --execute --reassignment-json-file FILE",
     ),
     FindingKind(
         FindingCode.TOPIC_DISABLE_UNSUPPORTED,
         Severity.ERROR,
-        "a release before 3.9 takes the setting, and then neither reads nor deletes what is in remote storage",
+        "a release before 3.9 accepts the setting, and then neither reads nor deletes what is in remote storage",
         "tieredctl doctor upgrade {release} 3.9.1",
     ),
     FindingKind(
         FindingCode.TOPIC_DISABLE_AT_ONCE,
         Severity.ERROR,
-        "so many remote segments would be deleted at once that brokers hear of no change of the cluster for long",
+        "deleting this many remote segments at once keeps brokers from applying cluster metadata for a long time",
         "tieredctl topic disable {topic} --stop-copying …",
     ),
     FindingKind(
         FindingCode.TOPIC_DISABLE_DELETES,
         Severity.WARNING,
-        "turning tiering off deletes what is in remote storage, of which some may be nowhere else",
+        "turning tiering off deletes what is in remote storage, which may include the only copy",
         "tieredctl topic disable {topic} --stop-copying …",
     ),
     FindingKind(
         FindingCode.TOPIC_DISABLE_FILLS_DISKS,
         Severity.WARNING,
-        "once nothing is copied any more, local disks keep all that total retention keeps: more than is free",
+        "once copying stops, local disks keep everything that total retention keeps: more than is free",
         _STATUS,
     ),
     FindingKind(
@@ -72,7 +72,7 @@ TIERING_FINDING_KINDS = (
     FindingKind(
         FindingCode.TIERING_NOT_SEEN,
         Severity.WARNING,
-        "the change is made, and its effect was not seen in time",
+        "the change was made, but its effect was not seen in time",
         _STATUS,
         incomplete=True,
     ),

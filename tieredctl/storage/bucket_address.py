@@ -14,7 +14,7 @@ LONGEST_NAME_BYTES = 1_024
 """What S3 and Google Cloud Storage allow."""
 
 _MOST_EMPTY_PAGES = 1_000
-"""A server may have passed over a million deleted objects, and say so page by page."""
+"""A server may skip a million deleted objects, and return an empty page for each thousand."""
 _LARGEST_NUMBER = (1 << 63) - 1
 _Page = TypeVar("_Page")
 
@@ -25,7 +25,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
 class BucketAddress:
     """A bucket, and the folder in it that is the store's root: empty, or ending in `/`.
 
-    In full, as the server knows it, a key is called a name here.
+    A key in full, as the server knows it, is called a name here.
     """
 
     scheme: str
@@ -42,29 +42,29 @@ class BucketAddress:
         return name if key and encodable(name) and len(name.encode()) <= LONGEST_NAME_BYTES else None
 
     def start(self, start_after: str) -> str | None:
-        """The name that a server is to start behind; None for the first. `listed` sees to the rest."""
+        """The name after which a server should start; None to start with the first. `listed` filters the rest."""
         return self.root + start_after if start_after and encodable(start_after) else None
 
     def key(self, name: str) -> str:
         return name.removeprefix(self.root)
 
     def pages_that_end(self, pages: Iterable[_Page], is_empty: Callable[[_Page], bool]) -> Iterator[_Page]:
-        """The pages of a listing. Raises TieredctlError `unreadable` for a server that lists nothing, page after page,
-        and never comes to an end."""
+        """The pages of a listing. Raises TieredctlError `unreadable` for a server that returns empty pages without
+        end."""
         empty = 0
         for page in pages:
             empty = empty + 1 if is_empty(page) else 0
             if empty > _MOST_EMPTY_PAGES:
                 raise TieredctlError(
-                    ErrorCode.UNREADABLE, f"{self.url} answers with {empty} empty pages of a listing on end."
+                    ErrorCode.UNREADABLE, f"{self.url} answers with {empty} empty pages of a listing in a row."
                 )
             yield page
 
     def listed(self, objects: Iterable[StoredObject], prefix: str, start_after: str) -> Iterator[StoredObject]:
-        """Of what a server lists, what was asked for: some servers list more.
+        """Those of a server's objects that were requested: some servers list more.
 
-        The marker of the root's own folder is no object. Raises TieredctlError `unreadable` where the keys don't
-        rise, since then none could be said to be missing.
+        The marker of the root's own folder is not an object. Raises TieredctlError `unreadable` where the keys don't
+        ascend, since then no object could be called missing.
         """
         if not encodable(prefix):
             return
@@ -84,27 +84,27 @@ class BucketAddress:
 
 
 def demand_no_credentials(url: str) -> None:
-    """Raises TieredctlError `no-store` for a store's URL that may hold a user and a password, and repeats nothing of
-    it."""
+    """Raises TieredctlError `no-store`, without repeating any of it, for a store's URL that may hold a user and a
+    password."""
     scheme, _, rest = url.partition(":")
     if scheme == "file" and (not rest.startswith("//") or rest.startswith("///")):
         return
     bucket = rest.removeprefix("//").partition("/")[0]
     names_a_bucket = rest.startswith("//") and _BUCKET.fullmatch(bucket)
     if not names_a_bucket and ("@" in url or (scheme in ("s3", "gs") and ":" in rest)):
-        hint = "Name the bucket alone; log in as you would for the cloud's own command line."
+        hint = "Name only the bucket; log in as you would for the cloud's own command line."
         raise TieredctlError(
-            ErrorCode.NO_STORE, "The store's URL has credentials in it, or something like them.", hint=hint
+            ErrorCode.NO_STORE, "The store's URL contains credentials, or something like them.", hint=hint
         )
 
 
 def bucket_address(scheme: str, rest: str) -> BucketAddress:
-    """What follows the scheme and its colon, understood. Raises TieredctlError `no-store`."""
+    """The address that follows the scheme and its colon. Raises TieredctlError `no-store`."""
     demand_no_credentials(f"{scheme}:{rest}")
     bucket, _, prefix = rest.removeprefix("//").partition("/")
     if not rest.startswith("//") or not _BUCKET.fullmatch(bucket) or not encodable(prefix):
         hint = f"Write it as {scheme}://BUCKET or {scheme}://BUCKET/PREFIX."
-        raise TieredctlError(ErrorCode.NO_STORE, f"{scheme + ':' + rest!r} names no bucket.", hint=hint)
+        raise TieredctlError(ErrorCode.NO_STORE, f"{scheme + ':' + rest!r} does not name a bucket.", hint=hint)
     return BucketAddress(scheme, bucket, prefix.removesuffix("/") + "/" if prefix.strip("/") else "")
 
 

@@ -1,4 +1,4 @@
-"""Many small requests at once, for what a server has no single request for."""
+"""Many small requests at once, where a server has no single request for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_REQUESTS_AT_ONCE = 16
 
 
 def concurrently(request: Callable[[_Item], _Answer], items: Sequence[_Item]) -> list[_Answer]:
-    """The answers, in the order of the items. The first error is raised once what has begun is over."""
+    """The answers, in the order of the items. The first error is raised once the requests that began have ended."""
     if len(items) <= 1:
         return [request(item) for item in items]
     with ThreadPoolExecutor(min(MOST_REQUESTS_AT_ONCE, len(items))) as threads:

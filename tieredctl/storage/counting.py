@@ -23,10 +23,10 @@ _LISTED_BY_ONE_REQUEST = 1_000
 
 
 class CountingReader:
-    """Another store to look at, with a count of what was asked of it: of a listing its pages of a thousand objects, of
-    deletions the objects, of anything else the calls.
+    """Another store, read-only, with a count of requests to it: a listing's pages of a thousand objects, the objects
+    of deletions, and the calls of anything else.
 
-    Around a store that asks once it counts repetitions too; around one that asks again it does not.
+    Below a store that retries, it counts the retries too; around such a store it does not.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -35,7 +35,7 @@ class CountingReader:
         self._counting = Lock()
 
     def __reduce__(self) -> tuple[type[Self], tuple[ObjectStore]]:
-        """A copy counts for itself, from nothing."""
+        """A copy counts separately, from zero."""
         return type(self), (self._store,)
 
     @property
@@ -76,7 +76,7 @@ class CountingReader:
         yield from self._store.stream(key, start, chunk_size)
 
     def reconnected(self) -> CountingReader:
-        """Counts for itself, from nothing."""
+        """Counts separately, from zero."""
         return CountingReader(self._store.reconnected())
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
@@ -112,7 +112,7 @@ class CountingStore(CountingReader):
         self._writable = store
 
     def reconnected(self) -> CountingStore:
-        """Counts for itself, from nothing."""
+        """Counts separately, from zero."""
         return CountingStore(self._writable.reconnected())
 
     def write(self, key: str, data: bytes) -> StoredObject:

@@ -1,4 +1,4 @@
-"""`--store-option endpoint=…`: where a server listens that is not the cloud's own."""
+"""`--store-option endpoint=…`: the address of a server that is not the cloud's own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 
 
 def endpoint_option(text: str | None) -> str | None:
-    """The endpoint without a slash at its end. Raises TieredctlError `usage`, which repeats no password."""
+    """The endpoint without a trailing slash. Raises TieredctlError `usage`, which repeats no password."""
     if text is None:
         return None
     hint = "Write it as http://HOST:PORT or https://HOST."
@@ -16,11 +16,13 @@ def endpoint_option(text: str | None) -> str | None:
         parts = urlsplit(text)
         wrong = parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0
     except ValueError:
-        raise TieredctlError(ErrorCode.USAGE, "The store option endpoint is no URL.", hint=hint) from None
+        raise TieredctlError(ErrorCode.USAGE, "The store option endpoint is not a URL.", hint=hint) from None
     if "@" in text:
-        raise TieredctlError(ErrorCode.USAGE, "The store option endpoint may hold no user and password.", hint=hint)
+        raise TieredctlError(
+            ErrorCode.USAGE, "The store option endpoint may not contain a user or password.", hint=hint
+        )
     if wrong or parts.query or parts.fragment:
         raise TieredctlError(
-            ErrorCode.USAGE, f"The store option endpoint is {text!r}, which is no server's URL.", hint=hint
+            ErrorCode.USAGE, f"The store option endpoint is {text!r}, which is not a server's URL.", hint=hint
         )
     return text.rstrip("/")

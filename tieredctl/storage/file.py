@@ -30,13 +30,12 @@ from tieredctl.storage.unversioned import UnversionedStore
 class FileStore(UnversionedStore):
     """The regular files below `root`, an absolute path.
 
-    Links are followed in listing and reading, as a broker follows them, wherever they lead; one that leads nowhere is
-    no object, and one that leads back to a folder around it is not followed again. Nothing is changed or copied through
-    a link. Bytes of a name that are not UTF-8 appear in the key as lone surrogates
-    (PEP 383).
+    Listing and reading follow links, wherever they lead, as a broker does; a dangling link is not an object, and a
+    link to a folder that contains it is not followed. Nothing is changed or copied through a link. Bytes of a name
+    that are not UTF-8 appear in the key as lone surrogates (PEP 383).
 
-    Changes are whole whoever looks, and exclude each other among the tieredctl processes of one host. Another program
-    may still write between the look at a version and the change. Folders are made as keys need them, and stay.
+    Changes are atomic, and exclude each other among the tieredctl processes of one host. Another program may still
+    write between the check of a version and the change. Folders are made when keys need them, and stay.
     """
 
     # More would wait for the interpreter, not for the disk, which the kernel reads ahead.
@@ -46,7 +45,7 @@ class FileStore(UnversionedStore):
     root: str
 
     def __post_init__(self) -> None:
-        """Raises TieredctlError where `root` is no folder."""
+        """Raises TieredctlError where `root` is not a folder."""
         self._demand_root()
 
     @property
@@ -150,7 +149,7 @@ class FileStore(UnversionedStore):
         return object_missing(self.url, key)
 
     def _demand_root(self) -> None:
-        """A store that has gone must not look like one whose objects have."""
+        """A store that is gone must not look like a store whose objects are gone."""
         try:
             os.scandir(self.root).close()
         except OSError as error:
@@ -158,7 +157,7 @@ class FileStore(UnversionedStore):
 
 
 def _keys_in(root: str, folder: str, prefix: str, start_after: str) -> list[str]:
-    """The keys in a folder that are to be listed or lead to such, in descending order."""
+    """The keys in a folder that are to be listed or lead to keys that are, in descending order."""
     path = f"{root}/{folder}"
     try:
         with os.scandir(path) as entries:

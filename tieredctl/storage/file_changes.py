@@ -1,6 +1,6 @@
-"""Changes to the files below a store's folder: each whole or not at all, and on disk when it returns.
+"""Changes to the files below a store's folder: each atomic, and on disk when it returns.
 
-No link below the store's folder is followed: what it leads to may be outside, or have another key that is needed.
+No link below the store's folder is followed: its target may be outside, or be needed under another key.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def write(root: str, key: str, data: bytes) -> StoredObject:
 
 
 def put_if_absent(root: str, key: str, data: bytes) -> StoredObject | None:
-    """Makes the file; None where there is something."""
+    """Makes the file; None where one exists."""
     with (
         _failing_as_unwritable(root, key),
         _place(root, key, make=True) as (folder, name),
@@ -88,9 +88,9 @@ def replace(root: str, current: StoredObject, data: bytes) -> StoredObject | Non
 
 
 def copy(root: str, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
-    """Puts a copy of the version `source` at `key`, with its mode and, where we may give it away, its owner.
+    """Puts a copy of the version `source` at `key`, with its mode and, where permitted, its owner.
 
-    Its time is `modified_ms`, or that of now.
+    Its time is `modified_ms`, or the current time.
     """
     with _opened_source(root, source) as original:
         if original is None:
@@ -180,7 +180,7 @@ def _inner_folder(root: str, key: str, name: str, descriptor: int) -> int:
 
 
 def _stored(root: str, key: str, place: _Place) -> StoredObject | None:
-    """The object in a place; None for what is not there or no file. Raises TieredctlError for a link."""
+    """The object in a place; None where there is nothing or not a file. Raises TieredctlError for a link."""
     try:
         status = os.lstat(place.name, dir_fd=place.folder)
     except FileNotFoundError:
@@ -202,7 +202,7 @@ def _found(root: str, key: str) -> StoredObject | None:
 
 @contextmanager
 def _opened_source(root: str, source: StoredObject) -> Iterator[BinaryIO | None]:
-    """The file of this very version, opened; None where it is another by now."""
+    """The file of exactly this version, opened; None where it has changed."""
     try:
         with _place(root, source.key) as place:
             if _stored(root, source.key, place) != source:
@@ -220,7 +220,7 @@ def _opened_source(root: str, source: StoredObject) -> Iterator[BinaryIO | None]
 
 @contextmanager
 def _unfinished(root: str, target: int, mode: int) -> Iterator[_Unfinished]:
-    """A file to be linked or renamed into a target folder; what becomes of it, the name it has here does not stay."""
+    """A file to be linked or renamed into a target folder; its name here is removed in any case."""
     with _place(root, f"{UNFINISHED_FOLDER}{uuid4().hex}", make=True) as apart:
         # A rename cannot cross from one file system to another.
         same_device = os.fstat(apart.folder).st_dev == os.fstat(target).st_dev
@@ -249,11 +249,11 @@ def _sync_folder(descriptor: int) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some network file systems cannot sync a folder; that is no failure of the change.
+        # Some network file systems cannot sync a folder; the change succeeded all the same.
         if error.errno not in (EINVAL, ENOTSUP):
             raise
 
 
 def _through_a_link(root: str, key: str) -> TieredctlError:
-    message = f"{root}/{key} is a link, or behind one: nothing is changed or copied through links."
+    message = f"{root}/{key} is a link, or reached through one: nothing is changed or copied through links."
     return TieredctlError(ErrorCode.PATH_FORBIDDEN, message, hint="Name the folder that the link leads to in --store.")

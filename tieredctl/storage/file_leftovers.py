@@ -1,4 +1,4 @@
-"""What writers that were killed left below a store's folder: files that were never finished."""
+"""Unfinished files that killed writers left below a store's folder."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from contextlib import suppress
 from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED
 
 UNFINISHED_FOLDER = RESERVED_FOLDER + "unfinished/"
-"""Where files are that are still being written."""
+"""The folder of files that are still being written."""
 _ABANDONED_SECONDS = 24 * 60 * 60
 _cleared: set[tuple[int, str]] = set()
-"""The stores that a process has cleared."""
+"""The stores that this process has cleared."""
 
 
 def remove_leftovers(root: str, now: float) -> None:
-    """Removes what nobody has written to for a day, once in a process: it is looked for everywhere. Follows no link.
+    """Removes unfinished files that nothing wrote to for a day, once per process and store: it walks the whole store.
+    Follows no link.
 
     `now` is the file system's own time, in seconds: that of a file just written. What cannot be removed stays.
     """

@@ -1,4 +1,4 @@
-"""Where a key's file is below a store's folder, and what a file is as an object."""
+"""Where a key's file is below a store's folder, and which object a file is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tieredctl.storage.protocol import StoredObject
 
 NO_SUCH_FILE = (ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP)
 LONGEST_PATH_BYTES = 4_095
-"""What Linux looks up at a time (PATH_MAX without the byte that ends it); deeper files can be made step by step."""
+"""The longest path that Linux looks up (PATH_MAX without the final NUL); deeper files can be made step by step."""
 
 
 def path_of(root: str, key: str) -> str | None:
@@ -26,12 +26,12 @@ def path_of(root: str, key: str) -> str | None:
 
 
 def is_absent(path: str, error: OSError) -> bool:
-    """Whether an error says that there is nothing at a path, and not only that the path is too long to look."""
+    """Whether an error says that nothing exists at a path, and not only that the path is too long to look up."""
     return error.errno in NO_SUCH_FILE and len(os.fsencode(path)) <= LONGEST_PATH_BYTES
 
 
 def stored_at(key: str, path: str) -> StoredObject | None:
-    """The object at this path; None for what is not there or no regular file."""
+    """The object at this path; None where there is no regular file."""
     try:
         status = os.stat(path)
     except OSError as error:
@@ -62,6 +62,6 @@ def writing_failure(path: str, error: OSError) -> TieredctlError:
     """Why a path cannot be changed."""
     if isinstance(error, PermissionError):
         return TieredctlError(
-            ErrorCode.PATH_FORBIDDEN, f"{path} may not be changed.", hint="Run as a user that may change it."
+            ErrorCode.PATH_FORBIDDEN, f"{path} may not be changed.", hint="Run as a user who may change it."
         )
     return TieredctlError(ErrorCode.UNWRITABLE, f"{path} cannot be changed: {error.strerror}.")

@@ -24,7 +24,14 @@ from tieredctl.storage.protocol import (
     Versioning,
 )
 from tieredctl.storage.ranged_reads import pieces, read_range
-from tieredctl.storage.refusals import demand, demand_batch, incapable, key_impossible, object_missing, written_anew
+from tieredctl.storage.refusals import (
+    demand,
+    demand_batch,
+    incapable,
+    key_impossible,
+    object_missing,
+    replaced_while_read,
+)
 
 GCS_CAPABILITIES = frozenset(Capability) - {Capability.MULTIPART_UPLOADS, Capability.MODIFICATION_TIMES}
 """Resumable uploads cannot be listed."""
@@ -51,7 +58,7 @@ _KEPT_BY_A_COPY = (
 class GcsStore:
     """The objects below a prefix of a bucket. An object's version is its generation.
 
-    Asks each thing once: `tieredctl.storage.retrying` asks again.
+    Makes each request once: `tieredctl.storage.retrying` retries.
     """
 
     parallel_reads: ClassVar[int] = 8
@@ -183,7 +190,7 @@ class GcsStore:
             key_name = original.kms_key_name.partition("/cryptoKeyVersions/")[0]
             target = self._client.bucket(self.address.bucket).blob(target.name, kms_key_name=key_name)
         for field in _KEPT_BY_A_COPY:
-            # Whoever names one of these for the copy must name all: the others would be lost.
+            # A copy that sets one of these must set all: the others would be lost.
             if getattr(original, field) is not None:
                 setattr(target, field, getattr(original, field))
         try:
@@ -193,9 +200,7 @@ class GcsStore:
                     before = copied
                     token, copied, _ = target.rewrite(original, token, **condition, **_ONCE)
                     if token and not before < copied < original.size:
-                        raise GcsFailure(
-                            ErrorCode.UNREADABLE, f"{self.url} does not come to an end of copying {source.key!r}."
-                        )
+                        raise GcsFailure(ErrorCode.UNREADABLE, f"{self.url} does not finish copying {source.key!r}.")
         except GcsFailure as failure:
             if failure.is_changed or failure.is_missing:
                 return None
@@ -225,7 +230,7 @@ class GcsStore:
         return Deletion(stored, DeletionOutcome.GONE)
 
     def _missing(self, stored: StoredObject) -> Deletion:
-        """Gone, unless it is the bucket that is."""
+        """Gone, unless the bucket itself is."""
         try:
             found = self.head(stored.key)
         except TieredctlError as error:
@@ -254,7 +259,7 @@ class GcsStore:
         with failing_as_tieredctl(self.url):
             blob = self._client.bucket(self.address.bucket).get_blob(name, **_ONCE)
         if blob is None:
-            # The answer is the same where there is no bucket; a listing knows.
+            # The answer is the same where there is no bucket; a listing can tell.
             next(self._listing(key, ""), None)
         return blob
 
@@ -263,7 +268,7 @@ class GcsStore:
             return self._read(stored.key, start, end, if_generation_match=int(stored.version))
         except GcsFailure as failure:
             if failure.is_changed:
-                raise written_anew(self.url, stored.key) from None
+                raise replaced_while_read(self.url, stored.key) from None
             raise
 
     def _read(self, key: str, start: int, end: int | None, **condition: int) -> bytes:
@@ -273,7 +278,7 @@ class GcsStore:
         last = None if end is None else end - 1
         try:
             with failing_as_tieredctl(self.url):
-                # Raw: what is stored compressed would else be decompressed on the way.
+                # Raw: else compressed objects would be decompressed in transit.
                 data: bytes = self._blob(name).download_as_bytes(
                     start=start, end=last, raw_download=True, **condition, **_ONCE
                 )
@@ -310,7 +315,9 @@ class GcsStore:
             key = self.address.key(blob.name)
             return StoredObject(key, int(blob.size), modified_ms, str(blob.generation), blob.storage_class)
         except (AttributeError, OverflowError, TypeError, ValueError):
-            raise GcsFailure(ErrorCode.UNREADABLE, f"{self.url} describes an object as no server should.") from None
+            raise GcsFailure(
+                ErrorCode.UNREADABLE, f"{self.url} describes an object in a way that cannot be understood."
+            ) from None
 
     def _bucket_missing(self) -> TieredctlError:
         return TieredctlError(ErrorCode.BUCKET_MISSING, f"There is no bucket for {self.url}.")

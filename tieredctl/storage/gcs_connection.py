@@ -35,19 +35,19 @@ class GcsFailure(TieredctlError):
 
     @property
     def is_changed(self) -> bool:
-        """The object is not the generation that was named."""
+        """The object is not the named generation."""
         return self.status == _PRECONDITION_FAILED
 
     @property
     def is_beyond_its_end(self) -> bool:
-        """The object has no byte of the range that was asked for."""
+        """The object has no byte of the requested range."""
         return self.status == _RANGE_NOT_SATISFIABLE
 
 
 @dataclass(frozen=True, slots=True)
 class GcsConnection:
-    """The settings of a connection. Credentials are none of them: Google's library finds those where gcloud leaves
-    them, and a workload's identity. A server without TLS is sent none."""
+    """The settings of a connection, without credentials: Google's library finds those where gcloud leaves them, or
+    uses a workload's identity. A server without TLS is sent none."""
 
     endpoint: str | None = None
     number: int = 0
@@ -59,7 +59,7 @@ class GcsConnection:
 
     @property
     def is_google(self) -> bool:
-        """Whether requests go to Google itself, and not to a server that is like it."""
+        """Whether requests go to Google itself, and not to a compatible server."""
         return self.endpoint is None and not os.environ.get("STORAGE_EMULATOR_HOST")
 
     def client(self, url: str) -> Any:
@@ -69,8 +69,8 @@ class GcsConnection:
 
 
 def gcs_connection(options: Mapping[str, str]) -> GcsConnection:
-    """The settings that `--store-option`s give. Raises TieredctlError for a value that cannot be, and without the
-    library."""
+    """The settings that `--store-option`s give. Raises TieredctlError for an invalid value, and where the library is
+    not installed."""
     try:
         found = importlib.util.find_spec("google.cloud.storage")
     except ModuleNotFoundError:
@@ -97,7 +97,7 @@ def _client(connection: GcsConnection, process: int) -> Any:  # noqa: ARG001 - a
         credentials=AnonymousCredentials() if unsafe else None,  # type: ignore[no-untyped-call]
         client_options={"api_endpoint": endpoint} if endpoint else None,
     )
-    # Else it asks for the bucket's own description beside the first request: for a trace that nobody takes, and with a
+    # Else it requests the bucket's description besides the first request: for a trace that is not taken, and with a
     # permission that a reader of objects need not have.
     client._bucket_metadata_cache = None
     connections = requests.adapters.HTTPAdapter(pool_maxsize=2 * MOST_REQUESTS_AT_ONCE)
@@ -133,13 +133,11 @@ def failing_as_tieredctl(url: str) -> Iterator[None]:
 
 
 def refusal(status: int, url: str) -> GcsFailure:
-    """What an HTTP status means. The server's message is not repeated: it quotes the request."""
+    """The failure that an HTTP status means. The server's message is not repeated: it quotes the request."""
     if status in {429, 503}:
-        return GcsFailure(ErrorCode.STORE_THROTTLED, f"{url} asks for patience (HTTP status {status}).", status=status)
+        return GcsFailure(ErrorCode.STORE_THROTTLED, f"{url} throttles requests (HTTP status {status}).", status=status)
     if status in {401, 403}:
-        return GcsFailure(
-            ErrorCode.STORE_FORBIDDEN, f"{url} may not be used this way (HTTP status {status}).", status=status
-        )
+        return GcsFailure(ErrorCode.STORE_FORBIDDEN, f"{url} denies access (HTTP status {status}).", status=status)
     if status in {0, 408} or status >= 500:
         return GcsFailure(ErrorCode.STORE_UNREACHABLE, f"{url} failed to answer (HTTP status {status}).", status=status)
     return GcsFailure(ErrorCode.UNREADABLE, f"{url} refused the request (HTTP status {status}).", status=status)

@@ -1,4 +1,4 @@
-"""Objects in memory: the smallest store that keeps the contract, for tests and trials."""
+"""Objects in memory: the smallest store that fulfils the contract, for tests and trials."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MemoryStore(UnversionedStore):
         self._writing = RLock()
 
     def put(self, key: str, data: bytes, last_modified_ms: int = 0) -> StoredObject:
-        """Makes an object, or replaces it, with a time of one's own choice."""
+        """Makes an object, or replaces it, with a given time."""
         with self._writing:
             self._writes += 1
             stored = StoredObject(key, len(data), last_modified_ms, str(self._writes))

@@ -1,4 +1,4 @@
-"""Objects read in ranges, for stores that are asked for one at a time."""
+"""Objects read in ranges, for stores that serve one range per request."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tieredctl.storage.protocol import ObjectStore, StoredObject
 from tieredctl.storage.refusals import object_missing
 
 RANGE_BYTES = 8 << 20
-"""How much one request asks for, unless a larger piece is wanted: less would wait more than it reads."""
+"""How much one request reads, unless a larger piece is wanted: with less, waiting would outweigh reading."""
 
 
 def read_range(
     store: ObjectStore, key: str, start: int, end: int | None, read: Callable[[str, int, int | None], bytes]
 ) -> bytes:
-    """What `ObjectStore.read` gives; `read` asks for a range that has a byte at least."""
+    """What `ObjectStore.read` gives; `read` is called with a range of at least one byte."""
     if end is not None and end <= start:
         # No range says "nothing", but the object must be there.
         if store.head(key) is None:
@@ -26,7 +26,7 @@ def read_range(
 def pieces(
     store: ObjectStore, key: str, start: int, chunk_size: int, read: Callable[[StoredObject, int, int], bytes]
 ) -> Iterator[bytes]:
-    """What `ObjectStore.stream` gives, all of the version that was there first; `read` takes start and end."""
+    """What `ObjectStore.stream` gives, all of the version seen first; `read` takes start and end."""
     stored = store.head(key)
     if stored is None:
         raise object_missing(store.url, key)

@@ -1,4 +1,4 @@
-"""A store that cannot be changed: what commands get that change nothing."""
+"""A read-only store, for commands that change nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tieredctl.storage.protocol import (
 
 @dataclass(frozen=True, slots=True)
 class ReadOnlyStore:
-    """Another store without its methods that change something: there is nothing here to call by mistake."""
+    """Another store without the methods that change something, so that none can be called by mistake."""
 
     store: ObjectStore
 

@@ -1,4 +1,4 @@
-"""The errors that every store words alike."""
+"""The errors that all stores word the same way."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ def object_missing(url: str, key: str) -> TieredctlError:
 
 def object_archived(url: str, key: str) -> TieredctlError:
     """The object is there, but its storage class does not let it be read or copied."""
-    return TieredctlError(
-        ErrorCode.OBJECT_ARCHIVED, f"{key} in {url} is archived: it has to be restored before it is read."
-    )
+    return TieredctlError(ErrorCode.OBJECT_ARCHIVED, f"{key} in {url} is archived: restore it before reading it.")
 
 
-def written_anew(url: str, key: str) -> TieredctlError:
-    """The rest of what is being read is gone."""
+def replaced_while_read(url: str, key: str) -> TieredctlError:
+    """The object was replaced, and the rest of the old bytes is gone."""
     return TieredctlError(
-        ErrorCode.UNREADABLE, f"{key} in {url} was written anew while it was read.", hint="Read it again."
+        ErrorCode.UNREADABLE, f"{key} in {url} was replaced while it was read.", hint="Read it again."
     )
 
 
@@ -34,7 +32,7 @@ def key_impossible(url: str, key: str) -> TieredctlError:
 
 def incapable(url: str, capability: Capability) -> TieredctlError:
     """The store lacks a capability that its caller should have asked for."""
-    return TieredctlError(ErrorCode.STORE_INCAPABLE, f"{url} is not capable of {capability}.")
+    return TieredctlError(ErrorCode.STORE_INCAPABLE, f"{url} does not support {capability}.")
 
 
 def demand(capability: Capability, capabilities: frozenset[Capability], url: str) -> None:

@@ -1,4 +1,4 @@
-"""`--store URL` and its `--store-option`s, made an object store."""
+"""`--store URL` and its `--store-option`s as an object store."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from tieredctl.storage.protocol import Capability, ObjectStore, WritableObjectSt
 from tieredctl.storage.read_only import ReadOnlyStore
 
 Opener = Callable[[str, Mapping[str, str], bool], WritableObjectStore]
-"""(what follows the scheme and its colon, options, whether it is to be changed) -> the store."""
+"""(what follows the scheme and its colon, options, whether it will be changed) -> the store."""
 
 
 def open_store(url: str, options: Mapping[str, str]) -> ObjectStore:
-    """The store that a URL names, to look at: nothing can be changed through it.
+    """The store that a URL names, read-only.
 
-    Raises TieredctlError for a URL or an option that no store understands, and for a folder that is not there. Whether
-    a bucket is there, the first request tells.
+    Raises TieredctlError for a URL or an option that no store understands, and for a folder that does not exist. A
+    missing bucket shows at the first request.
     """
     return ReadOnlyStore(_opened(url, options, to_change=False))
 
 
 def open_writable_store(url: str, options: Mapping[str, str]) -> WritableObjectStore:
-    """The store that a URL names, to change it. Raises TieredctlError as `open_store` does.
+    """The store that a URL names, writable. Raises TieredctlError as `open_store` does.
 
-    A server that is not the cloud's own is tried on objects made for it and removed again: its `capabilities` are what
-    it was seen to do, since some take a condition and do not keep it.
+    A server that is not the cloud's own is tried out on objects made for the purpose and removed again: its
+    `capabilities` are what it was seen to do, since some servers accept a condition and ignore it.
     """
     return _opened(url, options, to_change=True)
 
@@ -39,7 +39,7 @@ def _opened(url: str, options: Mapping[str, str], to_change: bool) -> WritableOb
     if not colon or scheme not in _OPENERS:
         known = ", ".join(form for form, _ in _OPENERS.values())
         raise TieredctlError(
-            ErrorCode.NO_STORE, f"{url!r} names no store that tieredctl can open; it can open {known}."
+            ErrorCode.NO_STORE, f"{url!r} is not a store that tieredctl can open; it can open {known}."
         )
     _, opener = _OPENERS[scheme]
     return opener(rest, options, to_change)
@@ -50,7 +50,7 @@ def _open_folder(folder: str, options: Mapping[str, str], _to_change: bool) -> W
 
     _demand_known_options("file", options, ())
     if not folder:
-        raise TieredctlError(ErrorCode.NO_STORE, "'file:' names no folder.")
+        raise TieredctlError(ErrorCode.NO_STORE, "'file:' does not name a folder.")
     if folder.startswith("//") and not folder.startswith("///"):
         message = f"'file:{folder}' names a host: a folder of another host must be mounted here."
         raise TieredctlError(ErrorCode.NO_STORE, message, hint="Write it as file:DIR.")

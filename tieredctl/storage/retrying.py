@@ -1,4 +1,4 @@
-"""Another store, asked again when it did not answer or asked for patience."""
+"""A wrapper of a store that retries requests which got no answer or were throttled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tieredctl.storage.protocol import (
     StoredObject,
     WritableObjectStore,
 )
-from tieredctl.storage.refusals import written_anew
+from tieredctl.storage.refusals import replaced_while_read
 
 _Answer = TypeVar("_Answer")
 
@@ -30,17 +30,16 @@ _TRANSIENT = (_THROTTLED, ErrorCode.STORE_UNREACHABLE)
 
 @dataclass(slots=True)
 class _Patience:
-    """Whether it has run out: a question was asked as often as may be, and no other was answered since."""
+    """Whether it has run out: a request used all its attempts, and none was answered since."""
 
     is_spent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often to ask, and how long to wait in between: twice as long each time, by up to a half less at random, so
-    that many processes that were turned away together do not come back together. Where one question was asked in vain
-    as often as that, each other is asked once, until one is answered: a store that is down is not waited for again and
-    again."""
+    """How many attempts a request gets, and how long to wait in between: twice as long each time, shortened at random
+    by up to a half, so that many throttled processes do not retry together. Once a request used all its attempts in
+    vain, every other gets one, until one is answered: a store that is down is waited for only once."""
 
     attempts: int = 6
     pause_seconds: float = 0.2
@@ -50,7 +49,7 @@ class RetryPolicy:
     _patience: _Patience = field(default_factory=_Patience, compare=False)
 
     def wait(self, failures: int, error: TieredctlError) -> None:
-        """Waits after so many failures on end. Raises the error where that is enough, or asking again cannot help."""
+        """Waits after `failures` in a row. Raises the error where no attempt is left, or a retry cannot help."""
         if error.code not in _TRANSIENT:
             self.answered()
             raise error
@@ -61,11 +60,11 @@ class RetryPolicy:
         self.sleep(min(first * 2 ** (failures - 1), self.longest_pause_seconds) * random.uniform(0.5, 1))
 
     def answered(self) -> None:
-        """Tells that the store answers."""
+        """Notes that the store answered."""
         self._patience.is_spent = False
 
     def run(self, ask: Callable[[bool], _Answer]) -> _Answer:
-        """The answer to `ask(again)`; `again` says that an earlier try may have had its effect."""
+        """The answer to `ask(again)`; `again` means that an earlier attempt may have taken effect."""
         failures = 0
         while True:
             try:
@@ -79,12 +78,12 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RetryingStore:
-    """Another store, whose answers come in spite of passing failures.
+    """Another store, whose transient failures are retried.
 
-    What was changed although the answer was lost counts as changed: a listing and a stream go on behind what they
-    gave, an object deleted before is gone, and never asked for again once the store confirmed it; where a write is
-    refused, but the object holds just these bytes, an earlier try of this write made it. Bytes that are to tell
-    writers apart, as a lock's, must therefore differ between writers.
+    A listing and a stream resume after what they gave. A change counts as made although its answer was lost: an object
+    deleted before is gone, and its deletion is not repeated once the store confirmed it; where a write is refused, but
+    the object holds exactly these bytes, an earlier attempt made it. Bytes that distinguish writers, such as a lock's,
+    must therefore differ between writers.
     """
 
     store: WritableObjectStore
@@ -135,7 +134,7 @@ class RetryingStore:
                 failures += 1
                 self.policy.wait(failures, error)
                 if self.head(key) != began_with:
-                    raise written_anew(self.url, key) from None
+                    raise replaced_while_read(self.url, key) from None
 
     def reconnected(self) -> Self:
         return replace(self, store=self.store.reconnected())

@@ -1,4 +1,4 @@
-"""A bucket of S3, or of a server that speaks its language, as an object store."""
+"""A bucket of S3, or of an S3-compatible server, as an object store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tieredctl.storage.refusals import (
     key_impossible,
     object_archived,
     object_missing,
-    written_anew,
+    replaced_while_read,
 )
 from tieredctl.storage.s3_checksums import checksums_in
 from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, refusal
@@ -53,7 +53,7 @@ _COPIED_PART_BYTES = 256 << 20
 class S3Store:
     """The objects below a prefix of a bucket. An object's version is its ETag.
 
-    Asks each thing once: `tieredctl.storage.retrying` asks again.
+    Makes each request once: `tieredctl.storage.retrying` retries.
     """
 
     parallel_reads: ClassVar[int] = 8
@@ -182,7 +182,7 @@ class S3Store:
         stored = self.head(key)
         if stored and stored.version == answer["ETag"]:
             return stored
-        # Replaced by another writer since: what was written is told all the same, with the time of the answer.
+        # Replaced by another writer since: report what was written all the same, with the time of the answer.
         return StoredObject(key, len(data), stored.last_modified_ms if stored else 0, answer["ETag"])
 
     def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:  # noqa: ARG002
@@ -274,11 +274,11 @@ class S3Store:
             elif name in gone or name in refused:
                 yield Deletion(stored, DeletionOutcome.GONE)
             else:
-                silent = S3Failure(ErrorCode.STORE_UNREACHABLE, f"{self.url} says nothing of {stored.key!r}.")
+                silent = S3Failure(ErrorCode.STORE_UNREACHABLE, f"{self.url} does not report on {stored.key!r}.")
                 yield Deletion(stored, DeletionOutcome.FAILED, silent)
 
     def _description(self, key: str, **more: str) -> Answer | None:
-        """What HeadObject says. Where it says no it gives no reason, which reading a byte does."""
+        """What HeadObject says. It refuses without a reason, so a byte is read to learn the reason."""
         name = self.address.name(key)
         if name is None:
             return None
@@ -301,7 +301,7 @@ class S3Store:
             return self._read(stored.key, start, end, IfMatch=stored.version)
         except S3Failure as failure:
             if failure.reason in _CHANGED:
-                raise written_anew(self.url, stored.key) from None
+                raise replaced_while_read(self.url, stored.key) from None
             raise
 
     def _read(self, key: str, start: int, end: int | None, **condition: str) -> bytes:
@@ -332,7 +332,7 @@ class S3Store:
 
 
 def _content_md5(data: bytes) -> str:
-    """For the server to compare: buckets with Object Lock want it."""
+    """For the server to compare: buckets with Object Lock require it."""
     return b64encode(md5(data, usedforsecurity=False).digest()).decode()
 
 

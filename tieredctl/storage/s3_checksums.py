@@ -1,4 +1,4 @@
-"""What S3's description of an object says of its bytes."""
+"""The checksums in S3's description of an object."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _ETAG_IS_RANDOM = ("aws:kms", "aws:kms:dsse")
 
 
 def checksums_in(description: Mapping[str, Any]) -> dict[str, str]:
-    """What `ObjectStore.checksums` gives, out of HeadObject's answer to a request with ChecksumMode.
+    """What `ObjectStore.checksums` gives, from HeadObject's answer to a request with ChecksumMode.
 
-    Of an object uploaded in parts some checksums, and the ETag, are of the parts' checksums: they depend on where the
-    parts end, and have names of their own. The ETag of what is encrypted with a key of the customer's says nothing.
+    For an object uploaded in parts, some checksums and the ETag are of the parts' checksums: they depend on where the
+    parts end, and have names of their own. The ETag of an object encrypted with a customer's key says nothing.
     """
     of_parts = description.get("ChecksumType") == "COMPOSITE"
     found = {}

@@ -81,7 +81,7 @@ _NO_ANSWER = {"HTTPClientError", "HTTPError", "IncompleteReadError", "ResponseSt
 
 
 class S3Failure(TieredctlError):
-    """What went wrong with a request, and S3's own word for it; `reason` is empty where no S3 server answered."""
+    """What went wrong with a request, and S3's error code for it; `reason` is empty where no S3 server answered."""
 
     def __init__(self, code: ErrorCode, message: str, *, reason: str = "", hint: str | None = None) -> None:
         super().__init__(code, message, hint=hint)
@@ -90,7 +90,7 @@ class S3Failure(TieredctlError):
 
 @dataclass(frozen=True, slots=True)
 class S3Connection:
-    """The settings of a connection. Credentials are none of them: boto3 finds those where AWS' own tools do."""
+    """The settings of a connection, without credentials: boto3 finds those where AWS' own tools do."""
 
     endpoint: str | None = None
     region: str | None = None
@@ -105,7 +105,7 @@ class S3Connection:
 
     @property
     def is_aws(self) -> bool:
-        """Whether requests go to AWS itself, and not to a server that is like it."""
+        """Whether requests go to AWS itself, and not to a compatible server."""
         endpoint: str = _client(self, os.getpid()).meta.endpoint_url
         return (urlsplit(endpoint).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
 
@@ -139,7 +139,7 @@ class S3Connection:
 
 
 def s3_connection(options: Mapping[str, str]) -> S3Connection:
-    """The settings that `--store-option`s give. Raises TieredctlError for a value that cannot be, and without boto3."""
+    """The settings that `--store-option`s give. Raises TieredctlError for an invalid value, and without boto3."""
     if importlib.util.find_spec("boto3") is None:
         raise TieredctlError(
             ErrorCode.MISSING_EXTRA, "An s3: store needs boto3.", hint="Install it with pip install 'tieredctl[s3]'."
@@ -171,7 +171,7 @@ def _client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a 
     )
     try:
         session = boto3.Session(profile_name=connection.profile, region_name=connection.region)
-        # Many servers ask for no region, but a signature names one.
+        # Many servers need no region, but a signature names one.
         region = session.region_name or ("us-east-1" if connection.endpoint else None)
         client = session.client("s3", endpoint_url=connection.endpoint, region_name=region, config=config)
     except (BotoCoreError, ValueError) as error:
@@ -181,40 +181,41 @@ def _client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a 
 
 
 def connection_failure(error: Exception, url: str, endpoint: str | None) -> S3Failure:
-    """Why no server answered, or none was asked."""
+    """Why no server answered, or no request was sent."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if "ProfileNotFound" in kinds:
-        return S3Failure(ErrorCode.USAGE, f"{error}.", hint="`aws configure list-profiles` lists those there are.")
+        return S3Failure(ErrorCode.USAGE, f"{error}.", hint="`aws configure list-profiles` lists the profiles.")
     if kinds & _NO_CREDENTIALS:
         return S3Failure(ErrorCode.NO_CREDENTIALS, f"There are no credentials for {url} ({type(error).__name__}).")
     if kinds & _SETTINGS_AT_FAULT or isinstance(error, ValueError):
-        hint = "Look at the options endpoint and region, and at AWS' own configuration."
+        hint = "Check the store options endpoint and region, and AWS' own configuration."
         return S3Failure(
             ErrorCode.USAGE, f"{url} cannot be reached with these settings ({type(error).__name__}).", hint=hint
         )
     if kinds & _NO_ANSWER:
         at = f" at {endpoint}" if endpoint else ""
         return S3Failure(ErrorCode.STORE_UNREACHABLE, f"{url} does not answer{at} ({type(error).__name__}).")
-    return S3Failure(ErrorCode.UNREADABLE, f"{url} cannot be asked ({type(error).__name__}).")
+    return S3Failure(ErrorCode.UNREADABLE, f"No request could be sent to {url} ({type(error).__name__}).")
 
 
 def refusal(reason: str, status: int, url: str) -> S3Failure:
-    """What a server's error code and HTTP status mean. Its message is not repeated: it may quote the request."""
+    """The failure that an error code and HTTP status mean. The server's message is not repeated: it may quote the
+    request."""
     if reason == "NoSuchBucket":
         return S3Failure(ErrorCode.BUCKET_MISSING, f"There is no bucket for {url}.", reason=reason)
     if reason in _OTHER_REGION:
         hint = "Name its region with --store-option region=REGION."
         return S3Failure(ErrorCode.BUCKET_MISSING, f"{url} is in another region.", reason=reason, hint=hint)
     if reason in _THROTTLED or status in {429, 503}:
-        return S3Failure(ErrorCode.STORE_THROTTLED, f"{url} asks for patience ({reason}).", reason=reason)
+        return S3Failure(ErrorCode.STORE_THROTTLED, f"{url} throttles requests ({reason}).", reason=reason)
     if reason in _UNKNOWN_USER:
         return S3Failure(
             ErrorCode.STORE_FORBIDDEN, f"{url} does not accept these credentials ({reason}).", reason=reason
         )
     if reason == "AccessDenied" or status in {401, 403}:
-        return S3Failure(ErrorCode.STORE_FORBIDDEN, f"{url} may not be used this way ({reason}).", reason=reason)
+        return S3Failure(ErrorCode.STORE_FORBIDDEN, f"{url} denies access ({reason}).", reason=reason)
     if reason == _NOT_IMPLEMENTED:
-        return S3Failure(ErrorCode.UNREADABLE, f"{url} does not know such a request ({reason}).", reason=reason)
+        return S3Failure(ErrorCode.UNREADABLE, f"{url} does not support this request ({reason}).", reason=reason)
     if status >= 500 or reason in {"InternalError", "RequestTimeout"}:
         return S3Failure(ErrorCode.STORE_UNREACHABLE, f"{url} failed to answer ({reason}).", reason=reason)
     return S3Failure(ErrorCode.UNREADABLE, f"{url} refused the request ({reason}).", reason=reason)

@@ -1,4 +1,4 @@
-"""Copies inside an S3 server, with all that belongs to the object: at once, or in parts where it is too large."""
+"""Copies within an S3 server, with all properties of the object: at once, or in parts where it is too large."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tieredctl.storage.concurrently import concurrently
 from tieredctl.storage.s3_connection import Answer, Operation, S3Failure
 
 _MOST_PARTS = 10_000
-# What a copy at once takes along by itself, as it does tags.
+# What a copy at once keeps by itself, like tags.
 _TAKEN_ALONG = (
     "CacheControl",
     "ContentDisposition",
@@ -47,22 +47,22 @@ class Request(Protocol):
 
 
 def copy_at_once(request: Request, name: str, source: Mapping[str, Any], description: Mapping[str, Any]) -> None:
-    """One request. `source` says what to copy, on which condition; `description` is what HeadObject said of it."""
+    """One request. `source` says what to copy, on which condition; `description` is HeadObject's answer about it."""
     request("copy_object", Key=name, **source, **_not_taken_along(request, source, description))
 
 
 def copy_in_parts(
     request: Request, name: str, source: Mapping[str, Any], description: Mapping[str, Any], part_bytes: int
 ) -> None:
-    """A multipart upload out of ranges of the source, larger ones where there would be too many of them.
+    """A multipart upload made of ranges of the source, larger ones where there would be too many.
 
-    Given up when one of them cannot be copied.
+    It is aborted when one of them cannot be copied.
     """
     size: int = description["ContentLength"]
     part_bytes = max(part_bytes, -(-size // _MOST_PARTS))
     kept = {field: description[field] for field in _TAKEN_ALONG if field in description}
     if "ExpiresString" in description and "Expires" not in description:
-        kept["Expires"] = 0  # what is no date, such as "0", means that it has expired
+        kept["Expires"] = 0  # an invalid date, such as "0", means that it has expired
     kept |= _tags(request, source) | _not_taken_along(request, source, description)
     upload = request("create_multipart_upload", Key=name, **kept)["UploadId"]
 
@@ -101,7 +101,7 @@ def _tags(request: Request, source: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _grants(request: Request, source: Mapping[str, Any]) -> dict[str, str]:
-    """Who else may use the source, where the server tells it; nothing where only its owner may."""
+    """Who else may use the source, where the server reports it; empty where only its owner may."""
     try:
         answer = request("get_object_acl", Key=source["CopySource"]["Key"])
     except S3Failure as failure:

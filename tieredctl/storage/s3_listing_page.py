@@ -19,7 +19,7 @@ _ROOT = "ListBucketResult"
 def read_listing_page(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
     """Handles botocore's event `before-parse.s3.ListObjectsV2`: leaves it nothing to parse.
 
-    An answer that is no page of a listing stays as it is, for botocore to say what it is.
+    An answer that is not a page of a listing stays as it is, for botocore to handle.
     """
     if response_dict["status_code"] != 200:
         return
@@ -59,7 +59,7 @@ def _object(fields: dict[str, str], is_encoded: bool) -> tuple[str, int, int, st
 
 
 def whole_seconds_ms(time: datetime) -> int:
-    """A time in ms, as exact as HeadObject tells it: a listing should say the same."""
+    """A time in ms, cut to seconds as HeadObject's is: a listing should give the same."""
     return int(time.timestamp()) * 1_000
 
 

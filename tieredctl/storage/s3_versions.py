@@ -1,4 +1,4 @@
-"""What a bucket of S3 keeps of what is deleted."""
+"""What a bucket of S3 keeps of deleted objects."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def bucket_retention(request: Request) -> Retention:
 
 
 def kept_versions(request: Request, address: BucketAddress, prefix: str) -> Iterator[KeptVersion]:
-    """All versions and delete markers of names that begin so, but the versions that a listing shows. Raises S3Failure
-    `unreadable` where the listing does not come to an end."""
+    """All versions and delete markers of names with this prefix, without the versions that a listing shows. Raises
+    S3Failure `unreadable` where the listing does not end."""
     for page in address.pages_that_end(_version_pages(request, address.url, prefix), _has_no_version):
         older = (_kept(found, found["Size"]) for found in page.get("Versions", ()) if not found["IsLatest"])
         marks = (_kept(found, None) for found in page.get("DeleteMarkers", ()))
@@ -43,7 +43,7 @@ def _version_pages(request: Request, url: str, prefix: str) -> Iterator[Answer]:
         before, marker = marker, (page["NextKeyMarker"], page["NextVersionIdMarker"])
         # Names rise from page to page; versions are in no order that could be asked for.
         if marker == before or marker[0].encode() < before[0].encode():
-            raise S3Failure(ErrorCode.UNREADABLE, f"{url} lists versions from {marker[0]!r} on again and again.")
+            raise S3Failure(ErrorCode.UNREADABLE, f"{url} lists versions from {marker[0]!r} on over and over.")
         parameters |= {"KeyMarker": marker[0], "VersionIdMarker": marker[1]}
 
 
@@ -73,7 +73,7 @@ def _lock(request: Request) -> str | None:
 
 
 def _told(request: Request, operation: Operation) -> Answer | None:
-    """None where the server does not tell, or there is nothing to tell."""
+    """None where the server does not tell, or has no such configuration."""
     try:
         return request(operation)
     except S3Failure as failure:

@@ -1,4 +1,4 @@
-"""What a server of unknown make keeps of the conditions that it is given, seen on objects made for it."""
+"""Which conditions an unknown server honours, tried out on objects made for the purpose."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TRIAL_FOLDER = RESERVED_FOLDER + "trial"
 
 
 def capabilities_seen(relying: WritableObjectStore, plain: WritableObjectStore) -> frozenset[Capability]:
-    """The capabilities that a store was seen to have. What was made to see them is removed again.
+    """The capabilities that a store was seen to have. The objects made for the trial are removed again.
 
-    `relying` is the store as it is when it relies on all that its kind can have, `plain` when it relies on none. Raises
+    `relying` is the store relying on every capability that its kind can have, `plain` relying on none. Raises
     TieredctlError where the store cannot be written to at all.
     """
     folder = f"{TRIAL_FOLDER}/{uuid4().hex}/"

@@ -1,4 +1,4 @@
-"""What every store answers that keeps its objects and nothing besides: no versions, no checksums, no connections."""
+"""The answers of stores that keep nothing but objects: no versions, no checksums, no connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tieredctl.storage.protocol import KeptVersion, Retention, StoredObject
 
 
 class UnversionedStore:
-    """The part of a `WritableObjectStore` that is the same in all of these."""
+    """The part of a `WritableObjectStore` that is the same in all such stores."""
 
     __slots__ = ()
 
