@@ -167,4 +167,4 @@ def test_a_parquet_file_of_somebody_elses_is_said_to_be_no_export(tmp_path: Path
     outcome = tieredctl("metadata", "segments", "--export", path)
 
     assert (outcome.exit_code, outcome.out) == (1, "")
-    assert "no header of a metadata export" in outcome.err
+    assert "not the header of a metadata export" in outcome.err

@@ -64,7 +64,7 @@ LZ4_REFUSED = {
     "another version": ("04224d18a0408202000080686900000000", "flags 0xa0"),
     "a dictionary": ("04224d1861408202000080686900000000", "flags 0x61"),
     "blocks of an unknown size": ("04224d1860308202000080686900000000", "block descriptor 0x30"),
-    "a header with another checksum": ("04224d1860408302000080686900000000", "refuses the input"),
+    "a header with another checksum": ("04224d1860408302000080686900000000", "rejects the input"),
     "a block larger than announced": ("04224d18604082ffffff0068690000", "claims 16777215 bytes"),
     "no end mark": ("04224d186040820200008068 69", "no end mark"),
     "another magic": ("03224d1860408202000080686900000000", "not an lz4 frame"),

@@ -248,7 +248,7 @@ def test_a_report_in_progress_is_an_error() -> None:
 @pytest.mark.parametrize("parquet", S3_FORMS)
 def test_an_inventory_that_does_not_tell_what_is_needed_is_refused(missing: str, parquet: bool) -> None:
     fields = [name for name in S3_FIELDS if name != missing]
-    assert "does not tell" in refusal(s3_inventory(s3_rows(), parquet=parquet, fields=fields))
+    assert "does not have" in refusal(s3_inventory(s3_rows(), parquet=parquet, fields=fields))
 
 
 def test_another_buckets_inventory_is_refused() -> None:

@@ -43,14 +43,14 @@ def bytes_array(values: Sequence[bytes]) -> pa.BinaryArray:
 
 
 def few_texts_array(texts: Sequence[str]) -> pa.DictionaryArray:
-    """Texts of which few are different; what UTF-8 cannot hold becomes a question mark."""
+    """Texts with few distinct values; what UTF-8 cannot hold becomes a question mark."""
     distinct = list(dict.fromkeys(texts))
     numbers = {text: number for number, text in enumerate(distinct)}
     return _texts_by_number(np.fromiter(map(numbers.__getitem__, texts), np.int32, len(texts)), distinct)
 
 
 def same_text_array(text: str, count: int) -> pa.DictionaryArray:
-    """One text, as often as it is wanted."""
+    """One text, `count` times."""
     return _texts_by_number(np.zeros(count, np.int32), [text])
 
 
@@ -75,7 +75,7 @@ def binary_array(data: Bytes, starts: Ints, ends: Ints) -> pa.BinaryArray:
 
 
 def without_beginning(values: pa.BinaryArray, count: int) -> pa.BinaryArray:
-    """Byte strings, each of which has so many bytes or more, without those that they begin with."""
+    """Byte strings of at least `count` bytes each, without their first `count` bytes."""
     if not len(values) or not count:
         return values
     _, bounds, data = values.buffers()
@@ -90,7 +90,7 @@ def numbers_in(array: pa.Array) -> NDArray[Any]:
 
 
 def distinct_numbers(values: Ints) -> tuple[Ints, Ints]:
-    """The different numbers, by first appearance, and which of them each is. For few among many, where `numpy.unique`
-    would sort them all."""
+    """The distinct numbers, by first appearance, and the index of each value among them. For few among many, where
+    `numpy.unique` would sort them all."""
     coded = number_array(values).dictionary_encode()
     return numbers_in(coded.dictionary), numbers_in(coded.indices)

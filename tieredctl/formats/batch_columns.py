@@ -47,7 +47,7 @@ HEADER_DTYPE = fixed_dtype(BATCH_HEADER)
 
 
 def joined_headers(parts: Sequence[HeaderColumns]) -> HeaderColumns:
-    """One behind the other. numpy would compare each field of each part."""
+    """All parts in a row. numpy would compare each field of each part."""
     opaque = np.dtype((np.void, HEADER_DTYPE.itemsize))
     return np.concatenate([part.view(opaque) for part in parts]).view(HEADER_DTYPE)
 
@@ -71,7 +71,7 @@ class AsColumns:
 
 
 def _sound_crcs(data: NDArray[np.uint8], bounds: Ints, stated: NDArray[Any]) -> int:
-    """How many batches have the CRC they state before the first that has not; batch i is bounds[i] to bounds[i + 1]."""
+    """How many batches match their CRC before the first that does not; batch i is bounds[i] to bounds[i + 1]."""
     count = len(bounds) - 1
     if count <= 0:
         return 0
@@ -99,7 +99,7 @@ def _all_match(data: NDArray[np.uint8], bounds: Ints) -> bool:
     """Whether every batch of a stretch has the CRC it states, found with one pass of the C function over a copy.
 
     A CRC is linear. In the copy, each batch's body begins with the register at all ones, as CRC-32C demands, by
-    flipping its first four bytes; behind each body stands the register that the stated CRC implies, which brings a
+    flipping its first four bytes; after each body stands the register that the stated CRC implies, which brings a
     sound batch's register to zero; the rest of each header is zero and keeps it there. So the register ends at zero
     if all is sound. One batch that is not is always noticed; two or more cancel out once in 2^32, as often as a CRC
     itself misses one.

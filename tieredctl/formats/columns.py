@@ -163,7 +163,7 @@ def _closing_tags(schema: Struct) -> _Step:
         count = rows_at(progress.data, progress.position, 1)[:, 0]
         for _, field in known:
             progress.columns[field.name] = np.full(len(count), field.default)
-        behind = progress.position + 1
+        after = progress.position + 1
         for tag, field in known:
             if isinstance(field.type, Primitive):
                 width = field.type.width
@@ -171,8 +171,8 @@ def _closing_tags(schema: Struct) -> _Step:
                 present = (count == 1) & (section[:, 1] == tag) & (section[:, 2] == width)
                 values = section[:, 3:].copy().view(fixed_dtype(Struct(field.name, (Field(field.name, field.type),))))
                 progress.columns[field.name] = np.where(present, values[field.name][:, 0], field.default)
-                behind = np.where(present, progress.position + 3 + width, behind)
-        progress.read &= (count == 0) | (behind > progress.position + 1)
-        progress.position = behind
+                after = np.where(present, progress.position + 3 + width, after)
+        progress.read &= (count == 0) | (after > progress.position + 1)
+        progress.position = after
 
     return step

@@ -33,9 +33,9 @@ _GZIP_STEP = 1 << 14
 
 
 def most_unfolded(compressed: int) -> int:
-    """How many bytes so many compressed ones may stand for before they are taken for hostile.
+    """The most bytes that `compressed` bytes may unfold to before they are taken for hostile.
 
-    A broker's max.message.bytes limits what is compressed; nothing limits what it stands for. 64 MiB are always
+    A broker's max.message.bytes limits the compressed size; nothing limits what it unfolds to. 64 MiB are always
     allowed, which is far more than a producer's batch.size; beyond them, no log shrinks to less than a 64th; and 1 GiB
     is the most.
     """
@@ -87,7 +87,7 @@ def _decompress_gzip(data: memoryview, limit: int) -> bytes:
             try:
                 output += member.decompress(step)
             except zlib.error as error:
-                raise DecodeError(f"gzip refuses the stream ({error})", position) from None
+                raise DecodeError(f"gzip rejects the stream ({error})", position) from None
             position += len(step) - len(member.unused_data)
             if len(output) > limit:
                 raise DecodeError(f"gzip stream unfolds beyond {limit} bytes", position)

@@ -1,4 +1,4 @@
-"""What control records say: end of a transaction, and KRaft's leader changes, snapshot borders, version and voters.
+"""Control records: the end of a transaction, and KRaft's leader changes, snapshot borders, version and voters.
 
 Sources: EndTransactionMarker, ControlRecordType, and LeaderChangeMessage.json, SnapshotHeaderRecord.json,
 SnapshotFooterRecord.json, KRaftVersionRecord.json and VotersRecord.json of Kafka 4.x.

@@ -1,7 +1,7 @@
 """CRC-32C (Castagnoli), which seals record batches and producer snapshots.
 
-The function is that of the library `crc32c`. Its package imports `importlib.metadata` to learn its own version, a tenth
-of the time that a short command takes; so its extension module is loaded without the package.
+The function is the library `crc32c`'s. Its package imports `importlib.metadata` to learn its own version, which takes a
+tenth of a short command's time; so its extension module is loaded without the package.
 """
 
 from __future__ import annotations

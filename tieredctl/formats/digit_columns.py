@@ -1,4 +1,4 @@
-"""Many numbers out of fixed-width decimal text, two digits at a time."""
+"""Many numbers from fixed-width decimal text, two digits at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST_HALF = (1 << 63) // _HALF - 1
 
 
 def numbers_in_digits(characters: Bytes) -> tuple[Ints, Flags]:
-    """The numbers that rows of 20 characters are, and which rows are one of less than 2^63 - 2 * 10^10."""
+    """The numbers in rows of 20 characters, and which rows are a number of less than 2^63 - 2 * 10^10."""
     pairs = np.ascontiguousarray(np.ascontiguousarray(characters).view(np.uint16).T)
     values = _PAIR_VALUES[pairs]
     middle = len(values) // 2

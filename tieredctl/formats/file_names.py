@@ -1,6 +1,6 @@
 """What Kafka calls the files and folders of a log directory and of its tiered storage.
 
-Sources: LogFileUtils, UnifiedLog, LocalLog, RemoteIndexCache, Snapshots, RemoteLogSegmentFileset. A parser gives None
+Sources: LogFileUtils, UnifiedLog, LocalLog, RemoteIndexCache, Snapshots, RemoteLogSegmentFileset. A parser returns None
 for a name that is not of its kind.
 """
 
@@ -37,11 +37,11 @@ class SegmentPart(Enum):
     TRANSACTION_INDEX = ".txnindex"
     PRODUCER_SNAPSHOT = ".snapshot"
     LEADER_EPOCH_CHECKPOINT = ".leader_epoch_checkpoint"
-    """In LocalTieredStorage alone; a log directory has one `leader-epoch-checkpoint` a partition."""
+    """In LocalTieredStorage only; a log directory has one `leader-epoch-checkpoint` per partition."""
 
 
 class Transition(Enum):
-    """A suffix behind a file's own name: the file is on its way in or out."""
+    """A suffix after a file's own name: the file is being added or removed."""
 
     DELETED = ".deleted"
     CLEANED = ".cleaned"
@@ -121,7 +121,7 @@ def parse_kraft_snapshot_name(name: str) -> KraftSnapshotName | None:
 
 
 def parse_partition_folder_name(name: str) -> PartitionFolderName | None:
-    """`<topic>-<partition>`, the partition behind the last dash, with `.<32 hex digits>-<fate>` where it has one."""
+    """`<topic>-<partition>`, the partition after the last dash, with `.<32 hex digits>-<fate>` where it has one."""
     match = _PARTITION_FOLDER.fullmatch(name)
     if match is None or int(match[2]) > _LARGEST_EPOCH:
         return None

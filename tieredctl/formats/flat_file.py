@@ -38,7 +38,7 @@ STORED_SCHEMAS = {
 
 
 class StoredDeleteState(NamedTuple):
-    """How far the removal of the file's partition is; the time is in ms."""
+    """How far the removal of the file's partition went; the time is in ms."""
 
     epoch: int
     event_timestamp_ms: int
@@ -97,7 +97,7 @@ def _read_entry(data: Buffer, start: int, end: int) -> StoredEntry:
         raise DecodeError(error.reason, position + error.position) from None
     try:
         return _stored_segment(values) if kind == STORED_SEGMENT else _stored_delete_state(values)
-    except ValueError as error:  # a number that is no state's
+    except ValueError as error:  # a number that is not a state's
         raise DecodeError(str(error), position) from None
 
 

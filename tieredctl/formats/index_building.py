@@ -15,14 +15,14 @@ _NO_TIMESTAMP = -1
 class IndexBuilder:
     """Takes a sound log's batches block by block, and keeps the entries of both indexes.
 
-    A batch gets an entry in the offset index once it begins more than `index_interval_bytes` behind the batch that got
+    A batch gets an entry in the offset index once it begins more than `index_interval_bytes` after the batch that got
     the last one, and with it one in the time index where timestamps have risen. A broker that was restarted while it
     wrote the segment began to count anew, and up to Kafka 3.9.0 it counted by append: its indexes then have other
     entries, through which look-ups come to the same batch or to one before it.
     """
 
     def __init__(self, base_offset: int, index_interval_bytes: int) -> None:
-        """`base_offset` is the segment's, which offsets in its indexes are relative to."""
+        """`base_offset` is the segment's; offsets in its indexes are relative to it."""
         self._base_offset = base_offset
         self._interval = index_interval_bytes
         self._last_indexed = 0

@@ -1,4 +1,4 @@
-"""Offset, time and transaction index: fixed-size entries one behind the other, without header or count.
+"""Offset, time and transaction index: fixed-size entries in a row, without header or count.
 
 Sources: OffsetIndex, TimeIndex, TransactionIndex, AbortedTxn. Offsets in the first two are relative to the base offset
 of their segment, which the file's name states.
@@ -115,8 +115,8 @@ def _read_preallocated(schema: Struct, kind: type[_Entry], data: Buffer) -> list
 
 
 def _end_of_entries(data: bytes, width: int) -> int:
-    """Where the zeros begin. An entry of zeros is real only as the first: alone it is taken for one, in company
-    for preallocation."""
+    """Where the zeros begin. An entry of zeros is real only as the first: a single one counts as an entry, several as
+    preallocation."""
     written = len(data.rstrip(b"\0"))
     if written == 0:
         return width if len(data) == width else 0

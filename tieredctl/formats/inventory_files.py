@@ -29,7 +29,7 @@ _LATEST_MS = 253_402_300_799_999
 
 @dataclass(frozen=True, slots=True)
 class _Vocabulary:
-    """What a cloud calls what a listing has, by plain names. Of several, the first that an inventory has."""
+    """A cloud's names for the columns of a listing, as plain names. Of several, the first that an inventory has."""
 
     key: str
     modified: tuple[str, ...]
@@ -38,13 +38,13 @@ class _Vocabulary:
     """Whether it is the current version of its key."""
     delete_marker: str | None = None
     deleted: str | None = None
-    """When a version ceased to be the current one; empty for the one that is."""
+    """When a version ceased to be the current one; empty for the current one."""
     storage_class: str = "storageclass"
 
 
 _VOCABULARIES = {
     "s3": _Vocabulary("key", ("lastmodifieddate",), "etag", latest="islatest", delete_marker="isdeletemarker"),
-    # A live listing tells when an object was made, too: what changes its metadata alone makes it no younger.
+    # A live listing has the time of creation, too: a change of only its metadata does not make an object younger.
     "gs": _Vocabulary("name", ("timecreated", "updated"), "generation", deleted="timedeleted"),
 }
 
@@ -66,7 +66,7 @@ class InventoryObjects:
 def read_inventory_file(file: Path, manifest: InventoryManifest, bucket: str, where: str) -> Iterator[InventoryObjects]:
     """The objects in one file of a bucket's inventory, many at a time; `where` names the file.
 
-    Raises TieredctlError `inventory-unusable` for anything that is not as the format has it.
+    Raises TieredctlError `inventory-unusable` for anything that does not follow the format.
     """
     try:
         batches = _parquet_batches(file, manifest) if manifest.is_parquet else _csv_batches(file, manifest)
@@ -74,7 +74,7 @@ def read_inventory_file(file: Path, manifest: InventoryManifest, bucket: str, wh
             yield _objects(columns, manifest, bucket)
     except (pa.ArrowException, csv.Error, OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise unusable(f"{where} is not as an inventory's file is: {reason[:200]}.") from None
+        raise unusable(f"{where} is not a valid inventory file: {reason[:200]}.") from None
 
 
 _Columns = Mapping[str, Any]
@@ -87,7 +87,7 @@ def _wanted(manifest: InventoryManifest, present: list[str]) -> list[str]:
     demanded = [words.key, "size", modified or words.modified[0]] + ([] if manifest.bucket else ["bucket"])
     missing = [name for name in demanded if name not in present]
     if missing:
-        raise unusable(f"The inventory does not tell {', '.join(missing)} of its objects.")
+        raise unusable(f"The inventory does not have {', '.join(missing)} of its objects.")
     optional = {words.version, words.latest, words.delete_marker, words.deleted, words.storage_class, "bucket"}
     return [name for name in present if name in demanded or name in optional]
 
@@ -210,7 +210,7 @@ def _sizes(column: Any) -> Any:
 
 
 def _milliseconds(column: Any) -> Any:
-    """Times, of ISO 8601 where they are text; a number alone tells nothing of its unit."""
+    """Times, of ISO 8601 where they are text; a bare number would not tell its unit."""
     moments = _as_text(column)
     if pa.types.is_string(moments.type):
         moments = pc.cast(moments, pa.timestamp("ns", "UTC"))
@@ -220,7 +220,7 @@ def _milliseconds(column: Any) -> Any:
 
 
 def _url_decoded(keys: Any) -> Any:
-    """A space may be `+`: what was one is `%2B`."""
+    """A space may be `+`: a plus sign is `%2B`."""
     encoded: Any = pc.match_substring_regex(keys, "[%+]")
     if not encoded.true_count:
         return keys
@@ -238,7 +238,7 @@ def _storage_classes(column: Any, count: int) -> Any:
 
 
 def _versions(column: Any, manifest: InventoryManifest) -> Any:
-    """As a store's listing has them: of S3 in the quotes that an ETag has there."""
+    """As a store's listing has them: for S3 in quotes, as ETags are there."""
     versions = _as_binary(column)
     versions = pc.if_else(pc.equal(pc.binary_length(versions), 0), pa.scalar(None, pa.binary()), versions)
     if manifest.scheme != "s3":

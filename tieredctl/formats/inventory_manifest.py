@@ -1,4 +1,4 @@
-"""Manifests of inventories, the lists of a bucket's objects that a cloud writes by itself.
+"""Manifests of inventories, the lists of a bucket's objects that a cloud writes.
 
 S3 Inventory: Amazon S3 User Guide, "Locating your inventory list" (manifest.json, version 2016-11-30) and "Amazon S3
 Inventory lists" (the fields; keys in CSV are URL-encoded). Google Cloud Storage: "Storage Insights inventory reports"
@@ -42,7 +42,7 @@ class InventoryManifest:
     bucket: str | None
     """None where only the objects themselves tell."""
     taken_ms: int
-    """When the bucket was looked at; for S3, when that began."""
+    """When the bucket was listed; for S3, when the listing began."""
     files: tuple[InventoryFile, ...]
     is_parquet: bool
     columns: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class InventoryManifest:
     has_header: bool = False
     delimiter: str = ","
     records: int | None = None
-    """How many the files have in all, where the manifest tells."""
+    """How many objects the files have in all, where the manifest tells."""
 
 
 def unusable(message: str) -> TieredctlError:
@@ -70,21 +70,21 @@ def read_manifest(data: bytes, where: str) -> InventoryManifest:
     try:
         values = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError):
-        raise unusable(f"{where} is no manifest: it is not JSON.") from None
+        raise unusable(f"{where} is not a manifest: it is not JSON.") from None
     fields = _Fields(values, where)
     if fields.has("sourcebucket"):
         return _of_s3(fields)
     if fields.has(_SHARD_LIST):
         return _of_google(fields)
-    raise unusable(f"{where} is the manifest neither of an S3 Inventory nor of a Storage Insights report.")
+    raise unusable(f"{where} is neither the manifest of an S3 Inventory nor that of a Storage Insights report.")
 
 
 class _Fields:
-    """The fields of a JSON object by their plain names: what writes them is not of one mind about underscores."""
+    """The fields of a JSON object by their plain names: their writers do not agree about underscores."""
 
     def __init__(self, values: Any, where: str) -> None:
         if not isinstance(values, dict):
-            raise unusable(f"{where} is no manifest: it is not an object.")
+            raise unusable(f"{where} is not a manifest: it is not an object.")
         self._values = {plain_name(name): value for name, value in values.items()}
         self._where = where
 
@@ -122,13 +122,13 @@ class _Fields:
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
-            raise unusable(f"{self._where} has {text!r} for {name}, which is no time.") from None
+            raise unusable(f"{self._where} has {text!r} for {name}, which is not a time.") from None
         return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
 
     def _as(self, name: str, fits: Callable[[Any], bool], kind: str) -> Any:
         value = self._values.get(name)
         if not fits(value):
-            raise unusable(f"{self._where} has no {name} that is {kind}.")
+            raise unusable(f"{self._where} lacks {name}, or it is not {kind}.")
         return value
 
 
@@ -145,7 +145,7 @@ def _of_s3(fields: _Fields) -> InventoryManifest:
     columns = () if is_parquet else tuple(map(plain_name, fields.text("fileschema").split(",")))
     files = tuple(map(_file_of_s3, fields.objects("files")))
     if not files:
-        raise unusable("The inventory's manifest names no file.")
+        raise unusable("The inventory's manifest does not name a file.")
     bucket = fields.text("sourcebucket").removeprefix("arn:aws:s3:::")
     return InventoryManifest("s3", bucket, fields.number("creationtimestamp"), files, is_parquet, columns)
 
@@ -167,7 +167,7 @@ def _of_google(fields: _Fields) -> InventoryManifest:
     is_parquet = files[0].name.endswith(".parquet") or config.has("parquetoptions")
     delimiter = csv.text("delimiter") if csv.has("delimiter") else ","
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
-        raise unusable(f"The report's fields are divided by {delimiter!r}, which tieredctl cannot read.")
+        raise unusable(f"The report's fields are separated by {delimiter!r}, which tieredctl cannot read.")
     return InventoryManifest(
         "gs",
         filters.text("bucket") if filters.has("bucket") else None,

@@ -36,13 +36,13 @@ def read_properties(data: Buffer) -> dict[str, str]:
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
-    """A line a property, in the mapping's order, without the comments that Java puts in front."""
+    """One line per property, in the mapping's order, without the comments that Java puts in front."""
     lines = (f"{_escaped(key, ' ')}={_escaped_value(value)}\n" for key, value in properties.items())
     return "".join(lines).encode("ascii")
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Where each line begins, and the line with those that continue it; without blank ones and comments."""
+    """The start of each line, and the line with its continuations; without blank lines and comments."""
     position = 0
     while position < len(text):
         start = position
@@ -81,7 +81,7 @@ def _unescaped(text: str, position: int) -> str:
 
 
 def _joined_surrogates(text: str) -> str:
-    """Java escapes a character beyond 16 bits as two halves; one that stands alone is no character."""
+    """Java escapes a character beyond 16 bits as two halves; a single half is not a character."""
     return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
 
 

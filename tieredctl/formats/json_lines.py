@@ -26,7 +26,7 @@ class Field(NamedTuple):
     null: bool = False
     """Whether None is written as null."""
     lacking: bool = False
-    """Whether a line without it is read as None. It is written so too, unless as null."""
+    """Whether a line without it is read as None. None is then also written by leaving it out, unless `null`."""
 
     @property
     def is_left_out(self) -> bool:
@@ -34,7 +34,7 @@ class Field(NamedTuple):
         return self.lacking and not self.null
 
     def value(self, fields: Mapping[str, Any]) -> Any:
-        """What a line has. Raises KeyError where it lacks it, and as `read` does."""
+        """The field's value in a line. Raises KeyError where the line lacks it, and as `read` does."""
         found = fields.get(self.name) if self.lacking else fields[self.name]
         return None if found is None and (self.null or self.lacking) else self.read(found)
 
@@ -86,7 +86,7 @@ def line_of(fields: Mapping[str, Any]) -> bytes:
 
 
 def fields_of(line: bytes, kind: str | None = None) -> dict[str, Any]:
-    """A line's fields; of one that says its kind, it has to be this one, and of this version. Raises DecodeError."""
+    """A line's fields; a line that states its kind must be of this kind and version. Raises DecodeError."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):

@@ -27,12 +27,12 @@ def json_document(schema: Struct, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def json_name(name: str) -> str:
-    """A field's name as JSON has it: the schema's with a small first letter."""
+    """A field's name in JSON: the schema's with a lower-case first letter."""
     return name[:1].lower() + name[1:]
 
 
 def base64_text(data: bytes) -> str:
-    """Standard base64, padded, as Kafka's JSON has bytes."""
+    """Bytes as in Kafka's JSON: standard base64, padded."""
     return b64encode(data).decode("ascii")
 
 

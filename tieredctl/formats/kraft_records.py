@@ -1,4 +1,4 @@
-"""Records of `__cluster_metadata` that say what a cluster is: its topics, partitions, settings, nodes and features.
+"""Records of `__cluster_metadata` that describe a cluster: its topics, partitions, settings, nodes and features.
 
 Source: metadata/src/main/resources/common/metadata/*.json of Apache Kafka 4.3. Other records are framed, not decoded.
 """

@@ -16,8 +16,8 @@ from tieredctl.formats.record_batches import BatchHeader, ControlType, read_reco
 
 
 class KraftSnapshotRecord(NamedTuple):
-    """A record of a snapshot. `offset` counts from 0 inside the snapshot; `batch_position` is a byte of the file;
-    the timestamp (ms) is that of the snapshot's writing."""
+    """A record of a snapshot. `offset` counts from 0 in the snapshot; `batch_position` is a byte of the file;
+    the timestamp (ms) is when the snapshot was written."""
 
     offset: int
     timestamp: int
@@ -35,7 +35,7 @@ def read_kraft_snapshot(chunks: Iterable[bytes], size: int) -> Iterator[KraftSna
     last: KraftSnapshotRecord | None = None
     for position, header, batch in _sound_batches(chunks, size):
         if _is_control(last, ControlType.SNAPSHOT_FOOTER):
-            raise DecodeError("snapshot goes on behind its footer", position)
+            raise DecodeError("snapshot continues after its footer", position)
         if header.base_offset != following_offset:
             raise DecodeError(f"batch begins with offset {header.base_offset}, not {following_offset}", position)
         following_offset = header.last_offset + 1
@@ -49,7 +49,7 @@ def read_kraft_snapshot(chunks: Iterable[bytes], size: int) -> Iterator[KraftSna
 
 
 def _sound_batches(chunks: Iterable[bytes], size: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Position in the file, header and bytes of each batch."""
+    """The position in the file, header and bytes of each batch."""
     for part in scan_log(chunks, size, OneByOne()):
         if isinstance(part, Damage):
             raise DecodeError(part.reason, part.position)

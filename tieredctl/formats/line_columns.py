@@ -18,7 +18,7 @@ _NEW_LINE = ord("\n")
 def line_columns(file: FileIO) -> Iterator[pa.BinaryArray]:
     """All lines without their ends, in order. The last may end with the file. Memory follows the longest line.
 
-    Everything is read into the same memory, behind the line that the piece before left unfinished.
+    Everything is read into the same memory, after the line that the previous piece left unfinished.
     """
     buffer = np.empty(2 * _PIECE_BYTES, np.uint8)
     held = 0
@@ -27,9 +27,9 @@ def line_columns(file: FileIO) -> Iterator[pa.BinaryArray]:
         ends = np.flatnonzero(buffer[:held] == _NEW_LINE)
         if len(ends):
             yield _lines(buffer, ends)
-            behind = int(ends[-1]) + 1
-            buffer[: held - behind] = buffer[behind:held].copy()
-            held -= behind
+            after = int(ends[-1]) + 1
+            buffer[: held - after] = buffer[after:held].copy()
+            held -= after
         if held > len(buffer) - _PIECE_BYTES:
             buffer = np.concatenate([buffer, np.empty_like(buffer)])
     if held:

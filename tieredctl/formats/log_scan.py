@@ -1,6 +1,6 @@
-"""Walks a `.log` file that arrives in pieces, and goes on behind damage.
+"""Walks a `.log` file that arrives in pieces, and continues after damage.
 
-How batches are checked and kept is the `BatchChecker`'s affair: one at a time here, or as columns
+A `BatchChecker` decides how batches are checked and kept: one at a time here, or as columns
 (`batch_columns.py`), which is faster once a log is large.
 """
 
@@ -42,14 +42,14 @@ SomeHeaders = TypeVar("SomeHeaders", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class LogBlock(Generic[Headers]):
-    """Sound batches, one behind the other. `buffer[0]` lies at `file_position` in the file."""
+    """Sound batches in a row. `buffer[0]` lies at `file_position` in the file."""
 
     buffer: bytes
     file_position: int
     positions: Sequence[int]
     """Where each batch begins in `buffer`."""
     headers: Headers
-    """One a position, in the checker's own shape."""
+    """One per position, in the checker's own shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +60,27 @@ class Damage:
     end: int
     reason: str
     header: BatchHeader | None
-    """What the damaged batch says of itself, where there is enough of it."""
+    """The damaged batch's header, where there is enough of it."""
     torn: bool = False
-    """True for a last batch of which the end was never written: normal in a log that is being appended to."""
+    """True for a last batch whose end was never written: normal in a log that is being appended to."""
 
 
 class BatchChecker(Protocol[SomeHeaders]):
     """Finds batches that lie wholly in a buffer, and checks their magic and CRC."""
 
     def chain(self, buffer: bytes, start: int) -> tuple[Sequence[int], int]:
-        """Where batches begin from `start` on by their lengths alone, and where the first begins that is impossible
-        or not all here."""
+        """Where batches begin from `start` on, by their lengths alone, and where the first impossible or incomplete
+        one begins."""
         ...
 
     def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[SomeHeaders, int]:
-        """Headers of the batches at `positions` up to the first that is not sound, and how many those are.
+        """Headers of the batches at `positions` up to the first that is not sound, and their number.
         Each batch ends where the next begins, the last at `end`."""
         ...
 
 
 class OneByOne:
-    """Checks batches one at a time: for small logs, where importing numpy would take longer than the reading."""
+    """Checks batches one at a time: for small logs, where importing numpy would take longer than reading them."""
 
     def chain(self, buffer: bytes, start: int) -> tuple[list[int], int]:
         fields, stop = length_fields(buffer, start)
@@ -102,7 +102,7 @@ def scan_log(
     """Sound batches and damage of a log of `size` bytes, in the order of the file.
 
     Memory follows the length of the chunks and the largest batch, not the log. The segment's `base_offset`, where it
-    is known, keeps records from being taken for batches where the scan goes on behind damage.
+    is known, keeps records from being taken for batches where the scan continues after damage.
     """
     pending = _Pending(iter(chunks), size, base_offset)
     while True:
@@ -121,9 +121,9 @@ def scan_log(
 
 
 class _Pending:
-    """What was read of the log: `buffer[0]` lies at `base` in the file, and `buffer[start:]` is not given out yet.
+    """What was read of the log: `buffer[0]` lies at `base` in the file, and `buffer[start:]` is not handed out yet.
 
-    Pieces are not copied together, but for the one batch that lies in two of them: the rest of the second piece waits
+    Pieces are not joined, except for a batch that lies in two of them: the rest of the second piece waits
     in `_ahead` meanwhile.
     """
 
@@ -138,18 +138,18 @@ class _Pending:
 
     @property
     def position(self) -> int:
-        """Where in the file the part that is not given out begins."""
+        """Where in the file the part that is not handed out begins."""
         return self.base + self.start
 
     @property
     def left(self) -> int:
-        """Bytes of the buffer that are not given out."""
+        """Bytes of the buffer that are not handed out."""
         return len(self.buffer) - self.start
 
     def more(self, missing: int) -> bool:
-        """Reads on, by a whole piece where nothing is left, else by as much as is missing or the piece has. What was
-        given out goes. False at the end of the log."""
-        # What was given out is let go before more is read, so that its memory can serve again.
+        """Reads a whole piece where nothing is left, else as much as is missing, or as the piece has. Drops what was
+        handed out. False at the end of the log."""
+        # Dropped before more is read, so that its memory can be reused.
         self.buffer, self.base, self.start = self.buffer[self.start :], self.position, 0
         piece, taken = self._ahead
         self._ahead = (b"", 0)
@@ -167,7 +167,7 @@ class _Pending:
         return True
 
     def ensure(self, end: int) -> bool:
-        """Reads on until the buffer reaches file position `end`; false where the file does not."""
+        """Reads until the buffer reaches file position `end`; false where the file does not."""
         while self.base + len(self.buffer) < end:
             if not self.more(self.size):
                 return False
@@ -178,11 +178,11 @@ class _Pending:
         return self._base_offset is None or 0 <= offset - self._base_offset < _OFFSETS_OF_A_SEGMENT
 
     def pass_to(self, position: int) -> None:
-        """Gives up everything before a file position."""
+        """Drops everything before a file position."""
         self.start = min(position - self.base, len(self.buffer))
 
     def missing(self) -> int:
-        """How many bytes are not here yet of the batch at the beginning, if it is possible."""
+        """How many bytes of the first batch are not here yet, if its length is possible."""
         if self.left < LOG_OVERHEAD:
             return HEADER_BYTES - self.left
         length = _length_at(self.buffer, self.start + LENGTH_AT)[0]
@@ -191,8 +191,8 @@ class _Pending:
 
 
 def length_fields(buffer: bytes, start: int) -> tuple[list[int], int]:
-    """Where the batch lengths stand of the batches from `start` on that lie wholly in the buffer, going by lengths
-    alone; and where the first batch begins that is impossible or not all here."""
+    """Positions of the length fields of the batches from `start` on that lie wholly in the buffer, by their lengths
+    alone; and where the first impossible or incomplete batch begins."""
     fields: list[int] = []
     append, length_at = fields.append, _length_at  # the loop is what large logs spend their time in
     field = start + LENGTH_AT
@@ -221,21 +221,21 @@ def _sound_header(buffer: bytes, position: int, end: int) -> BatchHeader | None:
 
 
 def _pass_over(pending: _Pending) -> Damage:
-    """The damage at the beginning of what is pending, which afterwards begins behind it."""
+    """The damage at the beginning of what is pending, which begins after the damage then."""
     position, left = pending.position, pending.size - pending.position
     rest = memoryview(pending.buffer)[pending.start :]
     header = _any_header(bytes(rest[:HEADER_BYTES]))
     if header and _possible(header.batch_length, left):
         reason = f"magic {header.magic} is not {MAGIC}" if header.magic != MAGIC else "CRC-32C does not match"
-        # Not by its length, although a sound batch may follow there: a length that is wrong can hide others.
+        # Not by its length, although a sound batch may follow there: a wrong length can hide others.
         _seek_sound(pending, position + 1)
         return Damage(position, pending.position, reason, header)
     _seek_sound(pending, position + 1)
     torn = not pending.left
     if torn and header and len(rest) == left and crc32c(rest[CRC_FROM:]) == header.crc:
-        torn = False  # the batch is all there: it is its length that is wrong
+        torn = False  # the batch is complete: its length is wrong
     reason = f"batch length {header.batch_length} is impossible" if header else "no batch header"
-    return Damage(position, pending.position, "the last batch is not all there" if torn else reason, header, torn)
+    return Damage(position, pending.position, "the last batch is incomplete" if torn else reason, header, torn)
 
 
 def _any_header(head: bytes) -> BatchHeader | None:
@@ -261,7 +261,7 @@ def _is_sound(pending: _Pending, position: int) -> bool:
 
 
 def _seek_sound(pending: _Pending, position: int) -> None:
-    """Gives up what is pending up to the first sound batch at or behind a file position, or all of it."""
+    """Drops what is pending up to the first sound batch at or after a file position, or all of it."""
     while True:
         found = pending.buffer.find(_MAGIC_BYTE, position - pending.base + MAGIC_AT)
         if found >= 0:

@@ -34,7 +34,7 @@ _KAFKA_BLOCK_BYTES = 1 << 16
 
 
 def decompress_lz4(data: memoryview, limit: int) -> bytes:
-    """One frame and nothing behind it. Raises DecodeError where Kafka's reader would refuse the frame, too."""
+    """One frame and nothing after it. Raises DecodeError where Kafka's reader would refuse the frame, too."""
     from cramjam import lz4
 
     return unfolded("lz4", lz4.decompress_into, data, _most_content(data), limit)

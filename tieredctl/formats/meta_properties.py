@@ -1,4 +1,4 @@
-"""Who a log directory belongs to: `meta.properties` (MetaProperties, MetaPropertiesVersion)."""
+"""Whose a log directory is: `meta.properties` (MetaProperties, MetaPropertiesVersion)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NODE_ID_KEYS = {ZOOKEEPER_VERSION: "broker.id", KRAFT_VERSION: "node.id"}
 
 
 class MetaProperties(NamedTuple):
-    """A log directory's owner. Version 0 may lack every field; version 1 lacks the directory id alone, if any.
+    """A log directory's owner. Version 0 may lack every field; version 1 may lack only the directory id.
 
     `node_id` is the broker's id in version 0.
     """

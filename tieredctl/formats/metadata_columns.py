@@ -50,7 +50,7 @@ _BEHIND_NAME = struct.Struct(">16si")
 
 @dataclass(frozen=True, slots=True)
 class EventGroup:
-    """Events of one kind and form. `rows` says which values they were; `columns` has a row for each.
+    """Events of one kind and form. `rows` are the numbers of their values; `columns` has a row for each.
 
     `partitions` holds each user partition once, and `partition_index` which of them an event is about.
     """
@@ -128,7 +128,7 @@ def _kept(column: np.ndarray[Any, Any] | Spans | Lists, keep: Flags) -> np.ndarr
 
 
 def _sensible(api_key: int, columns: Columns) -> Flags:
-    """Which rows pass what the constructors of Kafka's classes demand."""
+    """Which rows the constructors of Kafka's classes would accept."""
     name, highest = _HIGHEST_STATE[api_key]
     sensible: Flags = (columns[name] >= 0) & (columns[name] <= highest)
     if api_key == SEGMENT_METADATA:

@@ -1,4 +1,4 @@
-"""What `tieredctl metadata export` writes: the records of `__remote_log_metadata`, unchanged, beside what they say.
+"""What `tieredctl metadata export` writes: the records of `__remote_log_metadata`, unchanged, and their content.
 
 Two files of the same content, records by metadata partition, then in the order of the topic:
 
@@ -33,7 +33,7 @@ _CHECKSUM = "crc32c"
 
 
 class LinesExtent(NamedTuple):
-    """Where a partition's lines are: bytes counted from behind the first line, and their CRC-32C."""
+    """Where a partition's lines are: bytes counted from the end of the first line, and their CRC-32C."""
 
     position: int
     length: int
@@ -52,16 +52,16 @@ class ExportedPartition(NamedTuple):
 
 
 class ExportHeader(NamedTuple):
-    """What an export says of itself. `findings` are those of reading the source, not of decoding its records."""
+    """An export's header. `findings` are those of reading the source, not of decoding its records."""
 
     source: Mapping[str, Any]
-    """What the source said of itself; its `clusterId` is None, or absent, where that was not known."""
+    """How the source described itself; its `clusterId` is None, or absent, where that was not known."""
     partitions: Sequence[ExportedPartition]
     findings: Sequence[Finding]
 
 
 class ExportedRecord(NamedTuple):
-    """A record of JSON lines as far as it is needed for reading it back."""
+    """The part of a record in JSON lines that is needed to read it back."""
 
     metadata_partition: int
     offset: int
@@ -83,24 +83,24 @@ def encode_header(header: ExportHeader) -> bytes:
 
 
 def read_header(data: bytes) -> ExportHeader:
-    """Raises DecodeError for what is no header of an export, or of a later form of it."""
+    """Raises DecodeError for what is not the header of an export, or of a later form of it."""
     document = _json_object(data)
     if document.get("kind") != _KIND:
-        raise DecodeError("no header of a metadata export", 0)
+        raise DecodeError("not the header of a metadata export", 0)
     if document.get("apiVersion") != _API_VERSION:
         raise DecodeError(f"export of version {document.get('apiVersion')}, not {_API_VERSION}", 0)
     if document.pop(_CHECKSUM, None) != crc32c(_json(document)):
-        raise DecodeError("header of a metadata export that was altered", 0)
+        raise DecodeError("the header of the metadata export was altered", 0)
     try:
         partitions = [_partition(entry) for entry in document["partitions"]]
         findings = [_finding(entry) for entry in document["findings"]]
         return ExportHeader(dict(document["source"]), partitions, findings)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DecodeError(f"header of a metadata export with a wrong {error}", 0) from None
+        raise DecodeError(f"the header of the metadata export has a wrong {error}", 0) from None
 
 
 def encode_record_line(record: ExportedRecord, decoded: Mapping[str, Any]) -> bytes:
-    """A record's line with its end; `decoded` is what the value says, empty where it cannot be decoded."""
+    """A record's line with its end; `decoded` is the value's content, empty where it cannot be decoded."""
     place = (record.metadata_partition, record.offset, record.timestamp_ms)
     columns: dict[str, Any] = dict(zip(RECORD_COLUMNS, (*place, _text(record.value)), strict=True))
     if record.tombstone_key is not None:
@@ -109,7 +109,7 @@ def encode_record_line(record: ExportedRecord, decoded: Mapping[str, Any]) -> by
 
 
 def read_record_line(line: bytes) -> ExportedRecord:
-    """Raises DecodeError for what is no line of a record."""
+    """Raises DecodeError for what is not the line of a record."""
     document = _json_object(line)
     try:
         metadata_partition, offset, timestamp_ms, text = (document[name] for name in RECORD_COLUMNS)
@@ -119,7 +119,7 @@ def read_record_line(line: bytes) -> ExportedRecord:
     except (TypeError, ValueError):
         raise DecodeError("record with a value that is not base64", 0) from None
     if not all(type(number) is int for number in (metadata_partition, offset, timestamp_ms)):
-        raise DecodeError("record with an offset or time that is no number", 0)
+        raise DecodeError("record with an offset or time that is not a number", 0)
     return ExportedRecord(metadata_partition, offset, timestamp_ms, value, key)
 
 

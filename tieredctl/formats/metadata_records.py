@@ -55,7 +55,7 @@ _API_KEYS: dict[type[MetadataEvent], int] = {
 
 
 def is_kip_405(value: Buffer) -> bool:
-    """Whether a value has the KIP's form; else it has Kafka's, or none. Decides by prefix and length alone."""
+    """Whether a value has the KIP's form; else it has Kafka's, or neither. Decides by prefix and length alone."""
     if len(value) < 4:
         return False
     kind, version, high, low = value[0], value[1], value[2], value[3]

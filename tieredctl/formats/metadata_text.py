@@ -37,7 +37,7 @@ def event_text(event: MetadataEvent, text: KafkaText) -> str:
 
 
 def custom_metadata_text(custom_metadata: bytes | None) -> str:
-    """Java's Optional around Kafka's CustomMetadata, which shows its length alone."""
+    """Java's Optional around Kafka's CustomMetadata, which shows only its length."""
     if custom_metadata is None:
         return "Optional.empty"
     return f"Optional[CustomMetadata{{{len(custom_metadata)} bytes}}]"

@@ -1,6 +1,6 @@
 """Kafka's text of many events at once: the bulk counterpart of `metadata_text.py`.
 
-Lines are put together from columns of text by Arrow's kernels, so that no event is touched by Python.
+Arrow's kernels join lines from columns of text, so that Python touches no single event.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SEGMENT_ID = "RemoteLogSegmentId.Id"
 
 
 def kafka_lines(metadata_partition: int, offsets: Ints, group: EventGroup, text: KafkaText) -> pa.StringArray:
-    """A line with its end for each event of a group; `offsets` are those of all values that the group's rows are of."""
+    """A line with its end for each event of a group; `offsets` are those of all values, which the rows number."""
     heading = f"partition: {metadata_partition}, offset: "
     return _joined([heading, _numbers(offsets[group.rows]), ", value: ", *_event(group, text), "}\n"])
 
@@ -51,7 +51,7 @@ def uuid_texts(ids: NDArray[np.void]) -> pa.StringArray:
 
 
 def _event(group: EventGroup, text: KafkaText) -> list[Text]:
-    """What stands between `value: ` and the closing brace."""
+    """The text between `value: ` and the closing brace."""
     columns = group.columns
     if group.api_key == PARTITION_DELETE:
         states = _choice(columns["RemotePartitionDeleteState"], [state.name for state in RemotePartitionDeleteState])
@@ -86,8 +86,8 @@ def _closing(columns: Columns) -> list[Text]:
     return [", eventTimestampMs=", _numbers(times), ", brokerId=", _numbers(brokers)]
 
 
-def _partitions(group: EventGroup, before: str, behind: str) -> pa.StringArray:
-    texts = text_array([f"{before}{partition}{behind}" for partition in group.partitions])
+def _partitions(group: EventGroup, before: str, after: str) -> pa.StringArray:
+    texts = text_array([f"{before}{partition}{after}" for partition in group.partitions])
     return texts.take(number_array(group.partition_index))
 
 
@@ -126,7 +126,7 @@ def _choice(values: NDArray[Any], names: list[str]) -> pa.StringArray:
 
 
 def _joined(parts: Iterable[Text]) -> pa.StringArray:
-    """The parts beside each other; those that are one text for all rows are put together first."""
+    """The parts joined row by row; those that are one text for all rows are joined first."""
     merged: list[Any] = []
     for part in parts:
         if isinstance(part, str) and merged and isinstance(merged[-1], str):

@@ -54,14 +54,14 @@ class ProducerEntry(NamedTuple):
 
 
 def read_producer_snapshot(data: Buffer) -> list[ProducerEntry]:
-    """All producers. Raises DecodeError where a broker would throw the file away: version, CRC-32C or length."""
+    """All producers. Raises DecodeError where a broker would discard the file: version, CRC-32C or length."""
     if len(data) < _HEADER.size:
         raise DecodeError(f"{len(data)} bytes are too few for a producer snapshot", 0)
     version, crc, count = _HEADER.unpack_from(data)
     if version != PRODUCER_SNAPSHOT_VERSION:
         raise DecodeError(f"producer snapshot has version {version}, not {PRODUCER_SNAPSHOT_VERSION}", 0)
     if crc32c(memoryview(data)[_CRC_FROM:]) != crc:
-        raise DecodeError("producer snapshot does not have the CRC-32C that it states", _CRC_AT)
+        raise DecodeError("producer snapshot does not match its CRC-32C", _CRC_AT)
     if count * _ENTRY.size != len(data) - _HEADER.size:
         raise DecodeError(f"producer snapshot claims {count} entries in {len(data)} bytes", _CRC_FROM)
     return [ProducerEntry._make(fields) for fields in _ENTRY.iter_unpack(memoryview(data)[_HEADER.size :])]

@@ -1,4 +1,4 @@
-"""What a log does to its producers: their state behind it, and the transactions that it aborts.
+"""What a log does to its producers: their state after it, and the transactions that it aborts.
 
 Sources: ProducerStateManager, ProducerAppendInfo, ProducerStateEntry, LogSegment.updateProducerState.
 """
@@ -26,13 +26,13 @@ from tieredctl.formats.record_batches import (
 
 _NO_OFFSET = _NO_EPOCH = -1
 _SEQUENCES = 1 << 31
-"""Behind the last of them comes 0."""
+"""The last of them is followed by 0."""
 
 
 class ProducerState:
     """Takes a sound log's batches block by block.
 
-    Unlike a broker it has no clock, and never forgets a producer that was silent for producer.id.expiration.ms: a
+    Unlike a broker, it has no clock and never expires a producer that was silent for producer.id.expiration.ms: a
     broker that loads its snapshot does so then.
     """
 
@@ -47,19 +47,19 @@ class ProducerState:
         attributes = block.headers["attributes"]
         producing = block.headers["producerId"] != NO_PRODUCER_ID
         ends = np.flatnonzero(producing & ((attributes & Attributes.CONTROL) != 0))
-        behind = 0
+        after = 0
         for row in ends.tolist():
-            self._append_data(block.headers[behind:row][producing[behind:row]])
+            self._append_data(block.headers[after:row][producing[after:row]])
             self._end_transaction(block, row)
-            behind = row + 1
-        self._append_data(block.headers[behind:][producing[behind:]])
+            after = row + 1
+        self._append_data(block.headers[after:][producing[after:]])
 
     def entries(self) -> list[ProducerEntry]:
         """All producers, by rising id."""
         return [entry for _, entry in sorted(self._entries.items())]
 
     def _append_data(self, headers: HeaderColumns) -> None:
-        """Batches of data between two markers: of each producer the last one counts, and where a transaction began."""
+        """Batches of data between two markers: each producer's last batch counts, and where a transaction began."""
         if not len(headers):
             return
         transactional = headers[(headers["attributes"] & Attributes.TRANSACTIONAL) != 0]
@@ -97,7 +97,7 @@ class ProducerState:
             coordinator_epoch=marker.fields["CoordinatorEpoch"],
             current_txn_first_offset=_NO_OFFSET,
         )
-        # Kafka indexes no transaction without data.
+        # Kafka does not index a transaction without data.
         if marker.type == ControlType.ABORT and before.current_txn_first_offset != _NO_OFFSET:
             first, last = before.current_txn_first_offset, header.base_offset
             self.aborted.append(AbortedTransaction(producer, first, last, self._last_stable_offset(last)))
@@ -108,7 +108,7 @@ class ProducerState:
 
 
 def _unknown(producer_id: int) -> ProducerEntry:
-    """A producer that has no batch yet."""
+    """A producer without a batch so far."""
     return ProducerEntry(producer_id, _NO_EPOCH, NO_SEQUENCE, _NO_OFFSET, 0, NO_TIMESTAMP, _NO_EPOCH, _NO_OFFSET)
 
 

@@ -39,7 +39,7 @@ _LAYOUT = struct.Struct(BATCH_HEADER.fixed_format)
 HEADER_BYTES = _LAYOUT.size
 LENGTH_AT, MAGIC_AT, CRC_AT, CRC_FROM = 8, 16, 17, 21
 LOG_OVERHEAD = 12
-"""Bytes before what batchLength counts."""
+"""Bytes before those that batchLength counts."""
 SHORTEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD
 MAGIC = 2
 _LONG_SIGN = 1 << 63
@@ -93,12 +93,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """Inclusive. Compaction may have removed the record that had it."""
+        """Inclusive. Compaction may have removed the record at this offset."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def codec(self) -> Codec:
-        """Raises DecodeError where the bits name no codec."""
+        """Raises DecodeError where the bits do not name a codec."""
         try:
             return Codec(self.attributes & 7)
         except ValueError:
@@ -152,9 +152,9 @@ def crc_matches(buffer: Buffer, position: int, header: BatchHeader) -> bool:
 
 
 def read_records(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[Record]:
-    """The records of a batch that lies wholly in the buffer. The CRC is not looked at.
+    """The records of a batch that lies wholly in the buffer. The CRC is not checked.
 
-    Raises DecodeError with positions counted in the records section where that is compressed, in the buffer else.
+    Raises DecodeError with positions counted in the records section where that is compressed, else in the buffer.
     """
     start, end = position + HEADER_BYTES, position + header.size
     if header.codec is not Codec.NONE:
@@ -191,7 +191,7 @@ def _read_record(buffer: Buffer, position: int, end: int, header: BatchHeader) -
 
 
 def _as_long(value: int) -> int:
-    """A sum as Java's long has it, and numpy's int64: what is too great for them goes round."""
+    """A sum as a Java long, and numpy's int64: what is too large for them overflows."""
     return (value + _LONG_SIGN) % (2 * _LONG_SIGN) - _LONG_SIGN
 
 

@@ -21,11 +21,11 @@ _CODEC_BITS = 7
 _INT_BYTES, _LONG_BYTES = 5, 10
 _UNFOLDED_AT_ONCE = 32 << 20
 _FEW_BATCHES = 128
-"""For fewer, following each record's length is quicker than reading one record of each at a time."""
+"""For fewer batches, following each record's length is quicker than reading one record of each at a time."""
 _RECORDS_AT_ONCE = 1 << 18
 _NO_TOMBSTONES: Ints = np.zeros((0, 3), np.int64)
 _LONG_OR_NEGATIVE = 0x81
-"""Bits of a varint's first byte: more bytes follow, or the number is below zero."""
+"""Bits of a varint's first byte: more bytes follow, or the number is negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class RecordColumns:
     keyed: Flags
     """Whether each record has a key."""
     tombstones: Ints
-    """Of each record with a key and without a value: its offset, where its key begins, and where that ends."""
+    """For each record with a key and without a value: its offset, and where its key begins and ends."""
 
     def tombstone_keys(self) -> dict[int, bytes]:
         """Those keys, by offset."""
@@ -73,7 +73,7 @@ def record_values(
 ) -> Iterator[tuple[slice, RecordColumns | None]]:
     """The records of sound batches, some batches at a time: which of them, and their records, in one piece or several.
 
-    None for the records of batches of which one is malformed or has headers: the reader of single batches tells which,
+    None for the records of batches of which one is malformed or has headers: the reader of single batches finds which,
     and reads the others. Memory follows the largest batch, not how far all of them unfold.
     """
     for stretch, sections in _stretches(buffer, np.asarray(positions, np.int64), headers):
@@ -123,16 +123,16 @@ class _Sections:
 
 
 def _stretches(buffer: bytes, positions: Ints, headers: HeaderColumns) -> Iterator[tuple[slice, _Sections | None]]:
-    """The records sections of some batches at a time, decompressed ones behind a copy of the buffer: as many as unfold
-    to a limit, or the one that goes beyond it. None for those of which the last cannot be decompressed."""
+    """The records sections of some batches at a time, decompressed ones after a copy of the buffer: as many as unfold
+    to a limit, or a single one that exceeds it. None for those of which the last cannot be decompressed."""
     attributes = headers["attributes"].astype(np.int64)
     starts = positions + HEADER_BYTES
     ends = positions + headers["batchLength"].astype(np.int64) + LOG_OVERHEAD
     codecs = attributes & _CODEC_BITS
     parts, length, first = [buffer], len(buffer), 0
 
-    def sections(behind: int) -> tuple[slice, _Sections]:
-        stretch = slice(first, behind)
+    def sections(after: int) -> tuple[slice, _Sections]:
+        stretch = slice(first, after)
         joined = b"".join(parts) if len(parts) > 1 else buffer
         return stretch, _Sections(joined, starts[stretch], ends[stretch])
 
@@ -160,7 +160,7 @@ def _codec(bits: int) -> Codec:
 
 
 def _rounds(buffer: bytes, cursor: _Cursor) -> Iterator[_Cursor]:
-    """Records to be read: of many batches the next of each, until few are left; of those all in their order."""
+    """Records to be read: the next record of each of many batches, until few batches are left; those one by one."""
     cursor = _without_finished(cursor)
     while len(cursor.batch) > _FEW_BATCHES:
         yield cursor
@@ -174,24 +174,24 @@ def _rounds(buffer: bytes, cursor: _Cursor) -> Iterator[_Cursor]:
 
 
 def _record_starts(buffer: bytes, position: int, end: int, count: int) -> array[int]:
-    """Where each record of a section begins, by their lengths alone."""
+    """Where each record of a section begins, by the lengths alone."""
     starts = array("q", [0]) * count
     for index in range(count):
         starts[index] = position
         if position < end and not buffer[position] & _LONG_OR_NEGATIVE:  # most are
             position += 1 + (buffer[position] >> 1)
         else:
-            length, behind = read_varint(buffer, position, end)
+            length, after = read_varint(buffer, position, end)
             if length < 0:
                 raise DecodeError(f"record claims {length} bytes", position)
-            position = behind + length
+            position = after + length
     if position != end:
-        raise DecodeError("the records end elsewhere than their batch", position)
+        raise DecodeError("the records do not end where their batch does", position)
     return starts
 
 
 def _pieces(records: RecordColumns) -> Iterator[RecordColumns]:
-    """The same, no more of them at once than can be made objects of."""
+    """The same records, in portions that can be made into objects."""
     columns: tuple[Any, ...] = (records.offsets, records.timestamps, records.starts, records.ends, records.keyed)
     for first in range(0, len(records.offsets), _RECORDS_AT_ONCE):
         piece = [column[first : first + _RECORDS_AT_ONCE] for column in columns]
@@ -223,7 +223,7 @@ def _read_record(data: Bytes, cursor: _Cursor) -> tuple[Ints, Ints, Ints, Ints, 
     end = start + np.maximum(value_length, 0)
     header_count, position = _varint(data, end)
     sane = (length > 0) & (record_end <= cursor.end) & (key_length >= -1) & (value_length >= -1)
-    sane &= (header_count == 0) & (position == record_end)  # nobody writes headers in this topic
+    sane &= (header_count == 0) & (position == record_end)  # no client writes headers in this topic
     if not sane.all():
         raise DecodeError("malformed record", int(cursor.position[~sane][0]))
     cursor.position = record_end
@@ -232,10 +232,10 @@ def _read_record(data: Bytes, cursor: _Cursor) -> tuple[Ints, Ints, Ints, Ints, 
 
 
 def _varint(data: Bytes, positions: Ints, longest: int = _INT_BYTES) -> tuple[Ints, Ints]:
-    values, behind, ended = unsigned_varints_at(data, positions, longest)
+    values, after, ended = unsigned_varints_at(data, positions, longest)
     if not ended.all():
         raise DecodeError("varint without an end", int(positions[~ended][0]))
-    return zigzag(values), behind
+    return zigzag(values), after
 
 
 def _in_log_order(buffer: bytes, rounds: list[_Round], tombstones: Ints) -> RecordColumns:

@@ -110,7 +110,7 @@ PLAN_TOTALS = LineFormat(
     uploads=Field("uploads", _number),
     listed_objects=Field("listedObjects", _number),
 )
-"""The last line but one of a plan."""
+"""The second-last line of a plan."""
 
 _SEAL = LineFormat(
     Seal,
@@ -150,7 +150,7 @@ RECEIPT = LineFormat(
     compared_by=Field("comparedBy", _text, lacking=True),
     modified_ms=Field("modifiedMs", _number, lacking=True),
 )
-"""A line of receipts, without what is not known."""
+"""A line of receipts, without unknown fields."""
 
 PLAN_RECORD = LineFormat(
     PlanRecord,
@@ -161,7 +161,7 @@ PLAN_RECORD = LineFormat(
     foreign_topic_ids=Field("foreignTopicIds", _texts, sorted, lacking=True),
     unknown_keys=Field("unknownKeys", _texts, sorted, lacking=True),
 )
-"""What a store remembers of a plan, without what is not known."""
+"""What a store remembers of a plan, without unknown fields."""
 
 _TIME = LineFormat(
     OriginalTime,
@@ -206,7 +206,7 @@ def encode_seal(seal: Seal) -> bytes:
 
 
 def decode_seal(line: bytes) -> Seal:
-    """Raises DecodeError, for more or less than a seal too."""
+    """Raises DecodeError, also for more or less than a seal."""
     fields = fields_of(line)
     if line != line_of(fields):
         raise DecodeError("it does not end with a seal", 0)

@@ -48,7 +48,7 @@ class Length(Enum):
 
 @dataclass(frozen=True)
 class Array:
-    """A counted array of structs."""
+    """An array of structs, preceded by its count."""
 
     element: Struct
 
@@ -81,7 +81,7 @@ class Struct:
 
     @cached_property
     def fixed_format(self) -> str:
-        """The struct module's format of a struct that has fixed-width fields alone (an index entry, a batch header).
+        """The struct module's format of a struct with only fixed-width fields (an index entry, a batch header).
 
         Raises TypeError where a field has no fixed width.
         """

@@ -1,6 +1,6 @@
-"""The parts of a segment in remote storage, read strictly: each has to be, to its last byte, as a broker writes it.
+"""The parts of a segment in remote storage, read strictly: each must be exactly as a broker writes it.
 
-A broker reads its own files more leniently, because it mends them; a part that was copied is never written again, so
+A broker reads its own files more leniently, because it repairs them; a part that was copied is never written again, so
 whatever is unusual about it is damage. Index entries are given in order or not: each is held against the log by itself.
 """
 
@@ -27,7 +27,7 @@ from tieredctl.formats.schema import Struct
 
 
 def leader_epoch_entries(data: bytes) -> list[EpochEntry]:
-    """The lineage up to a segment's end, from the beginning of the log of its time; at least one epoch, and rising.
+    """The lineage up to a segment's end, from where the log began then; at least one epoch, and ascending.
 
     A lenient reader would not notice that the last offset lost its last digits. Raises DecodeError.
     """

@@ -17,12 +17,12 @@ _LENGTH_IN_MAGIC = _LENGTH.unpack_from(_MAGIC)[0]
 """What a block's length reads as where a concatenated stream begins instead."""
 _BLOCK_BYTES = 1 << 15
 
-# The format's densest element is a copy: three bytes that stand for 64.
+# The format's densest element is a copy: three bytes for 64.
 _MOST_UNFOLDED, _BY_COMPRESSED = 64, 3
 
 
 def decompress_snappy(data: memoryview, limit: int) -> bytes:
-    """A framed stream, several of them one behind the other, or a bare block. Raises DecodeError."""
+    """A framed stream, several of them in a row, or a bare block. Raises DecodeError."""
     if bytes(data[: len(_MAGIC)]) != _MAGIC or len(data) < _HEADER_BYTES:
         return _decompress_block(data, 0, limit)
     output = bytearray()
@@ -72,4 +72,4 @@ def _decompress_block(block: memoryview, position: int, limit: int) -> bytes:
             raise DecodeError(f"snappy block of {len(block)} bytes claims {claimed}", position)
         return bytes(snappy.decompress_raw(block))
     except DecompressionError as error:
-        raise DecodeError(f"snappy refuses a block ({error})", position) from None
+        raise DecodeError(f"snappy rejects a block ({error})", position) from None

@@ -35,7 +35,7 @@ def lines_of(data: Buffer) -> list[Line]:
 
 
 def whole_number(text: str, kind: Primitive, position: int) -> int:
-    """A decimal number as Java parses it for a type of that width. Raises DecodeError."""
+    """A decimal number as Java parses it for a type of this width. Raises DecodeError."""
     largest = (1 << kind.width * 8 - 1) - 1
     if not _WHOLE_NUMBER.fullmatch(text) or not -largest - 1 <= int(text) <= largest:
         raise DecodeError(f"{text[:_LONGEST_SHOWN]!r} is not a whole number of {kind.width * 8} bits", position)

@@ -18,14 +18,14 @@ Halves = NDArray[np.uint64]
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _NO_PAIR = -1
-# The finalizer of MurmurHash3, which spreads numbers that were counted up as well as random ones.
+# The finalizer of MurmurHash3, which spreads consecutive numbers as well as random ones.
 _FOLD, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53))
 _SHIFT = np.uint64(33)
 
 
 @dataclass(frozen=True, slots=True)
 class UuidColumns:
-    """An id a row: its first and its last eight bytes as big-endian numbers."""
+    """One id per row: its first and last eight bytes as big-endian numbers."""
 
     high: Halves
     low: Halves
@@ -78,12 +78,12 @@ def uuid_columns(ids: NDArray[np.void]) -> UuidColumns:
 
 
 def joined_uuids(parts: Sequence[UuidColumns]) -> UuidColumns:
-    """One behind the other; at least one."""
+    """All ids in a row; at least one part."""
     return UuidColumns(np.concatenate([one.high for one in parts]), np.concatenate([one.low for one in parts]))
 
 
 def uuids_in_text(characters: Bytes) -> tuple[UuidColumns, Flags]:
-    """The ids that rows of 22 characters say, and which rows say one, as Kafka would print it."""
+    """The ids in rows of 22 characters, and which rows are an id as Kafka would print it."""
     pairs = np.ascontiguousarray(np.ascontiguousarray(characters).view(np.uint16).T)
     bits = _PAIR_BITS[pairs]
     *whole, last = bits
@@ -102,7 +102,7 @@ def uuids_in_text(characters: Bytes) -> tuple[UuidColumns, Flags]:
 
 
 def _pair_bits() -> NDArray[Any]:
-    """By two characters as a number of this machine: the twelve bits that they say, or _NO_PAIR."""
+    """By two characters as a native number: the twelve bits that they encode, or _NO_PAIR."""
     sixes = np.full(256, _NO_PAIR, np.int16)
     sixes[np.frombuffer(_ALPHABET, np.uint8)] = np.arange(len(_ALPHABET))
     both = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Finds many ids among many others, in a table that is made once."""
+"""Finds many ids among many others, in a table that is built once."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class UuidLookup:
 
 
 def grouped(ids: UuidColumns) -> tuple[Ints, UuidColumns]:
-    """An order of the rows in which equal ids stand together, in the order that they have; and the ids in it.
+    """A stable order of the rows in which equal ids are adjacent; and the ids in this order.
 
-    Hashes are sorted with the number of the row in their lower bits, so that nothing but numbers is moved.
+    Hashes are sorted with the number of the row in their lower bits, so that only numbers are moved.
     """
     row_bits = np.uint64(len(ids).bit_length())
     keys = (ids.hashes() >> row_bits << row_bits) | np.arange(len(ids), dtype=np.uint64)

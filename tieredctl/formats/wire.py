@@ -1,4 +1,4 @@
-"""Reads and writes one value at a time, as a schema describes it.
+"""Reads and writes one value at a time, by its schema.
 
 A schema is turned into a closure once (`reader`, `writer`); runs of fixed-width fields become one `struct` call.
 """
@@ -178,7 +178,7 @@ def _tags_step(schema: Struct) -> _Step:
                 name, read = known[tag]
                 values[name], position = read(buffer, position, stop)
                 if position != stop:
-                    raise DecodeError(f"{schema.name}.{name} leaves bytes over", position)
+                    raise DecodeError(f"{schema.name}.{name} has bytes left over", position)
             else:
                 values.setdefault(UNKNOWN_TAGS, []).append((tag, bytes(buffer[position:stop])))
                 position = stop

@@ -32,7 +32,7 @@ def decompress_zstd(data: memoryview, limit: int) -> bytes:
 
 
 def compress_zstd(data: bytes) -> bytes:
-    """One frame at the level that Kafka uses unless told otherwise."""
+    """One frame at Kafka's default level."""
     from cramjam import zstd
 
     return bytes(zstd.compress(data, level=_KAFKA_LEVEL))
@@ -58,9 +58,9 @@ def _most_content(data: memoryview) -> int:
 
 
 def _frame_content(data: memoryview, position: int) -> tuple[int, int]:
-    """The most bytes that one frame can unfold to, and the position behind the frame."""
+    """The most bytes that one frame can unfold to, and the position after the frame."""
     descriptor = _number(data, position, 1)
-    position = _behind_header(position, descriptor)
+    position = _after_header(position, descriptor)
     most, last = 0, False
     while not last:
         header = _number(data, position, _BLOCK_HEADER_BYTES)
@@ -75,8 +75,8 @@ def _frame_content(data: memoryview, position: int) -> tuple[int, int]:
     return most, position
 
 
-def _behind_header(position: int, descriptor: int) -> int:
-    """Where a frame's first block begins, whose descriptor is at a position."""
+def _after_header(position: int, descriptor: int) -> int:
+    """Where the first block begins of a frame whose descriptor is at `position`."""
     single_segment = descriptor & _SINGLE_SEGMENT
     window = 0 if single_segment else 1
     content_size = _CONTENT_SIZE_BYTES[descriptor >> _CONTENT_SIZE_SHIFT] or (1 if single_segment else 0)

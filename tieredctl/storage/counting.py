@@ -1,4 +1,4 @@
-"""Another store, and how much was asked of it."""
+"""Wrappers of a store that count requests."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class CountingReader:
 
 
 class CountingStore(CountingReader):
-    """The same, of a store that may be changed."""
+    """The same for a writable store."""
 
     def __init__(self, store: WritableObjectStore) -> None:
         super().__init__(store)
