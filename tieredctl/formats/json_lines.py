@@ -15,7 +15,7 @@ _json_text = json.JSONEncoder(separators=(",", ":")).encode
 _Value = TypeVar("_Value")
 
 
-class Field(NamedTuple):
+class LineField(NamedTuple):
     """A field of a line: its name there, and how its value is read and written."""
 
     name: str
@@ -33,16 +33,11 @@ class Field(NamedTuple):
         """Whether it is not written where it is None."""
         return self.lacking and not self.null
 
-    def value(self, fields: Mapping[str, Any]) -> Any:
-        """The field's value in a line. Raises KeyError where the line lacks it, and as `read` does."""
-        found = fields.get(self.name) if self.lacking else fields[self.name]
-        return None if found is None and (self.null or self.lacking) else self.read(found)
-
 
 class LineFormat(Generic[_Value]):
     """How one kind of line is written and read."""
 
-    def __init__(self, make: Callable[..., _Value], kind: str | None = None, /, **fields: Field) -> None:
+    def __init__(self, make: Callable[..., _Value], kind: str | None = None, /, **fields: LineField) -> None:
         """`fields` in the order of the line, each by the attribute of what `make` makes. A line that is the first of
         its file says its `kind` before them."""
         self._make = make
@@ -75,7 +70,11 @@ class LineFormat(Generic[_Value]):
     def read(self, fields: Mapping[str, Any]) -> _Value:
         """The value of a line that has these fields. Raises DecodeError."""
         try:
-            return self._make(**{attribute: field.value(fields) for attribute, field in self._fields.items()})
+            values = {}
+            for attribute, (name, read, _, null, lacking) in self._fields.items():
+                found = fields.get(name) if lacking else fields[name]
+                values[attribute] = None if found is None and (null or lacking) else read(found)
+            return self._make(**values)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise DecodeError(f"a field is missing or of another kind ({error})", 0) from None
 

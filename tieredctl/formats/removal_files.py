@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.json_lines import Field, LineFormat, fields_of, line_of
+from tieredctl.formats.json_lines import LineField, LineFormat, fields_of, line_of
 from tieredctl.model.removal import (
     OriginalTime,
     PlanHeader,
@@ -71,105 +71,105 @@ def _as_it_is(value: Any) -> Any:
 PLAN_HEADER = LineFormat(
     PlanHeader,
     "RemovalPlan",
-    plan_id=Field("planId", _text),
-    created_ms=Field("createdMs", _number),
-    valid_until_ms=Field("validUntilMs", _number),
-    cluster_id=Field("clusterId", _text),
-    store=Field("store", _text),
-    layout=Field("layout", _text),
-    mode=Field("mode", RemovalMode),
-    min_age_ms=Field("minAgeMs", _number),
-    max_percent=Field("maxPercent", _share),
-    metadata_end_offsets=Field("metadataEndOffsets", _offsets, _offsets_written),
-    foreign_topic_ids=Field("foreignTopicIds", _texts, sorted),
-    unknown_keys=Field("unknownKeys", _texts, sorted),
+    plan_id=LineField("planId", _text),
+    created_ms=LineField("createdMs", _number),
+    valid_until_ms=LineField("validUntilMs", _number),
+    cluster_id=LineField("clusterId", _text),
+    store=LineField("store", _text),
+    layout=LineField("layout", _text),
+    mode=LineField("mode", RemovalMode),
+    min_age_ms=LineField("minAgeMs", _number),
+    max_percent=LineField("maxPercent", _share),
+    metadata_end_offsets=LineField("metadataEndOffsets", _offsets, _offsets_written),
+    foreign_topic_ids=LineField("foreignTopicIds", _texts, sorted),
+    unknown_keys=LineField("unknownKeys", _texts, sorted),
 )
 """The first line of a plan."""
 
 _OBJECT = LineFormat(
     PlannedObject,
-    key=Field("key", _text),
-    size=Field("size", _number),
-    last_modified_ms=Field("lastModifiedMs", _number),
-    version=Field("version", _text, null=True),
-    status=Field("status", _text),
-    cause=Field("cause", _text, null=True),
-    evidence=Field("evidence", _as_it_is, null=True),
+    key=LineField("key", _text),
+    size=LineField("size", _number),
+    last_modified_ms=LineField("lastModifiedMs", _number),
+    version=LineField("version", _text, null=True),
+    status=LineField("status", _text),
+    cause=LineField("cause", _text, null=True),
+    evidence=LineField("evidence", _as_it_is, null=True),
 )
 _UPLOAD = LineFormat(
     PlannedUpload,
-    upload_id=Field("upload", _text),
-    key=Field("key", _text),
-    initiated_ms=Field("initiatedMs", _number),
-    size=Field("size", _number),
+    upload_id=LineField("upload", _text),
+    key=LineField("key", _text),
+    initiated_ms=LineField("initiatedMs", _number),
+    size=LineField("size", _number),
 )
 PLAN_TOTALS = LineFormat(
     PlanTotals,
-    objects=Field("objects", _number),
-    bytes=Field("bytes", _number),
-    uploads=Field("uploads", _number),
-    listed_objects=Field("listedObjects", _number),
+    objects=LineField("objects", _number),
+    bytes=LineField("bytes", _number),
+    uploads=LineField("uploads", _number),
+    listed_objects=LineField("listedObjects", _number),
 )
 """The second-last line of a plan."""
 
 _SEAL = LineFormat(
     Seal,
-    digest=Field("sha256", _text),
+    digest=LineField("sha256", _text),
     # Plans of older releases have none.
-    signature=Field("hmacSha256", _text, null=True, lacking=True),
+    signature=LineField("hmacSha256", _text, null=True, lacking=True),
 )
 
 RECEIPTS_HEADER = LineFormat(
     ReceiptsHeader,
     "RemovalReceipts",
-    plan_id=Field("planId", _text),
-    plan_digest=Field("planDigest", _text),
-    cluster_id=Field("clusterId", _text),
-    store=Field("store", _text),
-    layout=Field("layout", _text),
-    mode=Field("mode", RemovalMode),
+    plan_id=LineField("planId", _text),
+    plan_digest=LineField("planDigest", _text),
+    cluster_id=LineField("clusterId", _text),
+    store=LineField("store", _text),
+    layout=LineField("layout", _text),
+    mode=LineField("mode", RemovalMode),
 )
 """The first line of receipts."""
 
 _COPY = LineFormat(
     QuarantinedCopy,
-    key=Field("key", _text),
-    size=Field("size", _number),
-    last_modified_ms=Field("last_modified_ms", _number),
-    version=Field("version", _text),
+    key=LineField("key", _text),
+    size=LineField("size", _number),
+    last_modified_ms=LineField("last_modified_ms", _number),
+    version=LineField("version", _text),
 )
 RECEIPT = LineFormat(
     Receipt,
-    step=Field("step", ReceiptStep),
-    key=Field("key", _text),
-    at_ms=Field("atMs", _number),
-    size=Field("size", _number),
-    copy=Field("copy", _COPY.read, _COPY.written, lacking=True),
-    upload_id=Field("uploadId", _text, lacking=True),
-    error=Field("error", _text, lacking=True),
-    compared_by=Field("comparedBy", _text, lacking=True),
-    modified_ms=Field("modifiedMs", _number, lacking=True),
+    step=LineField("step", ReceiptStep),
+    key=LineField("key", _text),
+    at_ms=LineField("atMs", _number),
+    size=LineField("size", _number),
+    copy=LineField("copy", _COPY.read, _COPY.written, lacking=True),
+    upload_id=LineField("uploadId", _text, lacking=True),
+    error=LineField("error", _text, lacking=True),
+    compared_by=LineField("comparedBy", _text, lacking=True),
+    modified_ms=LineField("modifiedMs", _number, lacking=True),
 )
 """A line of receipts, without unknown fields."""
 
 PLAN_RECORD = LineFormat(
     PlanRecord,
-    use=Field("use", PlanUse),
-    plan_digest=Field("digest", _text, null=True),
-    cluster_id=Field("clusterId", _text),
-    layout=Field("layout", _text),
-    foreign_topic_ids=Field("foreignTopicIds", _texts, sorted, lacking=True),
-    unknown_keys=Field("unknownKeys", _texts, sorted, lacking=True),
+    use=LineField("use", PlanUse),
+    plan_digest=LineField("digest", _text, null=True),
+    cluster_id=LineField("clusterId", _text),
+    layout=LineField("layout", _text),
+    foreign_topic_ids=LineField("foreignTopicIds", _texts, sorted, lacking=True),
+    unknown_keys=LineField("unknownKeys", _texts, sorted, lacking=True),
 )
 """What a store remembers of a plan, without unknown fields."""
 
 _TIME = LineFormat(
     OriginalTime,
-    key=Field("key", _text),
-    size=Field("size", _number),
-    last_modified_ms=Field("lastModifiedMs", _number),
-    version=Field("version", _text),
-    original_ms=Field("originalMs", _number),
+    key=LineField("key", _text),
+    size=LineField("size", _number),
+    last_modified_ms=LineField("lastModifiedMs", _number),
+    version=LineField("version", _text),
+    original_ms=LineField("originalMs", _number),
 )
 
 
@@ -182,7 +182,7 @@ def _times_written(times: Sequence[OriginalTime]) -> list[dict[str, Any]]:
 
 
 TIME_NOTE = LineFormat(
-    TimeNote, "OriginalTimes", store=Field("store", _text), copied=Field("copied", _times, _times_written)
+    TimeNote, "OriginalTimes", store=LineField("store", _text), copied=LineField("copied", _times, _times_written)
 )
 """How old copies in a store are; its seal follows."""
 
