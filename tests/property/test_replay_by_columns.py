@@ -18,14 +18,16 @@ from tieredctl.model.events import (
     RemoteLogSegmentMetadataSnapshot,
     RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
+    RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
     TaggedField,
 )
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import segment_document
-from tieredctl.ops.metadata.event_reading import read_events
+from tieredctl.ops.metadata.event_reading import read_events, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.segment_documents import segment_documents
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.stats import statistics
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
@@ -186,6 +188,34 @@ def test_what_is_dead_and_what_lives(events: list[MetadataEvent]) -> None:
         since = {key: count for key, count in since.items() if key in known}
     assert total["liveSegments"] == len(list(store.segments()))
     assert total["deadEvents"] == of_segments - sum(since.values())
+
+
+SELECTIONS = st.sampled_from(
+    [
+        Selection(),
+        Selection(topic=PARTITION.topic),
+        Selection(topic_id=PARTITION.topic_id, partition=1),
+        Selection(segment_id=SNAPSHOT.segment_id),
+        Selection(topic="renamed", segment_id=SNAPSHOT.segment_id),
+    ]
+)
+
+
+def is_meant(event: MetadataEvent, selection: Selection) -> bool:
+    if isinstance(event, RemotePartitionDeleteMetadata):
+        return selection.segment_id is None and selection.has(event.topic_id_partition)
+    is_of_partition = not isinstance(event, OfSegments) or selection.has(event.topic_id_partition)
+    return is_of_partition and selection.names_segment(event.segment_id)
+
+
+@settings(max_examples=100, deadline=None)
+@given(EVENTS, SELECTIONS)
+def test_objects_are_made_of_what_is_selected(events: list[MetadataEvent], selection: Selection) -> None:
+    every = EventStream(EventsInMemory(events)).records()
+
+    assert list(selected_records(EventStream(EventsInMemory(events)), selection)) == [
+        record for record in every if is_meant(record.event, selection)
+    ]
 
 
 @pytest.mark.parametrize("keep_deleted", [False, True])

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tieredctl.formats.metadata_columns import EventGroup
+from tieredctl.formats.windows import Flags
 from tieredctl.kafka.source import RecordChunk
-from tieredctl.model.events import EventRecord
+from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot, RemotePartitionDeleteMetadata
 from tieredctl.model.ids import uuid_bytes
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.rlmm.segment_events import EventChunk, SegmentEvents
 
 _SEGMENT_ID = "RemoteLogSegmentId.Id"
@@ -21,17 +24,36 @@ def read_events(stream: EventStream, events: SegmentEvents) -> None:
         events.take(event_chunk(stream, metadata_partition, chunk))
 
 
-def events_of_segment(stream: EventStream, segment_id: str) -> Iterator[EventRecord]:
-    """The events of one segment, in the order of the topic. Those of others are not decoded."""
-    wanted = np.frombuffer(uuid_bytes(segment_id), "V16")
+def selected_records(stream: EventStream, selection: Selection) -> Iterator[EventRecord]:
+    """The events that a selection means, in the order of the topic, and records that do not belong in it. Events of
+    others are not made objects of."""
     for metadata_partition, chunk in stream.chunks():
         decoded = event_chunk(stream, metadata_partition, chunk)
-        groups = (group for group in decoded.groups if _SEGMENT_ID in group.columns)
-        rows = [group.rows[group.columns[_SEGMENT_ID] == wanted] for group in groups]
-        named = [record for _, record in decoded.records if getattr(record.event, "segment_id", None) == segment_id]
+        found = [record for _, record in decoded.records if _is_selected(record, selection)]
+        rows = [group.rows[_selected(group, selection)] for group in decoded.groups]
         if rows:
-            named += stream.decode(metadata_partition, chunk, np.concatenate(rows).tolist())
-        yield from sorted(named, key=lambda record: record.metadata_offset)
+            found += stream.decode(metadata_partition, chunk, np.concatenate(rows).tolist())
+        yield from sorted(found, key=lambda record: record.metadata_offset)
+
+
+def _selected(group: EventGroup, selection: Selection) -> Flags:
+    of_partitions = np.array([selection.has(partition) for partition in group.partitions], np.bool_)
+    selected: Flags = of_partitions[group.partition_index]
+    if selection.segment_id is None:
+        return selected
+    if _SEGMENT_ID not in group.columns:
+        return np.zeros_like(selected)
+    selected &= group.columns[_SEGMENT_ID] == np.frombuffer(uuid_bytes(selection.segment_id), "V16")
+    return selected
+
+
+def _is_selected(record: EventRecord, selection: Selection) -> bool:
+    event = record.event
+    if isinstance(event, RemotePartitionDeleteMetadata):
+        return selection.segment_id is None and selection.has(event.topic_id_partition)
+    if not selection.names_segment(event.segment_id):
+        return False
+    return isinstance(event, RemoteLogSegmentMetadataSnapshot) or selection.has(event.topic_id_partition)
 
 
 def event_chunk(stream: EventStream, metadata_partition: int, chunk: RecordChunk) -> EventChunk:

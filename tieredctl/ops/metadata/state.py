@@ -15,7 +15,7 @@ from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document, event_document, partition_document, segment_document
 from tieredctl.ops.metadata.coverage import MetadataCoverage
-from tieredctl.ops.metadata.event_reading import events_of_segment, read_events
+from tieredctl.ops.metadata.event_reading import read_events, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
@@ -76,7 +76,7 @@ def partition_of_today(
 
 def history(stream: EventStream, segment_id: str) -> Iterator[Document]:
     """All events of one segment, in the order of the topic."""
-    return map(event_document, events_of_segment(stream, segment_id))
+    return map(event_document, selected_records(stream, Selection(segment_id=segment_id)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,10 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import TopicDescription
-from tieredctl.model.events import (
-    EventRecord,
-    RemoteLogSegmentMetadata,
-    RemoteLogSegmentMetadataSnapshot,
-    RemoteLogSegmentState,
-)
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.event_reading import selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
@@ -81,10 +77,5 @@ class RemoteTopic:
 
     def _take(self, stream: EventStream) -> Sequence[Finding]:
         selection = Selection(topic_id=self.topic.topic_id)
-        self._store.replay(record for record in stream.records() if _concerns(record, selection))
+        self._store.replay(selected_records(stream, selection))
         return [*stream.findings, *self._store.findings]
-
-
-def _concerns(record: EventRecord, selection: Selection) -> bool:
-    event = record.event
-    return isinstance(event, RemoteLogSegmentMetadataSnapshot) or selection.has(event.topic_id_partition)

@@ -19,6 +19,7 @@ from tieredctl.model.events import (
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_publisher import NO_BROKER
+from tieredctl.ops.metadata.event_reading import selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
@@ -111,24 +112,22 @@ class TopicMetadata:
 
     def _take(self, stream: EventStream) -> Sequence[Finding]:
         self.metadata_partitions = len(stream.source.metadata_partitions())
-        self._store.replay(record for record in stream.records() if self._is_ours(record))
+        self._store.replay(map(self._noted, selected_records(stream, self._selection)))
+        self.known_topic_ids |= {partition.topic_id for partition in stream.partitions}
         return [*stream.findings, *self._store.findings]
 
-    def _is_ours(self, record: EventRecord) -> bool:
+    def _noted(self, record: EventRecord) -> EventRecord:
         event = record.event
         if isinstance(event, RemoteLogSegmentMetadataSnapshot):
-            return True
+            return record
         partition = event.topic_id_partition
-        self.known_topic_ids.add(partition.topic_id)
-        if not self._selection.has(partition):
-            return False
         if record.metadata_partition != self._place(partition):
             here = f"{METADATA_TOPIC}-{record.metadata_partition}"
             message = f"{here} has events of {partition}, which belong in partition {self._place(partition)}."
             raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message)
         if event.author != NO_BROKER:
             self._broker_events[partition] = BrokerEvent(event.author, record.metadata_offset, record.timestamp_ms)
-        return True
+        return record
 
     def _place(self, partition: TopicIdPartition) -> int:
         if partition not in self._places:
