@@ -29,7 +29,7 @@ from tieredctl.storage.file import FileStore
 REFUSED_APPLIES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "nobody to ask": ((), 2, "has to be confirmed"),
     "yes alone": (("--yes",), 2, "has to be confirmed"),
-    "another cluster typed": (("--yes", "--cluster-id", OTHER_CLUSTER_ID), 2, f"about cluster {CLUSTER_ID}, not"),
+    "another cluster typed": (("--yes", "--cluster-id", OTHER_CLUSTER_ID), 2, f"This is cluster {CLUSTER_ID}, not"),
     "rate that is none": (("--yes", "--cluster-id", CLUSTER_ID, "--rate", "nan"), 2, "nan"),
 }
 
@@ -265,6 +265,6 @@ def test_receipts_on_a_device_are_refused_before_anything_is_removed(
     outcome = planned.apply("--receipts", device)
 
     assert outcome.exit_code == 1
-    assert f"{device} is there already, and is no file." in outcome.err
+    assert f"{device} exists and is not a regular file." in outcome.err
     assert without_own(planned.objects()) == before
     assert planned.apply().exit_code == 0

@@ -126,7 +126,7 @@ def test_a_pipe_or_a_device_is_never_replaced(target: str, log_dir: Path, tmp_pa
         outcome = tieredctl("metadata", "segments", "--metrics-file", path, "--log-dir", log_dir)
 
     assert outcome.exit_code == 1
-    assert outcome.err.startswith(f"tieredctl: {path} is there already, and is no file.\n")
+    assert outcome.err.startswith(f"tieredctl: {path} exists and is not a regular file.\n")
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 

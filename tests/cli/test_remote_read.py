@@ -168,7 +168,7 @@ def test_a_file_that_is_there_is_replaced_by_force_alone(store: Path, target: Pa
     forced = tieredctl(*words, "--force")
 
     assert (refused.exit_code, forced.exit_code) == (1, 0)
-    assert f"{target} is there already" in refused.err
+    assert f"{target} already exists" in refused.err
     assert "Give --force to replace it." in refused.err
     assert kept == b"precious"
     assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()

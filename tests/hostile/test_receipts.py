@@ -12,5 +12,5 @@ from tieredctl.ops.orphan_removal.receipts import ReceiptFile
 
 @pytest.mark.parametrize("device", ["/dev/full", "/dev/zero", "/dev/null"])
 def test_a_device_is_refused_and_not_read_for_ever(device: str) -> None:
-    with pytest.raises(TieredctlError, match=f"{device} is there already, and is no file"):
+    with pytest.raises(TieredctlError, match=f"{device} exists and is not a regular file"):
         ReceiptFile.opened(Path(device))

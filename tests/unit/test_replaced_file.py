@@ -90,7 +90,7 @@ def test_a_strangers_link_is_not_followed(shared: Path, precious: Path, mode: in
     os.chown(link, STRANGER, STRANGER, follow_symlinks=False)
     shared.chmod(mode)
 
-    with pytest.raises(TieredctlError, match="a link in a folder where all may write") as raised:
+    with pytest.raises(TieredctlError, match="a symbolic link in a world-writable folder") as raised:
         write(link)
 
     assert raised.value.kind.code == "unwritable"
@@ -101,7 +101,7 @@ def test_a_strangers_link_is_not_followed(shared: Path, precious: Path, mode: in
 def test_nor_is_one_on_the_way_to_the_file(shared: Path, tmp_path: Path, precious: Path) -> None:
     (shared / "folder").symlink_to(tmp_path)
 
-    with pytest.raises(TieredctlError, match="a link in a folder where all may write"):
+    with pytest.raises(TieredctlError, match="a symbolic link in a world-writable folder"):
         write(shared / "folder" / "precious")
 
     assert precious.read_bytes() == b"precious"

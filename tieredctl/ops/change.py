@@ -1,4 +1,4 @@
-"""What every command that changes something makes: a plan that is shown and confirmed, and how far it came."""
+"""What every command that changes something produces: a plan that is shown and confirmed, and an outcome."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tieredctl.ops.documents import Document
 
 
 class Plan(Protocol):
-    """What a change would do, frozen as it is shown and confirmed. Whoever carries it out does what it says, or stops
-    where the world has moved since, and says what moved."""
+    """What a change would do, frozen as it is shown and confirmed. Applying it does exactly that, or stops if
+    something has changed since, and names the change."""
 
     def source(self) -> Document:
         """What it is about."""
         ...
 
     def rows(self) -> list[Document]:
-        """What it has, one by one."""
+        """Its parts, one by one."""
         ...
 
     def summary(self) -> Document:
@@ -28,29 +28,29 @@ class Plan(Protocol):
         ...
 
     def findings(self) -> list[Finding]:
-        """What was found when it was made."""
+        """What was found while planning."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """What became of what was planned, objects or segments: by this run, and by those before that it went on from."""
+    """What became of the planned objects or segments: by this run, and by the earlier ones that it resumes."""
 
     planned: int = 0
     done: int = 0
     failed: int = 0
     skipped: int = 0
-    """Those that were left alone, as they are no longer what was planned."""
+    """Left alone, since they are no longer as planned."""
     bytes: int = 0
     """Of what is done."""
     findings: list[Finding] = field(default_factory=list)
-    """What was found while it was done, or afterwards."""
+    """What was found while applying, or afterwards."""
     stopped: TieredctlError | None = None
-    """Why not all was tried."""
+    """Why it ended early."""
 
     @property
     def left(self) -> int:
-        """How much is left to be done, or to be looked at."""
+        """How many are left to do, or need attention."""
         return self.failed + self.skipped
 
     @property
@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Without what the findings say."""
+        """Findings not considered."""
         code = ExitCode.CLEAN if self.is_complete else ExitCode.INCOMPLETE
         return code if self.stopped is None else worst(code, self.stopped.exit_code)
 
@@ -77,7 +77,7 @@ class Outcome:
 
     @property
     def stopped_by(self) -> str | None:
-        """The code of what stopped it."""
+        """The code of the error that stopped it."""
         return None if self.stopped is None else self.stopped.code.value
 
 
@@ -116,6 +116,6 @@ def totals(rows: Sequence[Document], *names: str) -> Document:
 
 
 def demand_same_cluster(found: str | None, named: str | None) -> None:
-    """Raises TieredctlError `another-cluster` where a change is about another cluster than the one that was named."""
+    """Raises TieredctlError `another-cluster` if a change concerns another cluster than the one that was named."""
     if None not in (found, named) and named != found:
-        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"This is about cluster {found}, not {named}.")
+        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"This is cluster {found}, not {named}.")

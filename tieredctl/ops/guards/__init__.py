@@ -1,1 +1,1 @@
-"""What stands between a command and lost data: lease, ledger, quarantine keys, comparison, and looking again."""
+"""What stands between a command and lost data: lease, ledger, quarantine keys, comparison, a second look."""

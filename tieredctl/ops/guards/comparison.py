@@ -1,4 +1,4 @@
-"""Whether two objects of a store hold the same bytes, and how that was found out."""
+"""Whether two objects of a store hold the same bytes, and how that was established."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _READ_AT_ONCE = 8 << 20
 def demand_same(store: WritableObjectStore, original: StoredObject, copy: StoredObject) -> str:
     """How a copy was found to hold the bytes of its original, by `same_by`.
 
-    Raises TieredctlError `removal-failed` where it does not; such a copy is deleted, so that nobody takes it for one.
+    Raises TieredctlError `removal-failed` if it does not. Such a copy is deleted, so that nobody relies on it.
     """
     found = same_by(store, original, copy)
     if found is None:
@@ -26,11 +26,11 @@ def demand_same(store: WritableObjectStore, original: StoredObject, copy: Stored
 
 
 def same_by(store: ObjectStore, one: StoredObject, other: StoredObject) -> str | None:
-    """How it was found that both hold the same bytes; None where they do not, or changed meanwhile.
+    """How both were found to hold the same bytes; None if they do not, or changed meanwhile.
 
-    The name of a checksum that the store keeps of both; `md5-read` where it keeps one of the one and the other was
-    read; else BYTES. The ETags of an upload in parts and of its copy differ, though their bytes do not: a difference
-    between checksums proves nothing, and both are read. Raises TieredctlError as reading does.
+    The name of a checksum that the store keeps of both; `md5-read` if it keeps the MD5 of one and the other was read;
+    otherwise BYTES. A multipart upload and its copy have different ETags, although their bytes are the same: different
+    checksums prove nothing, so both are read. Raises TieredctlError as reading does.
     """
     if one.size != other.size:
         return None
@@ -65,6 +65,6 @@ def _have_same_bytes(store: ObjectStore, one: StoredObject, other: StoredObject)
 
 
 def is_there(store: ObjectStore, stored: StoredObject) -> bool:
-    """Whether this version of an object is there now."""
+    """Whether this version of an object exists now."""
     found = store.head(stored.key)
     return found is not None and found.version == stored.version

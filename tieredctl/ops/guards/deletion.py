@@ -1,4 +1,4 @@
-"""Deletes objects, and believes it only of those that are not there when it looks again."""
+"""Deletes objects, and counts as deleted only those that are absent when it looks again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject, 
 
 
 def delete_surely(store: WritableObjectStore, objects: Sequence[StoredObject]) -> list[Deletion]:
-    """What `WritableObjectStore.delete` does and gives, but that GONE was seen, not only said.
+    """Does and returns what `WritableObjectStore.delete` does, except that GONE was verified, not only reported.
 
-    An object of another version that is there now was made after the deletion. What could not be looked at has failed:
-    trying it again is safe.
+    Another version that exists now was written after the deletion. An object that could not be looked at counts as
+    failed: trying again is safe.
     """
     return in_parallel(store, lambda deletion: _looked_at(store, deletion), store.delete(objects))
 
@@ -28,5 +28,5 @@ def _looked_at(store: WritableObjectStore, deletion: Deletion) -> Deletion:
         return Deletion(stored, DeletionOutcome.FAILED, error)
     if found is None or found.version != stored.version:
         return deletion
-    message = f"{store.url} said that {stored.key} is deleted, and it is still there."
+    message = f"{store.url} reported {stored.key} as deleted, but it still exists."
     return Deletion(stored, DeletionOutcome.FAILED, TieredctlError(ErrorCode.REMOVAL_FAILED, message))

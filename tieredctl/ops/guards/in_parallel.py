@@ -1,4 +1,4 @@
-"""The same for many objects, by as many threads as serve the store best."""
+"""Runs a function over many objects, in as many threads as suit the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a deletion leaves in a store that keeps versions: said as it is, and deleted where that is asked for."""
+"""What a deletion leaves in a store that keeps versions: reported as it is, and deleted on request."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tieredctl.errors import TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.ops.documents import Document
 from tieredctl.storage.protocol import ObjectStore, Retention, Versioning, WritableObjectStore
 
 
 @dataclass(slots=True)
 class DeletedVersions:
-    """Versions that were deleted for good, and delete markers with them."""
+    """Versions and delete markers that were deleted permanently."""
 
     versions: int = 0
     markers: int = 0
     bytes: int = 0
     failed: dict[str, str] = field(default_factory=dict)
-    """Why a key has versions still, by key."""
+    """Why a key still has versions, by key."""
 
     def add(self, other: DeletedVersions) -> None:
         self.versions += other.versions
@@ -28,7 +29,7 @@ class DeletedVersions:
 
 
 def delete_versions(store: WritableObjectStore, keys: Iterable[str]) -> DeletedVersions:
-    """Deletes what is kept of objects that were deleted. Of a key that has an object now, all is left alone."""
+    """Deletes the kept versions of objects that were deleted. A key that has an object now is left alone."""
     done = DeletedVersions()
     for key in keys:
         try:
@@ -41,7 +42,7 @@ def delete_versions(store: WritableObjectStore, keys: Iterable[str]) -> DeletedV
 
 def _delete_all(store: WritableObjectStore, key: str, done: DeletedVersions) -> None:
     found = [kept for kept in store.kept_versions(key) if kept.key == key]
-    # The mark goes last: without it the newest of the others would be the object again.
+    # The marker is deleted last: without it, the newest other version would become the object again.
     for kept in sorted(found, key=lambda one: one.is_delete_marker):
         store.delete_version(kept)
         done.versions += not kept.is_delete_marker
@@ -51,7 +52,7 @@ def _delete_all(store: WritableObjectStore, key: str, done: DeletedVersions) -> 
 
 @dataclass(frozen=True, slots=True)
 class WhatStays:
-    """What is left of so many objects that were deleted, by what their store tells of itself."""
+    """What is left of the objects that were deleted, according to their store's settings."""
 
     retention: Retention
     objects: int
@@ -60,7 +61,7 @@ class WhatStays:
 
     @property
     def may_stay(self) -> bool:
-        """Whether bytes of what was deleted are, or may be, kept as versions."""
+        """Whether deleted bytes are, or may be, kept as versions."""
         return self.deleted is None and self.objects > 0 and self.retention.versioning is not Versioning.OFF
 
     def document(self) -> Document:
@@ -77,38 +78,40 @@ class WhatStays:
         }
 
     def sentences(self) -> list[str]:
-        """What people should know, nothing where all was freed."""
-        said = []
+        """What people should know; empty if everything was freed."""
+        sentences = []
         if self.may_stay:
-            said.append(self._kept())
+            sentences.append(self._kept())
         if self.deleted:
-            what = f"{self.deleted.versions} versions, {self.deleted.bytes} bytes, and {self.deleted.markers} markers"
-            said.append(f"Deleted {what} for good.")
-            said += [f"Versions of {key} are still there: {why}" for key, why in self.deleted.failed.items()]
+            versions = counted(self.deleted.versions, "version")
+            markers = counted(self.deleted.markers, "delete marker")
+            what = f"{versions} ({self.deleted.bytes} bytes) and {markers}"
+            sentences.append(f"Permanently deleted {what}.")
+            sentences += [f"Versions of {key} still exist: {why}" for key, why in self.deleted.failed.items()]
         if self.objects and self.retention.lock:
-            said.append(f"{self.retention.lock}: what it keeps cannot be deleted before.")
+            sentences.append(f"{self.retention.lock}: retained objects cannot be deleted before it expires.")
         if self.objects and self.retention.soft_delete_days:
-            days = self.retention.soft_delete_days
-            said.append(f"The bucket keeps what is deleted for {days:g} days more, which is paid for (soft delete).")
-        return said
+            days = f"{self.retention.soft_delete_days:g} day{'' if self.retention.soft_delete_days == 1 else 's'}"
+            sentences.append(f"The bucket keeps deleted objects for {days} (soft delete), and bills for them.")
+        return sentences
 
     def _kept(self) -> str:
-        which = "1 object" if self.objects == 1 else f"{self.objects} objects"
+        which = counted(self.objects, "object")
         if self.retention.versioning is Versioning.ENABLED:
             frees = "`--delete-versions` or a lifecycle rule frees them"
             return f"A delete marker was written for {which}: {self.bytes} bytes stay as noncurrent versions; {frees}."
         if self.retention.versioning is Versioning.SUSPENDED:
-            return f"Versioning is suspended: of {which}, those written before stay as noncurrent versions."
-        return f"The bucket does not tell whether it keeps versions: {self.bytes} bytes may stay, and be paid for."
+            return f"Versioning is suspended: of {which}, those written before that remain as noncurrent versions."
+        return f"The bucket does not report whether it keeps versions: {self.bytes} bytes may remain, and be billed."
 
 
 def for_good(retention: Retention, *, with_versions: bool) -> str:
-    """` for good` where a deletion leaves no version; for the sentence that asks for a confirmation."""
+    """` for good` if a deletion leaves no version; for the sentence that asks for confirmation."""
     return " for good" if with_versions or retention.versioning is Versioning.OFF else ""
 
 
 def retention_of(store: ObjectStore) -> Retention:
-    """What the store keeps of what is deleted; unknown where it does not answer: what was done is told all the same."""
+    """What the store keeps of deleted objects; unknown if it does not answer: the outcome is reported all the same."""
     try:
         return store.retention()
     except TieredctlError:

@@ -1,9 +1,9 @@
 """A lease in the store: one run at a time changes it.
 
-The lease is an object that is only ever written by compare and swap. Who holds it writes it again and again; who finds
-one that was not written for long takes it over. A holder that was stopped for so long finds out before its next
-deletion, since it can no longer renew. How long ago it was written the store alone says: what a lease says of times was
-written by some host's clock, or by anybody.
+The lease is an object that is only written by compare and swap. Its holder rewrites it regularly; a run that finds one
+that was not rewritten for long takes it over. A holder that was suspended that long notices before its next deletion,
+since it can no longer renew. Only the store tells how long ago it was written: times inside the lease come from some
+host's clock, or from anybody.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tieredctl.ops.guards.store_clock import StoreClock, store_clock
 from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, WritableObjectStore
 
 LEASE_MS = 5 * 60_000
-"""How long a lease holds that is not renewed."""
+"""How long a lease holds without being renewed."""
 _RELEASED_MS = 0
-"""The end of a lease that was given up."""
+"""The end of a lease that was released."""
 _UNKNOWN = "?"
 
 
@@ -43,7 +43,7 @@ class FoundLease:
 
     @property
     def until_ms(self) -> int:
-        """When it may be taken over if it is not renewed before."""
+        """When it may be taken over unless it is renewed before."""
         return self.stored.last_modified_ms + LEASE_MS
 
     def is_held(self, now_ms: int) -> bool:
@@ -52,7 +52,7 @@ class FoundLease:
 
 
 def find_lease(store: ObjectStore) -> FoundLease | None:
-    """The lease that a run took, held or not; None where none ever did. One that cannot be read holds too."""
+    """The lease that a run took, held or not; None if no run ever did. One that cannot be read counts as held."""
     stored = store.head(LEASE_KEY)
     if stored is None:
         return None
@@ -68,9 +68,9 @@ def find_lease(store: ObjectStore) -> FoundLease | None:
 
 
 def break_lease(store: WritableObjectStore, found: FoundLease) -> bool:
-    """Frees the lease; False where it was renewed, taken or given up since it was found.
+    """Frees the lease; False if it was renewed, taken or released since it was found.
 
-    The run that held it finds out before its next deletion.
+    The run that held it notices before its next deletion.
     """
     return (
         store.replace(found.stored, _lease_text(found.holder, found.purpose, found.since_ms, _RELEASED_MS)) is not None
@@ -86,7 +86,7 @@ class Hold(Protocol):
         ...
 
     def renew(self) -> None:
-        """Holds on for another while. Raises TieredctlError `lease-lost` where somebody else took over."""
+        """Extends the hold. Raises TieredctlError `lease-lost` if another run took over."""
         ...
 
 
@@ -94,7 +94,7 @@ class Lease:
     """A lease that is held."""
 
     def __init__(self, store: WritableObjectStore, purpose: str, clock: StoreClock) -> None:
-        """Takes the lease. Raises TieredctlError `locked` where another run holds it."""
+        """Takes the lease. Raises TieredctlError `locked` if another run holds it."""
         self.clock = clock
         self._store = store
         self._purpose = purpose
@@ -110,7 +110,7 @@ class Lease:
         self._stored = stored
 
     def release(self) -> None:
-        """Gives it up, or removes it where nothing can be written, as on a full disk; else it runs out."""
+        """Releases it, or removes it where nothing can be written, as on a full disk; otherwise it expires."""
         try:
             text = _lease_text(self._holder, self._purpose, self._since_ms, _RELEASED_MS)
             self._store.replace(self._stored, text)
@@ -129,10 +129,10 @@ class Lease:
                 taken = self._store.replace(found.stored, self._text())
             if taken is not None:
                 return taken
-        raise TieredctlError(ErrorCode.LOCKED, f"{self._store.url} is locked by a run that began at the same time.")
+        raise TieredctlError(ErrorCode.LOCKED, f"{self._store.url} is locked by a run that started at the same time.")
 
     def _locked(self, found: FoundLease) -> TieredctlError:
-        # A time to come is as good as now: it takes no longer than a lease lasts.
+        # A time in the future counts as now: nobody waits longer than a lease lasts.
         left_ms = min(found.until_ms - self.clock(), LEASE_MS)
         how = f"by {found.holder} ({found.purpose}) for {left_ms // 1000 + 1} s"
         return TieredctlError(ErrorCode.LOCKED, f"{self._store.url} is locked {how}.")
@@ -143,7 +143,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Unguarded:
-    """Stands for a lease in a store that cannot keep one: its user sees to it that no other run meets this one."""
+    """Stands for a lease in a store that cannot keep one: the user makes sure that no other run is active."""
 
     clock: StoreClock
 
@@ -155,15 +155,15 @@ class Unguarded:
 def lease_held(
     store: WritableObjectStore, purpose: str, clock_ms: Callable[[], int], *, unguarded: bool = False
 ) -> Iterator[Hold]:
-    """The lease of a store, given up at the end. `clock_ms` is the host's clock.
+    """The lease of a store, released at the end. `clock_ms` is the host's clock.
 
-    Raises TieredctlError: `locked` where another run holds it, `clock-skew` where host and store disagree about the
-    time, `store-incapable` where the store cannot keep a lease, and its user did not say that no other run is there.
+    Raises TieredctlError: `locked` if another run holds it, `clock-skew` if host and store disagree about the time,
+    `store-incapable` if the store cannot keep a lease and the caller does not go without one (`unguarded`).
     """
     if Capability.CONDITIONAL_WRITE not in store.capabilities:
         if not unguarded:
-            message = f"{store.url} cannot keep two runs apart: it does not honour conditions on writes."
-            hint = "Where you know that no other run meets this one, give --no-lease and keep receipts in a file."
+            message = f"{store.url} cannot keep a lease: it does not honour conditional writes."
+            hint = "If you are sure that no other run is active, give --no-lease and keep receipts in a file."
             raise TieredctlError(ErrorCode.STORE_INCAPABLE, message, hint=hint)
         yield Unguarded(store_clock(store, clock_ms))
         return
@@ -175,7 +175,7 @@ def lease_held(
 
 
 def _lease_text(holder: str, purpose: str, since_ms: int | None, expires_ms: int) -> bytes:
-    """Each is another text: stores tell versions apart by their bytes."""
+    """Never the same text twice: some stores tell versions apart by their bytes."""
     fields = {"holder": holder, "purpose": purpose, "sinceMs": since_ms, "expiresMs": expires_ms}
     return json.dumps({**fields, "nonce": uuid4().hex}).encode()
 

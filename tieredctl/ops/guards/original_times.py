@@ -1,8 +1,8 @@
-"""How old those objects are that tieredctl copied: most stores call a copy as old as its copying.
+"""The original times of objects that tieredctl copied: most stores date a copy by when it was made.
 
-Who copies notes the time of what was copied, sealed with the key of plans: nobody else can make an object look older
-than it is. A note is of one version of one object in one store, as the store itself told of it. Of any other it says
-nothing, and what has no note is as old as the store says.
+Whoever copies an object notes the original's time, sealed with the key that signs plans: nobody else can make an
+object look older than it is. A note is about one version of one object in one store, as the store itself reported it,
+and about nothing else. An object without a note is as old as the store reports.
 """
 
 from __future__ import annotations
@@ -35,37 +35,37 @@ from tieredctl.storage.protocol import (
 
 _SECOND_MS = 1_000
 _LARGEST_NOTE_BYTES = 8 << 20
-"""A batch of the longest keys takes less."""
+"""A batch of the longest keys takes less space."""
 _MOST_NOTES = 10_000
 _Version = tuple[str, int, int, str]
-"""What tells a version of an object from others: key, size in bytes, time in seconds, and the store's name of it."""
+"""Identifies a version of an object: key, size in bytes, time in seconds, and the store's name for it."""
 
 
 class OriginalTimes:
-    """What notes say; of no object where there are none."""
+    """What notes report; nothing if there are none."""
 
     def __init__(self, noted: Iterable[OriginalTime] = ()) -> None:
         self._noted: dict[_Version, int] = {}
         for one in noted:
             version = _version(one.key, one.size, one.last_modified_ms, one.version)
-            # Of two that differ, the one by which it is younger.
+            # Of two that differ, the later time.
             self._noted[version] = max(one.original_ms, self._noted.get(version, one.original_ms))
         keys = {version[0] for version in self._noted}
         self._keys = bytes_array([key.encode("utf-8", "surrogateescape") for key in keys])
 
     def noted_ms(self, stored: StoredObject) -> int | None:
-        """Since when a store has had the bytes of an object, in ms; None where no note is of it."""
+        """Since when a store has had the bytes of an object, in ms; None if no note is about it."""
         return self._noted.get(_version(stored.key, stored.size, stored.last_modified_ms, stored.version))
 
     def of(self, stored: StoredObject) -> int:
-        """The same, by the store's own time where no note is of it; never younger than that."""
+        """The same, by the store's own time if no note is about it; never later than that."""
         noted_ms = self.noted_ms(stored)
         return stored.last_modified_ms if noted_ms is None else min(noted_ms, stored.last_modified_ms)
 
     def of_columns(
         self, keys: pa.BinaryArray, sizes: Ints, last_modified_ms: Ints, versions: pa.BinaryArray, among: Flags
     ) -> Ints:
-        """The same for those of many objects that `among` says; the others' times are the store's."""
+        """The same for those objects that `among` flags; the others' times are the store's."""
         if not self._noted:
             return last_modified_ms
         times = last_modified_ms.copy()
@@ -83,9 +83,9 @@ NO_ORIGINAL_TIMES = OriginalTimes()
 def note_original_times(
     store: WritableObjectStore, key: bytes | None, folder: str, copied: Sequence[OriginalTime]
 ) -> None:
-    """Notes of what was copied how old it is; nothing without a key, or where copies have the times of their originals.
+    """Notes the original times of copied objects; does nothing without a key, or where copies keep these times.
 
-    A note that could not be made raises TieredctlError as writing does.
+    Raises TieredctlError as writing does if a note cannot be made.
     """
     if key is None or not copied or Capability.MODIFICATION_TIMES in store.capabilities:
         return
@@ -96,11 +96,11 @@ def note_original_times(
 def read_original_times(
     store: ObjectStore, key: bytes | None, folder: str, since_ms: int | None = None
 ) -> OriginalTimes:
-    """What the notes say that were sealed with a key.
+    """What the notes that were sealed with a key report.
 
-    An object is older than the note of it: whoever asks only for what is younger than `since_ms`, by the store's time
-    in ms, needs no older notes. One that cannot be read says nothing. Raises TieredctlError where the store as a whole
-    does not answer.
+    An object is older than its note: whoever asks only for objects younger than `since_ms`, by the store's time in ms,
+    needs no older notes. A note that cannot be read is ignored. Raises TieredctlError if the store as a whole does not
+    answer.
     """
     if key is None:
         return NO_ORIGINAL_TIMES
@@ -108,7 +108,7 @@ def read_original_times(
 
 
 def forget_original_times(store: WritableObjectStore, key: bytes | None, folder: str) -> None:
-    """Deletes the notes of what is gone or was written again since, as far as that succeeds: others may do it too."""
+    """Deletes notes about objects that are gone or were rewritten, as far as it can: later runs do so too."""
     if key is None or Capability.MODIFICATION_TIMES in store.capabilities:
         return
 
@@ -128,7 +128,7 @@ def forget_original_times(store: WritableObjectStore, key: bytes | None, folder:
 def _notes(
     store: ObjectStore, key: bytes, folder: str, since_ms: int | None
 ) -> Iterator[tuple[StoredObject, Sequence[OriginalTime]]]:
-    """Each note that was sealed with the key, of this store, with what it says."""
+    """Each note of this store that was sealed with the key, with what it reports."""
 
     def read(note: StoredObject) -> Sequence[OriginalTime]:
         try:
@@ -152,14 +152,14 @@ def _notes(
 
 
 def _opened(data: bytes, key: bytes, store_url: str) -> Sequence[OriginalTime]:
-    """What a note says; nothing where one byte of it is not as it was sealed."""
+    """What a note reports; nothing if any byte differs from what was sealed."""
     body_end = data.rfind(b"\n", 0, -1) + 1
     body, seal = data[:body_end], data[body_end:]
     if not hmac.compare_digest(seal, _seal(key, body)):
         return ()
     try:
         note = TIME_NOTE.decode(body)
-    except DecodeError:  # of another release, or no note but a plan
+    except DecodeError:  # from another release, or not a note but a plan
         return ()
     return note.copied if note.store == store_url else ()
 
@@ -171,11 +171,11 @@ def _seal(key: bytes, body: bytes) -> bytes:
 
 
 def _version(key: str, size: int, last_modified_ms: int, version: str) -> _Version:
-    # A store may tell times more exactly in a listing than in an answer about one object.
+    # A store may report times more exactly in a listing than in an answer about one object.
     return key, size, last_modified_ms // _SECOND_MS, version
 
 
 def _demand_of_one_object(error: TieredctlError) -> None:
-    """What every other object would meet too is no answer."""
+    """Raises an error that every other object would meet too."""
     if error.code in CONCERN_EVERY_OBJECT:
         raise error

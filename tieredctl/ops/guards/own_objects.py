@@ -1,4 +1,4 @@
-"""Where tieredctl keeps what is its own in a store: all of it below one folder, which no scan looks at."""
+"""Where tieredctl keeps its own objects in a store: all of them below one folder, which scans ignore."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from tieredctl.storage.protocol import RESERVED_FOLDER
 
 LEASE_KEY = RESERVED_FOLDER + "lease.json"
 CLOCK_KEY = RESERVED_FOLDER + "clock"
-"""Written to see what time it is in the store."""
+"""Written to learn the store's time."""
 QUARANTINE = RESERVED_FOLDER + "quarantine/"
 
 REMOVED_FOLDER = RESERVED_FOLDER + "removed/"
-"""Below it, by plan, the keys of what was removed."""
+"""Below it, by plan, the keys of removed objects."""
 
 TIMES_OF_RESTORED = RESERVED_FOLDER + "times/restored/"
-"""Below it, how old those objects are that were put back."""
+"""Below it, the original times of objects that were restored."""
 TIMES_OF_COPIES = RESERVED_FOLDER + "times/quarantine/"
-"""Below it, by plan, how old those objects were whose copies are in quarantine."""
+"""Below it, by plan, the original times of objects whose copies are in quarantine."""
 
 
 def times_of_copies(plan_id: str) -> str:
-    """Where it is noted how old the objects were that a plan removed."""
+    """Where the original times of the objects that a plan removed are noted."""
     return f"{TIMES_OF_COPIES}{plan_id}/"
 
 
 def ledger_key(plan_id: str) -> str:
-    """What remembers that a plan was used."""
+    """The record that a plan was used."""
     return f"{RESERVED_FOLDER}plans/{plan_id}.json"
 
 

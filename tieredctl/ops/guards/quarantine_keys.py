@@ -1,5 +1,5 @@
-"""Where the copy of a removed object goes, and all that its key tells: whose it is, which plan removed it, and what it
-was. The quarantine alone can undo a removal."""
+"""Where the copy of a removed object is kept, and what its key tells: the cluster, the plan that removed it, and the
+original. The quarantine alone is enough to undo a removal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Original(Protocol):
 
 
 class Quarantined(NamedTuple):
-    """What the key of a copy tells of its original. None is what the release that made it did not put there."""
+    """What the key of a copy tells about its original. None for what the release that made it did not record."""
 
     plan_id: str
     key: str
@@ -40,20 +40,20 @@ class Quarantined(NamedTuple):
 
 
 def quarantine_key(cluster_id: str | None, plan_id: str, original: Original) -> str:
-    """Where the copy of an object goes that a plan removes; `cluster_id` is None where nobody knows it."""
+    """The key for the copy of an object that a plan removes; `cluster_id` is None if it is not known."""
     version = _quoted(original.version or _NO_VERSION)
     name = f"{original.key}~{original.size}~{original.last_modified_ms}~{version}"
     return f"{_BY_CLUSTER}{_quoted(cluster_id or _UNKNOWN_CLUSTER)}/{plan_id}/{name}"
 
 
 def folders_of(cluster_id: str | None, plan_id: str) -> tuple[str, ...]:
-    """Below which keys the copies are that a plan made, older releases' too; of any cluster where it is None."""
+    """The prefixes of the copies that a plan made, older releases' included; of any cluster if `cluster_id` is None."""
     of_clusters = _BY_CLUSTER if cluster_id is None else f"{_BY_CLUSTER}{_quoted(cluster_id)}/{plan_id}/"
     return of_clusters, f"{QUARANTINE}{plan_id}/"
 
 
 def quarantined(key: str) -> Quarantined | None:
-    """What a key below QUARANTINE is of; None for what no plan put there."""
+    """What a key below QUARANTINE is a copy of; None for what no plan put there."""
     if not key.startswith(_BY_CLUSTER):
         plan_id, slash, original = key.removeprefix(QUARANTINE).partition("/")
         return Quarantined(plan_id, original) if slash and original else None

@@ -1,4 +1,4 @@
-"""A file that is there whole or not at all, and that nobody else can have a hand in."""
+"""A file that exists whole or not at all, and that nobody else can tamper with."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ _MODE_BITS = 0o777
 
 @contextmanager
 def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE) -> Iterator[BinaryIO]:
-    """A new file that takes a path's place once all is written and on disk; of a failure nothing is left.
+    """A new file that takes a path's place once everything is written and on disk; a failure leaves nothing.
 
-    It has the mode and, where it may be given away, the owner of the file that it replaces, else what the umask leaves
-    of `mode`. A link stays, and the file that it leads to is replaced. Raises TieredctlError
-    `unwritable` where the path cannot be written or is anything but a file, where it is there already but for `force`,
-    and for a link that others can lay.
+    It gets the mode and, where permitted, the owner of the file that it replaces, otherwise what the umask leaves of
+    `mode`. A link stays, and its target is replaced. Raises TieredctlError `unwritable` if the path cannot be written
+    or is not a regular file, if it exists already and `force` is off, and for a link that others could have placed.
     """
     if not path.name:
-        raise TieredctlError(ErrorCode.UNWRITABLE, f"'{path}' names no file.")
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"'{path}' does not name a file.")
     temporary = f".tieredctl-{token_hex(8)}.tmp"
     own_names: tuple[str | None, ...] = (None, temporary)
     try:
@@ -55,16 +54,16 @@ def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE) -> Ite
                     os.unlink(temporary, dir_fd=folder)
     except OSError as error:
         if error.filename not in own_names:
-            raise  # it is what was to be written that cannot be read
+            raise  # reading the content failed, not writing it
         raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} cannot be written: {error.strerror}.") from None
 
 
 @contextmanager
 def file_added_to(path: Path) -> Iterator[BinaryIO]:
-    """A file that is written on where it is, at its end, and that may be read: made, private, where there is none.
+    """A file to append to in place, and to read; created, private, if it does not exist.
 
-    A link is followed as `replaced_file` does. Raises TieredctlError `unwritable` for a link that others can lay and
-    for anything but a file, OSError where the path cannot be written.
+    A link is followed as in `replaced_file`. Raises TieredctlError `unwritable` for a link that others could have
+    placed and for anything but a regular file, OSError if the path cannot be written.
     """
     target = _led_to(path)
     _demand_replaceable(path, target, force=True)
@@ -96,7 +95,7 @@ def _take_over(descriptor: int, replaced: os.stat_result) -> None:
 
 
 def _led_to(path: Path) -> Path:
-    """What a path names, without links. Raises TieredctlError for a link that leads who follows it astray."""
+    """What a path names, with links resolved. Raises TieredctlError for a link that is not to be trusted."""
     at = Path(path.anchor or "/")
     left = list(reversed(path.absolute().parts[1:]))
     followed = 0
@@ -105,7 +104,7 @@ def _led_to(path: Path) -> Path:
         step = at.parent if part == ".." else at / part
         try:
             leads_to = step.readlink()
-        except OSError:  # no link, or nothing yet
+        except OSError:  # not a link, or nothing there yet
             at = step
             continue
         followed += 1
@@ -118,20 +117,20 @@ def _led_to(path: Path) -> Path:
 
 
 def _demand_trustworthy(path: Path, link: Path) -> None:
-    """In a folder where all may write, a link is anybody's; where each removes only what is his own, its owner's."""
+    """In a world-writable folder, anybody may have placed a link; with the sticky bit, only its owner."""
     folder, owner = link.parent.stat(), link.lstat().st_uid
     mode = S_IMODE(folder.st_mode)
     if not mode & S_IWOTH or (mode & S_ISVTX and owner in (os.geteuid(), folder.st_uid)):
         return
-    message = f"{path} leads through {link}, a link in a folder where all may write."
-    raise TieredctlError(ErrorCode.UNWRITABLE, message, hint="Name the file that it leads to, or another folder.")
+    message = f"{path} leads through {link}, a symbolic link in a world-writable folder."
+    raise TieredctlError(ErrorCode.UNWRITABLE, message, hint="Name the link's target, or use another folder.")
 
 
 def _demand_replaceable(path: Path, target: Path, *, force: bool) -> None:
     if not os.path.lexists(target):
         return
     if not target.is_file() or target.is_symlink():
-        # To replace a device or a pipe would take it from everybody else.
-        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} is there already, and is no file.", hint="Name a file.")
+        # Replacing a device or a pipe would take it from everybody else.
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} exists and is not a regular file.", hint="Name a file.")
     if not force:
-        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} is there already.", hint="Give --force to replace it.")
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} already exists.", hint="Give --force to replace it.")

@@ -1,7 +1,7 @@
-"""Seals what is carried out later: a digest of all its bytes, and a signature with a key that only those have who may
-have it carried out.
+"""Seals what is applied later: a digest of all its bytes, and a signature with a key that only those have who may
+apply it.
 
-Bytes that came from somebody without the key may be well made, and say what they like.
+Bytes from somebody without the key may be well-formed and still claim anything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tieredctl.model.removal import Seal
 
 
 class Sealer:
-    """Takes bytes piece by piece."""
+    """Consumes bytes piece by piece."""
 
     def __init__(self, key: bytes | None) -> None:
         """Without a key there is no signature."""
@@ -26,12 +26,12 @@ class Sealer:
             self._signature.update(data)
 
     def seal(self) -> Seal:
-        """Of all that was taken."""
+        """Of everything consumed so far."""
         return Seal(self._digest.hexdigest(), None if self._signature is None else self._signature.hexdigest())
 
 
 def is_signed_alike(found: Seal, made: Seal) -> bool:
-    """Whether a seal that was found has the signature of one that was made with a key."""
+    """Whether a seal that was found has the same signature as one made with the key."""
     if found.signature is None or made.signature is None:
         return False
     return hmac.compare_digest(found.signature.encode(), made.signature.encode())

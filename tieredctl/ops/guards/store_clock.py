@@ -1,4 +1,4 @@
-"""What time it is in a store. Ages of objects and leases are the store's: a host's clock may be days off."""
+"""The store's time. Ages of objects and leases are by the store's clock: a host's may be days off."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tieredctl.ops.guards.own_objects import CLOCK_KEY
 from tieredctl.storage.protocol import WritableObjectStore
 
 MOST_SKEW_MS = 5 * 60_000
-"""How far the clocks of host and store may be apart."""
+"""How far apart the clocks of host and store may be."""
 _SECOND_MS = 1_000
-"""Some stores tell times in whole seconds."""
+"""Some stores report times in whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreClock:
-    """The time in a store, in ms since the epoch, without asking it again."""
+    """The store's time, in ms since the epoch, without asking the store again."""
 
     host_ms: Callable[[], int]
     ahead_ms: int
@@ -29,9 +29,9 @@ class StoreClock:
 
 
 def store_clock(store: WritableObjectStore, host_ms: Callable[[], int]) -> StoreClock:
-    """The store's clock, by an object that is written to read it.
+    """The store's clock, read from the time of an object that is written for this.
 
-    Raises TieredctlError `clock-skew` where it is too far from the host's: which of them is wrong is not known.
+    Raises TieredctlError `clock-skew` if it is too far from the host's: which of the two is wrong is not known.
     """
     before_ms = host_ms()
     stored_ms = store.write(CLOCK_KEY, uuid4().hex.encode()).last_modified_ms

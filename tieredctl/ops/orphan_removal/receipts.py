@@ -230,7 +230,7 @@ def _demand_file(path: Path) -> None:
     """A device or a pipe keeps nothing, and may be read for ever."""
     if path.exists() and not path.is_file():
         hint = "Name a file with --receipts."
-        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} is there already, and is no file.", hint=hint)
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} exists and is not a regular file.", hint=hint)
 
 
 def _is_cut_from(path: Path, first: bytes) -> bool:
