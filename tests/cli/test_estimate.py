@@ -43,7 +43,7 @@ def test_without_a_throughput_there_are_no_times(tieredctl: Tieredctl) -> None:
         (("orders:0",), "There is no cluster to ask"),
         ((*STATED, "--throughput", "0"), "never ends"),
         ((*STATED, "--throughput", "fast"), "is no number of bytes"),
-        (("--partition-bytes", "1", "--local-bytes", "2", "--pending-bytes", "0"), "is part of"),
+        (("--partition-bytes", "1", "--local-bytes", "2", "--pending-bytes", "0"), "must not exceed"),
     ],
 )
 def test_what_cannot_be_estimated_is_a_mistake_of_usage(

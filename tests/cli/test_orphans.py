@@ -228,7 +228,7 @@ def test_the_summary_counts_by_status_and_cause(tieredctl: Tieredctl, crash: Pat
     [
         (None, "cannot be read"),
         (b"G4i52LJdRBel-FDnehx_Kw\nhalf-an-i", "not a topic id"),
-        (b"\xff\xfe", "it is no text"),
+        (b"\xff\xfe", "it is not a text file"),
     ],
 )
 def test_live_topic_ids_that_are_none_are_refused(

@@ -155,7 +155,7 @@ def test_releases_of_kafka_are_taken(text: str) -> None:
     "text", ["3.10", "3.10.0", "3.9.9", "3.8.2", "2.9.0", "4.3.7", "4.5", "5.0.0", "0.9.0", "3.3.3"]
 )
 def test_releases_that_do_not_exist_are_refused(text: str) -> None:
-    with pytest.raises(TieredctlError, match="no release") as refused:
+    with pytest.raises(TieredctlError, match="knows no Kafka release") as refused:
         release(text)
 
     assert refused.value.kind.code == "usage"

@@ -167,4 +167,4 @@ def test_a_partition_that_the_topic_does_not_have_is_a_mistake_of_usage(kafka_4:
     outcome = explain(kafka_4, "orders:9@1")
 
     assert outcome.exit_code == 2
-    assert "has 3 partitions, and none with the number 9" in outcome.err
+    assert "has 3 partitions, but no partition 9" in outcome.err

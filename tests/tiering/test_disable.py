@@ -166,7 +166,7 @@ def test_so_much_that_brokers_hear_of_nothing_meanwhile_is_not_deleted_at_once(a
 
     steps = outcome.document()["summary"]["steps"]
     assert (outcome.exit_code, found(outcome)["topic-disable-at-once"]) == (3, "error")
-    assert f"leaders delete {len(MANY)} segments" in outcome.out
+    assert f"leaders would delete {len(MANY)} segments" in outcome.out
     assert ("--stop-copying" in steps[0], "retention.ms=1000" in steps[2]) == (True, True)
     assert all(step in outcome.err for step in steps)
     assert cluster.alterations == []

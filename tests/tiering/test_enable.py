@@ -238,7 +238,7 @@ def test_a_topic_that_was_made_anew_meanwhile_is_not_changed(applied: TopicComma
 
     outcome = applied(cluster, "enable", *LOCAL)
 
-    assert (outcome.exit_code, "deleted and made anew" in outcome.err) == (5, True)
+    assert (outcome.exit_code, "deleted and recreated" in outcome.err) == (5, True)
     assert cluster.alterations == []
 
 

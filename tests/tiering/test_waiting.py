@@ -72,7 +72,7 @@ def test_what_does_not_come_in_time_is_incomplete(applied: TopicCommand) -> None
 
     (finding,) = [item for item in outcome.document()["items"] if item["code"] == "tiering-not-seen"]
     assert outcome.exit_code == 5
-    assert "the change is made, but no segment was seen" in finding["message"]
+    assert "the change was made, but no segment was seen" in finding["message"]
 
 
 def test_nobody_waits_who_does_not_want_to(applied: TopicCommand) -> None:

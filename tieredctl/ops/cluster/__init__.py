@@ -1,1 +1,1 @@
-"""Facts: what a cluster, its brokers and topics are set to, what its releases do, and which topics there are."""
+"""Facts: the settings of a cluster, its brokers and topics, what its releases do, and which topics exist."""

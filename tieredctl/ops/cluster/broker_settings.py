@@ -1,4 +1,4 @@
-"""The settings of one broker or controller, as a file states them or as the node itself tells."""
+"""The settings of one broker or controller, from a file or from the node itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOPIC_BASED = "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRem
 UNLIMITED = (1 << 63) - 1
 GREATEST_INT32 = (1 << 31) - 1
 FALLS_BACK = -1
-"""What 3.9 shows for a thread pool that has the size of the deprecated one."""
+"""What 3.9 shows for a thread pool with the size of the deprecated setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Truth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A setting that is a text."""
+    """A text setting."""
 
     default: str | None
 
@@ -94,7 +94,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
     "log.segment.bytes": Whole(1 << 30, 1, GREATEST_INT32),
     "min.insync.replicas": Whole(1, 1, GREATEST_INT32),
 }
-"""Kafka's RemoteLogManagerConfig with defaults and limits, and what else of a broker tiering depends on."""
+"""Kafka's RemoteLogManagerConfig with defaults and limits, and other broker settings that tiering depends on."""
 
 METADATA_REPLICATION = "remote.log.metadata.topic.replication.factor"
 METADATA_PARTITIONS = "remote.log.metadata.topic.num.partitions"
@@ -116,7 +116,7 @@ _LISTENER = "://"
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """What is stated, and Kafka's defaults for the rest. `None` is a value that is there and that the node hides."""
+    """The stated values, and Kafka's defaults for the rest. `None` is a value that the node hides."""
 
     subject: str
     values: Mapping[str, str | None]
@@ -132,7 +132,7 @@ class BrokerSettings:
         return None if setting is None or setting.default is None else str(setting.default)
 
     def number(self, name: str) -> int | None:
-        """The value as a number; None where there is none, or it is hidden or no number."""
+        """The value as a number; None where there is none, or it is hidden or not a number."""
         return as_number(self.text(name))
 
     def is_true(self, name: str) -> bool:
@@ -151,7 +151,7 @@ class BrokerSettings:
         return as_number(self.values[full]) if full in self.values else METADATA_TOPIC_SETTINGS[name].default
 
     def is_before(self, line: tuple[int, int]) -> bool | None:
-        """Whether the release is older than a line of releases; None where it is not known."""
+        """Whether the release is older than a line of releases; None where unknown."""
         return None if self.release is None else self.release.line < line
 
     @property
@@ -172,7 +172,7 @@ class BrokerSettings:
 
     @property
     def retention_ms(self) -> int | None:
-        """The default of topics' retention.ms; -1 is for ever."""
+        """The default of topics' retention.ms; -1 is forever."""
         for name, unit in (
             ("log.retention.ms", 1),
             ("log.retention.minutes", 60_000),
@@ -188,7 +188,7 @@ class BrokerSettings:
 
 
 def as_number(text: str | None) -> int | None:
-    """A whole number as Java reads one; None where the text is none."""
+    """A whole number as Java reads one; None where the text is not one."""
     try:
         return None if text is None else int(text.strip())
     except ValueError:

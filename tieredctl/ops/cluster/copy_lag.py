@@ -1,7 +1,7 @@
-"""For how long a leader keeps a closed segment to itself before it copies it (KIP-1241, since 4.4).
+"""How long a leader waits before it copies a closed segment (KIP-1241, since 4.4).
 
 As RemoteLogManager.RLMCopyTask.isEligibleForUpload decides it in 4.4.0: at once where one of the two lags is 0; else
-once a segment's newest record is old enough, or so many newer bytes are on the disk.
+once a segment's newest record is old enough, or enough newer bytes are on the disk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AS_LOCAL_RETENTION = -1
 
 
 class CopyLag(NamedTuple):
-    """What a segment waits for, one of them: its age in ms, or bytes behind it; -1 where that is not looked at."""
+    """A segment waits for one of these: its age in ms, or the bytes after it; -1 where that is not considered."""
 
     ms: int
     bytes: int
@@ -33,7 +33,7 @@ class CopyLag(NamedTuple):
         return self.ms < 0 and self.bytes < 0
 
     def waiting(self, pending_bytes: int, young_bytes: int) -> int:
-        """How much of what is not copied yet waits as it should; `young_bytes` are those of it younger than `ms`."""
+        """How many of the uncopied bytes wait as they should; `young_bytes` are those younger than `ms`."""
         limits = [young_bytes] if self.ms > 0 else []
         limits += [self.bytes] if self.bytes > 0 else []
         return min([pending_bytes, *limits])
@@ -48,12 +48,12 @@ def copy_lag(settings: TopicSettings) -> CopyLag | None:
 
 
 def offset_by_time(answer: ListedOffset, latest: int) -> int:
-    """The first offset that is as young as was asked for: the end of the log where none is."""
+    """The first offset that is young enough: the end of the log where none is."""
     return latest if answer.offset is None else answer.offset
 
 
 def copy_lag_faults(settings: TopicSettings) -> Iterator[tuple[str, str]]:
-    """The names of the lags that Kafka refuses beside local retention, each with why
+    """The names of the lags that Kafka refuses with this local retention, each with the reason
     (LogConfig.validateRemoteCopyLagTime)."""
     limits = (
         (COPY_LAG_MS, LOCAL_RETENTION_MS, settings.local_retention_ms),
@@ -62,4 +62,4 @@ def copy_lag_faults(settings: TopicSettings) -> Iterator[tuple[str, str]]:
     for name, local_name, local in limits:
         lag = settings.number(name)
         if 0 <= local < lag:
-            yield name, f"{name} is {lag}, above {local_name}, which is {local} in effect"
+            yield name, f"{name} is {lag}, above {local_name}, which is effectively {local}"

@@ -1,4 +1,4 @@
-"""Kafka's own faults in tiered storage, and the releases that are free of them."""
+"""Kafka's known bugs in tiered storage, and the releases that fix them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tieredctl.ops.cluster.release import Release
 
 
 class Presence(Enum):
-    """Whether a release has a fault; only its line may be known."""
+    """Whether a release has a bug; only its line may be known."""
 
     NO = "no"
     PERHAPS = "perhaps"
@@ -21,7 +21,7 @@ class Presence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KnownBug:
-    """An issue of Kafka's, and the first release of each line that has the fix; of later lines all have it."""
+    """A Kafka issue, and the first release of each line that has the fix; all later lines have it."""
 
     issue: str
     meaning: str
@@ -57,14 +57,14 @@ KNOWN_BUGS = (
     ),
     KnownBug("KAFKA-17995", "a very large retention.ms stops the cleaning", (Release(3, 9, 1), Release(4, 0, 0))),
     KnownBug("KAFKA-17801", "aborted transactions are read wrongly", (Release(3, 9, 1), Release(4, 0, 0))),
-    KnownBug("KAFKA-16780", "read_committed searches many transaction indexes in vain", (Release(4, 0, 0),)),
-    KnownBug("KAFKA-19425", "the remote log metadata manager may not come up", (Release(4, 2, 0),)),
-    KnownBug("KAFKA-19530", "metrics show a lag of tiering that there is not", (Release(4, 2, 0),)),
+    KnownBug("KAFKA-16780", "read_committed searches many transaction indexes needlessly", (Release(4, 0, 0),)),
+    KnownBug("KAFKA-19425", "the remote log metadata manager may fail to start", (Release(4, 2, 0),)),
+    KnownBug("KAFKA-19530", "metrics show a tiering lag that does not exist", (Release(4, 2, 0),)),
     KnownBug("KAFKA-19523", "a follower fails to build its auxiliary state", (Release(4, 2, 0),)),
     KnownBug("KAFKA-14915", "a fetch reads one partition from remote storage at a time", (Release(4, 2, 0),)),
     KnownBug(
         "KAFKA-20732",
-        "after a change of leader, sizes count twice, and data goes that retention.bytes keeps",
+        "after a leader change sizes count twice, and data that retention.bytes keeps is deleted",
         (Release(4, 3, 2),),
         deletes_by_size=True,
     ),
@@ -74,8 +74,8 @@ KNOWN_BUGS = (
 
 
 def bug_findings(release: Release, *, has_size_retention: bool) -> Iterator[Finding]:
-    """What is known of a release. A warning where the release surely has it; also where it may, and deletes data of
-    this cluster (`has_size_retention`: some tiered topic has retention.bytes). Else info."""
+    """The known bugs of a release. A warning where the release certainly has it; also where it may have it, and the bug
+    deletes data of this cluster (`has_size_retention`: some tiered topic has retention.bytes). Else info."""
     for bug in KNOWN_BUGS:
         presence = bug.presence(release)
         if presence is not Presence.NO:
@@ -89,11 +89,11 @@ def bug_findings(release: Release, *, has_size_retention: bool) -> Iterator[Find
 
 def _said(bug: KnownBug, presence: Presence, release: Release) -> str:
     if not bug.fixed_in:
-        return f"{bug.meaning}; no release is confirmed to have mended it"
+        return f"{bug.meaning}; no release is confirmed to fix it"
     fixed = " and ".join(map(str, bug.fixed_in))
     if presence is Presence.PERHAPS:
-        return f"{bug.meaning}; mended in {fixed}, and no broker tells which {release} it is (--kafka-version)"
-    return f"{bug.meaning}; mended in {fixed}"
+        return f"{bug.meaning}; fixed in {fixed}, and brokers do not report which {release} they run (--kafka-version)"
+    return f"{bug.meaning}; fixed in {fixed}"
 
 
 def _evidence(bug: KnownBug, release: Release) -> dict[str, object]:

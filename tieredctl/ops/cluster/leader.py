@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, ListedOffset, OffsetSpec, TopicDescription, settings_of
+from tieredctl.model.counted import counted
 from tieredctl.model.leader_log import LeaderLog
 
 _UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
@@ -23,10 +24,11 @@ class LeaderAnswers(NamedTuple):
 
 
 def only_partition(topic: TopicDescription, partition: int) -> TopicDescription:
-    """A topic with one of its partitions. Raises TieredctlError `unknown-topic` where it has no such partition."""
+    """A topic and one of its partitions. Raises TieredctlError `unknown-topic` where it has no such partition."""
     found = tuple(one for one in topic.partitions if one.partition == partition)
     if not found:
-        message = f"Topic {topic.topic} has {len(topic.partitions)} partitions, and none with the number {partition}."
+        partitions = counted(len(topic.partitions), "partition")
+        message = f"Topic {topic.topic} has {partitions}, but no partition {partition}."
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint="")
     return replace(topic, partitions=found)
 
@@ -38,7 +40,7 @@ def is_tiered(cluster: Cluster, name: str) -> bool:
 
 
 def read_leader_log(cluster: Cluster, topic: TopicDescription) -> LeaderAnswers:
-    """The log of the one partition of `topic`. What begins it is asked for first, and its end last.
+    """The log of the one partition of `topic`. Its start is asked for first, and its end last.
 
     A release that does not know -4 (before 3.5) has all of its log on the leader's disk. Raises TieredctlError as the
     cluster does, and `broker-unreachable` where the leader does not answer.
@@ -59,7 +61,7 @@ def _epochs_backwards(cluster: Cluster, topic: TopicDescription, log_start: int)
     number, epoch = partition.partition, partition.leader_epoch
     reached = cluster.epoch_end_offset(topic, number, epoch)
     while reached is None and epoch > 0:
-        # An epoch under which nothing was written yet is in no answer.
+        # No answer has an epoch under which nothing was written yet.
         epoch -= 1
         reached = cluster.epoch_end_offset(topic, number, epoch)
     while reached is not None:
@@ -72,9 +74,9 @@ def _epochs_backwards(cluster: Cluster, topic: TopicDescription, log_start: int)
 
 def _offset_in(answer: ListedOffset, topic: TopicDescription) -> int:
     if answer.offset is None:
-        reason = answer.error or "it has none to tell"
+        reason = answer.error or "it reported no offset"
         name = f"{topic.topic}-{topic.partitions[0].partition}"
-        message = f"The leader of {name} did not say where its log begins and ends: {reason}."
+        message = f"The leader of {name} did not report where its log begins and ends: {reason}."
         raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message, hint="Try again when the partition has a leader.")
     return answer.offset
 

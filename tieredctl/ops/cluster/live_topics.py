@@ -1,6 +1,6 @@
-"""Which topics a cluster has: said by the cluster itself, by a KRaft snapshot, or by a list of ids.
+"""Which topics a cluster has: from the cluster itself, a KRaft snapshot, or a list of ids.
 
-A topic that is believed to be gone owns nothing, so that "gone" takes proof. What nobody clearly says is not known.
+A deleted topic owns no objects, so "gone" needs proof. Whatever no source clearly answers is unknown.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from tieredctl.ops.cluster.topic_snapshot import TopicSnapshot
 from tieredctl.ops.documents import Document
 
 CLOCK_SKEW_MS = 10_000
-"""How far the clocks of one cluster's machines are allowed to differ."""
+"""How far the clocks of one cluster's machines may differ."""
 _NO_TIMESTAMP = -1
 _LARGEST_LIST_BYTES = 64 << 20
-"""More than two million ids; a device gives bytes for ever."""
+"""Enough for two million ids; reading a device would never end."""
 
 
 class LiveTopics(Protocol):
-    """What is known of which topics there are."""
+    """What is known about which topics exist."""
 
     def is_live(self, topic_id: str) -> bool | None:
-        """Whether a topic is there; None where that is not known."""
+        """Whether a topic exists; None where unknown."""
         ...
 
     def describe(self) -> Document | None:
-        """Who said it, for the `source` of a JSON document; None where nobody did."""
+        """The source, for the `source` of a JSON document; None where there is none."""
         ...
 
 
@@ -39,7 +39,7 @@ class TopicLookup(Protocol):
     """A live cluster that can be asked for topics by id."""
 
     def ask(self, topic_ids: Collection[str]) -> Mapping[str, bool | None]:
-        """For each topic whether it is there now; None where the cluster gives no clear answer."""
+        """For each topic whether it exists now; None where the cluster gives no clear answer."""
         ...
 
     def describe(self) -> Document: ...
@@ -47,10 +47,10 @@ class TopicLookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TopicSources:
-    """Where it is said which topics there are: at most one of these."""
+    """The source of which topics exist: at most one of these."""
 
     topic_ids: frozenset[str] | None = None
-    """A list of all."""
+    """The ids of all topics."""
     snapshot: TopicSnapshot | None = None
     cluster: TopicLookup | None = None
 
@@ -59,7 +59,7 @@ NO_TOPIC_SOURCES = TopicSources()
 
 
 def live_topics(sources: TopicSources, first_events_ms: Mapping[str, int], metadata: MetadataSource) -> LiveTopics:
-    """What the sources say. A live cluster is asked now, which has to be after whatever named the topics was read.
+    """What the sources know. A live cluster is asked now, which must be after the topics' names were read.
 
     `first_events_ms` has each topic id that the metadata names, with the time of its first event (ms). Raises
     TieredctlError for a snapshot of another cluster than the metadata's.
@@ -74,23 +74,23 @@ def live_topics(sources: TopicSources, first_events_ms: Mapping[str, int], metad
 
 
 def demand_believable(sources: TopicSources, live: LiveTopics, topic_ids: Collection[str]) -> None:
-    """Raises TieredctlError `topics-doubtful` for a list of nothing, and where a list or a snapshot has none of these
-    topics, which have segments by the metadata: it would make orphans of them all."""
+    """Raises TieredctlError `topics-doubtful` for an empty list, and where a list or a snapshot has none of these
+    topics, which have segments by the metadata: all their objects would become orphans."""
     if sources.topic_ids is not None and not sources.topic_ids:
         raise TieredctlError(ErrorCode.TOPICS_DOUBTFUL, "The list of topic ids is empty.")
     if sources.cluster is not None:
         return
     answers = {topic_id: live.is_live(topic_id) for topic_id in topic_ids}
     if False in answers.values() and True not in answers.values():
-        message = f"{_named(sources)} has none of the topics that have segments by the metadata, as {min(answers)} has."
-        hint = "Is it of this cluster? If all tiered topics are gone, ask the live cluster: give --bootstrap-server."
+        message = f"{_named(sources)} has none of the topics with segments in the metadata, such as {min(answers)}."
+        hint = "Is it from this cluster? If all tiered topics were deleted, give --bootstrap-server."
         raise TieredctlError(ErrorCode.TOPICS_DOUBTFUL, message, hint=hint)
 
 
 def doubt_about(sources: TopicSources, metadata: MetadataSource) -> TieredctlError | None:
-    """Why a list or a snapshot cannot have all topics, where that is seen: the metadata's own topic is one of them.
+    """Why a list or a snapshot cannot have all topics: the metadata topic itself must be one of them. None if it is.
 
-    Good enough to look at, but nothing may be removed by it.
+    Such a source is good enough for a look, but nothing may be removed by it.
     """
     topic_id = metadata.metadata_topic_id
     told = sources.topic_ids if sources.snapshot is None else sources.snapshot.topic_ids
@@ -101,7 +101,7 @@ def doubt_about(sources: TopicSources, metadata: MetadataSource) -> TieredctlErr
 
 
 def demand_all_topics(sources: TopicSources, metadata: MetadataSource) -> None:
-    """Raises what `doubt_about` tells."""
+    """Raises the doubt of `doubt_about`, if there is one."""
     doubt = doubt_about(sources, metadata)
     if doubt is not None:
         raise doubt
@@ -113,7 +113,7 @@ def _named(sources: TopicSources) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RememberedTopics:
-    """A topic that was gone when all was clear is gone still where nobody tells: ids never come back."""
+    """A topic that was once known to be gone stays gone when answers are missing: ids never come back."""
 
     live: LiveTopics
     gone: set[str]
@@ -130,7 +130,7 @@ class RememberedTopics:
 
 @dataclass(frozen=True, slots=True)
 class KnownTopics:
-    """The topic ids that metadata names, and those that are live besides."""
+    """The topic ids in the metadata, and further live ones."""
 
     named: Container[str]
     live: LiveTopics
@@ -160,8 +160,8 @@ class _ListedTopics:
 
 @dataclass(frozen=True, slots=True)
 class _SnapshotTopics:
-    """A topic that the snapshot does not have is gone if it was there before the snapshot's moment: ids never come
-    back. One that nothing dates so may have been made later."""
+    """A topic that the snapshot does not have is gone if it existed before the snapshot was taken: ids never come
+    back. Without proof of that, it may have been created later."""
 
     snapshot: TopicSnapshot
     first_events_ms: Mapping[str, int]
@@ -177,11 +177,12 @@ class _SnapshotTopics:
 
 
 def _snapshot_topics(snapshot: TopicSnapshot, first_events_ms: Mapping[str, int], cluster_id: str | None) -> LiveTopics:
-    """A snapshot speaks of this cluster if the ids say so; else if it has one of the topics, as no two clusters do."""
+    """A snapshot is from this cluster if the cluster ids match; without them, if it has one of the topics: no two
+    clusters share one."""
     if None not in (snapshot.cluster_id, cluster_id):
         if snapshot.cluster_id != cluster_id:
-            message = f"{snapshot.file} is of cluster {snapshot.cluster_id}, and the metadata of {cluster_id}."
-            raise TieredctlError(ErrorCode.USAGE, message, hint="Give a snapshot of the metadata's own cluster.")
+            message = f"{snapshot.file} is from cluster {snapshot.cluster_id}, but the metadata is from {cluster_id}."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Give a snapshot of the metadata's cluster.")
     elif snapshot.topic_ids.isdisjoint(first_events_ms):
         return _SnapshotTopics(snapshot, {})
     return _SnapshotTopics(snapshot, first_events_ms)
@@ -189,7 +190,7 @@ def _snapshot_topics(snapshot: TopicSnapshot, first_events_ms: Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _ClusterTopics:
-    """Asks for a topic once."""
+    """Asks about each topic once."""
 
     cluster: TopicLookup
     answers: dict[str, bool | None] = field(default_factory=dict)
@@ -204,18 +205,18 @@ class _ClusterTopics:
 
 
 def read_topic_ids(file: Path) -> frozenset[str]:
-    """The ids in a text file, one a line. Raises TieredctlError for what is no id: a list that is half of one would
-    make orphans of the other half."""
+    """The ids in a text file, one per line. Raises TieredctlError for anything that is not an id: with half a list, the
+    objects of the other half would become orphans."""
     try:
         with file.open("rb") as opened:
             data = opened.read(_LARGEST_LIST_BYTES + 1)
         if len(data) > _LARGEST_LIST_BYTES:
             raise TieredctlError(
-                ErrorCode.UNREADABLE, f"{file} cannot be read: no list of topic ids is as large.", hint=""
+                ErrorCode.UNREADABLE, f"{file} cannot be read: it is too large for a list of topic ids.", hint=""
             )
         lines = data.decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise TieredctlError(ErrorCode.UNREADABLE, f"{file} cannot be read: {reason}.") from None
     return frozenset(_topic_ids(file, lines))
 

@@ -1,4 +1,5 @@
-"""Whose metadata does a cluster go by? `__remote_log_metadata` tells nothing of one that keeps it elsewhere."""
+"""Which remote log metadata manager does a cluster use? One may keep its metadata elsewhere than in
+`__remote_log_metadata`."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from tieredctl.ops.cluster.broker_settings import METADATA_CLASS, TOPIC_BASED
 
 
 def demand_topic_based(class_names: Iterable[str]) -> None:
-    """Raises TieredctlError `other-metadata-manager`, by its name, for a remote log metadata manager that does not keep
-    its metadata in the topic: what the topic lacks is neither missing nor anybody's orphan then."""
+    """Raises TieredctlError `other-metadata-manager`, with its name, for a remote log metadata manager that does not
+    keep its metadata in the topic: then what the topic lacks is neither missing nor orphaned."""
     for name in class_names:
         if name not in ("", TOPIC_BASED):
             message = (
@@ -22,7 +23,7 @@ def demand_topic_based(class_names: Iterable[str]) -> None:
 
 
 def managers_of(cluster: Cluster) -> list[str]:
-    """What the brokers of a live cluster say; nothing where they may not be asked."""
+    """The managers that the brokers of a live cluster name; none where the user may not ask."""
     try:
         configs = cluster.broker_configs()
     except TieredctlError:

@@ -16,22 +16,22 @@ FIELD_OF = {
     OffsetSpec.LATEST: "latest",
     OffsetSpec.MAX_TIMESTAMP: "maxTimestampOffset",
 }
-"""What each is called in a row, in the order in which they lie in a log."""
+"""Their names in a row, in the order in which they lie in a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicOffsets:
-    """What the leaders of a topic answered, one special offset after another."""
+    """The answers of a topic's leaders, by special offset."""
 
     topic: TopicDescription
     answers: Mapping[OffsetSpec, Mapping[int, ListedOffset]]
 
     def rows(self) -> list[Document]:
-        """A partition a row. An offset is null where the broker has none to tell; `errors` says where it would not."""
+        """One row per partition. An offset is null where the broker has none; `errors` has those that it refused."""
         return [self._row(partition) for partition in self.topic.partitions]
 
     def summary(self) -> Document:
-        """Of all partitions; offsets not tiered yet count the active segment too."""
+        """For all partitions; offsets not tiered yet include the active segment."""
         rows = self.rows()
         return {
             "partitions": len(rows),
@@ -54,7 +54,7 @@ class TopicOffsets:
 
 
 def topic_offsets(cluster: Cluster, name: str) -> TopicOffsets:
-    """Asks for all of them. What is tiered is asked for before the end, so that it never lies behind that.
+    """Asks for all of them. The latest tiered offset is asked for before the end, so that it is never greater.
 
     Raises TieredctlError as the cluster does.
     """
@@ -63,7 +63,7 @@ def topic_offsets(cluster: Cluster, name: str) -> TopicOffsets:
 
 
 def _not_tiered(listed: Mapping[OffsetSpec, ListedOffset]) -> int | None:
-    """How many offsets are in no remote segment yet; None where nothing is tiered, or that is not known."""
+    """How many offsets are in no remote segment yet; None where nothing is tiered, or this is unknown."""
     latest, tiered = listed[OffsetSpec.LATEST], listed[OffsetSpec.LATEST_TIERED]
     if latest.offset is None or tiered.offset is None:
         return None

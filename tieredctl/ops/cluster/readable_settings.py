@@ -1,4 +1,4 @@
-"""Topics' settings, as far as the user may see them: one topic that is closed to them closes no other."""
+"""Topics' settings, as far as the user may see them: one forbidden topic does not hide the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMED = 5
 
 @dataclass(slots=True)
 class ReadableSettings:
-    """Settings by topic, and the topics whose settings the user may not see, each with the refusal."""
+    """Settings by topic, and the topics whose settings the user may not see, each with the error."""
 
     settings: dict[str, Mapping[str, ConfigValue]] = field(default_factory=dict)
     denied: dict[str, TieredctlError] = field(default_factory=dict)
@@ -41,7 +41,7 @@ def readable_topic_configs(cluster: Cluster, names: Sequence[str]) -> ReadableSe
 
 
 def unreadable_settings(denied: Mapping[str, TieredctlError]) -> list[Finding]:
-    """A finding for all of them: what is said of the cluster is incomplete. None where all could be seen."""
+    """A finding for all forbidden topics: the picture of the cluster is incomplete. None where there are none."""
     if not denied:
         return []
     first = next(iter(denied.values()))

@@ -1,4 +1,4 @@
-"""Which release of Kafka runs: as somebody says, or as far as a broker's features tell."""
+"""Which Kafka release runs: as the user states, or as far as a broker's features tell."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ _LAST_PATCH_OF_LINE = {
     (4, 3): 1,
     (4, 4): 0,
 }
-"""All of Kafka on Maven Central in November 2026: each line has every patch from 0 to this."""
+"""All Kafka releases on Maven Central in November 2026: each line has every patch from 0 to this."""
 _STILL_PATCHED = sorted(_LAST_PATCH_OF_LINE)[-3:]
-"""Kafka's three latest lines get further patches; the next one is named where it mends a fault."""
+"""Kafka's three latest lines get further patches; the next one is named where it fixes a bug."""
 
 
 class Release(NamedTuple):
-    """A release, or a line of releases where the patch is not known: no broker tells its own."""
+    """A release, or a line of releases where the patch is unknown: brokers do not report it."""
 
     major: int
     minor: int
@@ -76,27 +76,27 @@ class Release(NamedTuple):
 
 
 def release(text: str) -> Release:
-    """`3.9.1`, or `3.9` for a line. Raises TieredctlError `usage`, also for one that there is not."""
+    """`3.9.1`, or `3.9` for a line. Raises TieredctlError `usage`, also for a release that does not exist."""
     match = _RELEASE.fullmatch(text)
     if match is None:
-        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a release of Kafka.", hint="For example 3.9.1, or 3.9.")
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a Kafka release.", hint="For example 3.9.1, or 3.9.")
     found = Release(int(match[1]), int(match[2]), None if match[3] is None else int(match[3]))
     last = _LAST_PATCH_OF_LINE.get(found.line)
     if last is None:
         lines = [f"{major}.{minor}" for major, minor in (min(_LAST_PATCH_OF_LINE), max(_LAST_PATCH_OF_LINE))]
-        hint = f"This tieredctl knows the lines from {lines[0]} to {lines[1]}."
-        raise TieredctlError(ErrorCode.USAGE, f"Kafka has no release {text} that is known here.", hint=hint)
+        hint = f"This tieredctl knows lines {lines[0]} to {lines[1]}."
+        raise TieredctlError(ErrorCode.USAGE, f"This tieredctl knows no Kafka release {text}.", hint=hint)
     if found.patch is not None and found.patch > last + (found.line in _STILL_PATCHED):
         line = f"{found.major}.{found.minor}"
-        hint = f"The last one of this line that is known here is {line}.{last}; {line} alone names the line."
-        raise TieredctlError(ErrorCode.USAGE, f"Kafka has no release {text} that is known here.", hint=hint)
+        hint = f"The last known one of this line is {line}.{last}; {line} alone means the line."
+        raise TieredctlError(ErrorCode.USAGE, f"This tieredctl knows no Kafka release {text}.", hint=hint)
     return found
 
 
 def release_of_metadata_version(level: int) -> Release | None:
-    """The line of a broker whose greatest supported level of metadata.version this is; None where it is not known yet.
+    """The line of a broker whose greatest supported level of metadata.version this is; None where it is unknown.
 
-    The lines after the last that is known may share its level, so that one tells less than it seems.
+    Lines after the last known one may share its level, so it is not certain.
     """
     lines = [line for line, first in _FIRST_LEVEL_OF_LINE.items() if first <= level]
     if not lines or max(lines) == _LAST_KNOWN_LINE:

@@ -7,9 +7,9 @@ AS_TOTAL = -2
 
 
 def local_retention_fault(local_name: str, local: int | None, total_name: str, total: int | None) -> str | None:
-    """Why Kafka refuses a local retention (in ms or bytes) beside a total one; None where it does not.
+    """Why Kafka refuses a local retention (in ms or bytes) with a total one; None where it does not.
 
-    Nothing is said where one of the two is not known.
+    Also None where one of the two is unknown.
     """
     if local is None or total is None or total == UNLIMITED or local == AS_TOTAL:
         return None
@@ -26,8 +26,8 @@ def effective_local(local: int, total: int) -> int:
 
 
 def outlives(data: int, metadata: int) -> bool:
-    """Whether what is kept for `data` ms may need metadata that is kept for `metadata` ms; -1 is for ever.
+    """Whether data kept for `data` ms may outlive its metadata, kept for `metadata` ms; -1 is forever.
 
-    Metadata of a segment is older than its deletion by more than its retention: equal is too short.
+    A segment's metadata is older than its deletion by more than its retention, so equal is too short.
     """
     return metadata != UNLIMITED and (data == UNLIMITED or data >= metadata)

@@ -1,4 +1,4 @@
-"""The facts about a live cluster that the rules judge: gathered once, and never changed."""
+"""The facts about a live cluster that the rules judge: gathered once, never changed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tieredctl.rlmm.cache import KnownSegment
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """A partition of a tiered topic. Offsets as the leader told them, each before the next; None where it has none.
+    """A partition of a tiered topic. Offsets as the leader reported them, each before the next; None where it has none.
 
-    `local_bytes` are the leader's. `segments` are those that the metadata knew afterwards; `displaced` the ids of
-    finished ones that no look-up reaches any more.
+    `local_bytes` are the leader's. `segments` are those that the metadata had afterwards; `displaced` has the ids of
+    finished ones that look-ups no longer reach.
     """
 
     partition: TopicIdPartition
@@ -33,8 +33,8 @@ class PartitionFacts:
     latest: int | None = None
     local_bytes: int | None = None
     first_young: int | None = None
-    """The first offset that is younger than the topic's copy lag; as `latest` where none is. None where the topic has
-    no such lag, or its leader does not tell."""
+    """The first offset that is younger than the topic's copy lag; `latest` where none is. None where the topic has no
+    such lag, or its leader does not report it."""
     segments: Sequence[KnownSegment] = ()
     displaced: frozenset[str] = frozenset()
 
@@ -48,7 +48,7 @@ class PartitionFacts:
 
     @property
     def on_disk_too(self) -> list[RemoteLogSegmentMetadata]:
-        """Finished segments that the leader's disk has from their first offset on."""
+        """Finished segments that are on the leader's disk from their first offset on."""
         if self.earliest_local is None:
             return []
         return [segment for segment in self.finished if segment.start_offset >= self.earliest_local]
@@ -76,15 +76,15 @@ class ReplayFacts:
     dead_ratio: float
     seconds: float
     unkeyed: int | None = None
-    """Records without a key; None where that is not known."""
+    """Records without a key; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
-    """What looking at small objects of the remote store gave; None where something could not be looked at.
+    """The result of checking small objects of the remote store; None where something could not be checked.
 
-    How many were asked for by key for new followers' sake, how many transaction indexes were read, how many were too
-    long for that, and what is wrong with them.
+    How many objects that new followers need were asked for by key, how many transaction indexes were read, how many
+    were too long to read, and what is wrong with them.
     """
 
     auxiliary: int | None = None
@@ -95,18 +95,18 @@ class ObjectFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """A cluster. `release` is the oldest of its brokers', or as the user says; None where neither tells."""
+    """A cluster. `release` is the oldest of its brokers, or as the user states; None where both are missing."""
 
     clock: Clock
     release: Release | None = None
     broker_releases: Mapping[int, Release | None] = field(default_factory=dict)
     remote_log_metadata_version: int | None = None
-    """The finalized level of the feature remote.log.metadata.version (KIP-1266), which no release has yet."""
+    """The finalized level of the feature remote.log.metadata.version (KIP-1266), which no release supports yet."""
     finalized_release: Release | None = None
-    """The line whose metadata version the cluster has agreed upon."""
+    """The line whose metadata version is finalized in the cluster."""
     brokers: Mapping[int, BrokerSettings] = field(default_factory=dict)
     controllers_apart: Sequence[int] = ()
-    """Controllers that are no brokers, so that no broker tells their settings."""
+    """Controllers that are not brokers, so that brokers do not report their settings."""
     has_metadata_topic: bool = True
     metadata_topic: MetadataTopicFacts | None = None
     topics: Mapping[str, TopicSettings] = field(default_factory=dict)
@@ -114,13 +114,13 @@ class ClusterSnapshot:
     partitions: Sequence[PartitionFacts] = ()
     """Those of the tiered topics."""
     unfinished: Sequence[KnownSegment] = ()
-    """Copies and deletions that began and did not end, those of topics that are gone among them."""
+    """Copies and deletions that began and did not end, including those of deleted topics."""
     replay: ReplayFacts | None = None
     group_offsets: Sequence[CommittedOffset] = ()
-    """What consumer groups have committed, of all topics."""
+    """The committed offsets of consumer groups, for all topics."""
     replicas: Sequence[LocalReplica] | None = None
-    """What the log directories hold that were given, of all topics; None where none was."""
+    """What the given log directories hold, of all topics; None where none was given."""
     objects: ObjectFacts | None = None
     odd: Sequence[Finding] = ()
-    """What was odd while the metadata was read."""
+    """What was odd in the metadata."""
     not_looked_at: Sequence[Finding] = ()

@@ -1,4 +1,4 @@
-"""The settings of one topic, as stated or as its cluster tells."""
+"""The settings of one topic, as stated or as its cluster reports."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ TOPIC_SETTINGS = frozenset(
         "unclean.leader.election.enable",
     }
 )
-"""Of all releases from 3.9 to 4.4: Kafka's LogConfig."""
+"""Kafka's LogConfig, in all releases from 3.9 to 4.4."""
 
 _DEFAULTS = {
     REMOTE_STORAGE_ENABLE: "false",
@@ -82,7 +82,7 @@ _DEFAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """What is stated, and Kafka's defaults for the rest."""
+    """The stated values, and Kafka's defaults for the rest."""
 
     topic: str
     values: Mapping[str, str | None]
@@ -94,7 +94,7 @@ class TopicSettings:
         return _DEFAULTS.get(name, "") if stated is None else stated
 
     def number(self, name: str) -> int:
-        """The value, or its default where it is no number."""
+        """The value, or its default where it is not a number."""
         number = as_number(self.text(name))
         return int(_DEFAULTS[name]) if number is None else number
 
@@ -117,7 +117,7 @@ class TopicSettings:
 
 
 def topic_defaults(broker: BrokerSettings) -> Mapping[str, str]:
-    """The settings that a topic takes from its broker where it has none of its own."""
+    """The settings that a topic inherits from its broker where it has none of its own."""
     taken = {
         RETENTION_BYTES: "log.retention.bytes",
         LOCAL_RETENTION_MS: "log.local.retention.ms",

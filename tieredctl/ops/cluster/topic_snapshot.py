@@ -25,9 +25,9 @@ class TopicSnapshot:
     file: Path
     topic_ids: frozenset[str]
     as_of_ms: int
-    """When the last record that the snapshot contains was written, by the controller's clock."""
+    """When the last record in the snapshot was written, by the controller's clock."""
     cluster_id: str | None
-    """By the `meta.properties` of the log directory that the snapshot lies in, where it does."""
+    """From the `meta.properties` of the log directory that holds the snapshot, if one does."""
 
     def describe(self) -> Document:
         return {
@@ -40,7 +40,8 @@ class TopicSnapshot:
 
 
 def read_topic_snapshot(file: Path) -> TopicSnapshot:
-    """Raises TieredctlError where the file cannot be read whole or is no snapshot: half of one would make orphans."""
+    """Raises TieredctlError where the file cannot be read in full or is not a snapshot: half of one would make
+    orphans."""
     try:
         if file.exists() and not file.is_file():
             raise TieredctlError(ErrorCode.UNREADABLE, f"{file} cannot be read: it is not a regular file.", hint="")
@@ -56,10 +57,10 @@ def read_topic_snapshot(file: Path) -> TopicSnapshot:
         raise TieredctlError(ErrorCode.UNREADABLE, f"{file} cannot be read: {error.strerror}.") from None
     except DecodeError as error:
         message = f"{file} cannot be read as a KRaft snapshot: {error.message}."
-        hint = "Give a whole `<offset>-<epoch>.checkpoint` out of __cluster_metadata-0, the latest one."
+        hint = "Give the latest complete `<offset>-<epoch>.checkpoint` from __cluster_metadata-0."
         raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=hint) from None
     fields = header.content.fields
-    assert fields is not None  # the reader saw to it that this is the header
+    assert fields is not None  # the reader ensures that this is the header
     return TopicSnapshot(file, topic_ids, fields["LastContainedLogTimestamp"], _cluster_id(file))
 
 

@@ -1,1 +1,1 @@
-"""What it would cost, take and save."""
+"""Estimates of cost, time, bytes and savings."""

@@ -1,4 +1,4 @@
-"""What it takes to bring up an empty follower: by copying everything, by KIP-405, and by KIP-1023."""
+"""How much an empty follower copies: everything, by KIP-405, and by KIP-1023."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tieredctl.rlmm.follower_fetch import follower_fetch
 from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
 
 KIP_405_MEASURED_MINUTES = ((2, 230), (4, 520))
-"""What rebuilding a broker took with and without tiered storage, of 12 TB and of 34 TB (KIP-405, test case 3)."""
+"""Time to rebuild a broker of 12 TB and of 34 TB, with and without tiered storage (KIP-405, test case 3)."""
 KIP_1023_MEASURED_PERCENT = (10, 15)
-"""What was copied, of what KIP-405's follower copies (KIP-1023, "Motivation")."""
+"""The share copied of what KIP-405's follower copies (KIP-1023, "Motivation")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class BootstrapWay:
 
 @dataclass(frozen=True, slots=True)
 class BootstrapEstimate:
-    """What a new follower of a partition copies from its leader, by the way it starts."""
+    """What a new follower of a partition copies from its leader, by where it starts."""
 
     everything: BootstrapWay
     """At the log start, as without tiered storage."""
@@ -43,7 +43,8 @@ class BootstrapEstimate:
     """At the earliest pending upload offset (KIP-1023)."""
 
     def rows(self, bytes_per_second: int | None) -> list[Document]:
-        """A way a row. `seconds` is null without a throughput, a ratio where there is nothing to compare with."""
+        """One row per starting point. `seconds` is null without a throughput, a ratio where there is nothing to
+        compare."""
         minutes = ", ".join(f"{with_tiers} of {before} minutes" for with_tiers, before in KIP_405_MEASURED_MINUTES)
         percent = "{} to {} % of local".format(*KIP_1023_MEASURED_PERCENT)
         ways = (
@@ -66,13 +67,13 @@ class BootstrapEstimate:
 
 
 def stated_bootstrap(partition_bytes: int, local_bytes: int, pending_bytes: int) -> BootstrapEstimate:
-    """From numbers: all of a partition, what is on its leader's disk, and what of that is not uploaded yet.
+    """From numbers: all of a partition, what is on its leader's disk, and how much of that is pending upload.
 
     Raises TieredctlError `usage` where they contradict each other.
     """
     if not pending_bytes <= local_bytes <= partition_bytes:
         raise TieredctlError(
-            ErrorCode.USAGE, "What is pending upload is part of what is local, and that is part of the partition."
+            ErrorCode.USAGE, "Bytes pending upload must not exceed the local ones, nor those the partition's."
         )
     return BootstrapEstimate(*map(BootstrapWay, (partition_bytes, local_bytes, pending_bytes)))
 
@@ -81,7 +82,7 @@ def live_bootstrap(cluster: Cluster, stream: EventStream, name: str, partition: 
     """What a new follower of a live partition would copy now. Raises TieredctlError as the cluster does.
 
     Where the leader's disk still has offset 0, a follower starts there, and no KIP saves anything. Where the leader
-    does not tell what is pending upload, it is taken from the metadata.
+    does not report what is pending upload, it is taken from the metadata.
     """
     topic = only_partition(cluster.topic(name), partition)
     _, log, _ = read_leader_log(cluster, topic)

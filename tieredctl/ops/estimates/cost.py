@@ -1,4 +1,4 @@
-"""`estimate cost`: what storing and copying costs for a month, by topic."""
+"""`estimate cost`: a month's cost of storing and copying, by topic."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class _Topic:
     first_event_ms: int | None = None
     copies: int = 0
     objects: int = 0
-    """Of a segment, as the layout promises them."""
+    """Per segment, as the layout promises them."""
 
     def copies_per_day(self, now_ms: int) -> float:
-        """Over the last month, or the topic's life where that is shorter; less than a day counts as one."""
+        """Over the last month, or the topic's life if shorter; less than a day counts as one."""
         life_ms = now_ms - self.first_event_ms if self.first_event_ms is not None else 0
         return self.copies * _DAY_MS / min(max(life_ms, _DAY_MS), DAYS_A_MONTH * _DAY_MS)
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """A row a topic, and all together."""
+    """One row per topic, and all together."""
 
     rows: Sequence[Document]
     summary: Document
@@ -56,11 +56,11 @@ def cost_estimate(
     *,
     reads_per_day: int | None = None,
 ) -> CostEstimate:
-    """What the selected topics cost for a month as they are, and as they were copied in the last one.
+    """What the selected topics cost for a month, as large as they are and copied at the last month's rate.
 
-    Bytes are those of the logs as the brokers had them: compression by the layout is not known. A request to write is
-    reckoned for each object that the layout promises of a segment; uploads in several parts take more. What reads take
-    is not in the metadata: it is as `reads_per_day` states.
+    Bytes are those of the logs as the brokers had them: compression by the layout is unknown. One write request is
+    counted for each object that the layout promises per segment; multipart uploads take more. Reads are not in the
+    metadata: they are as `reads_per_day` states.
     """
     topics = _topics(stream, selection, layout, now_ms)
     rows = [_row(topic_id, topic, price, now_ms) for topic_id, topic in topics]
@@ -131,12 +131,12 @@ def _not_known(price: StoragePrice, gets: int | None) -> list[str]:
 
     def reasons() -> Iterator[str]:
         if price.class_prices:
-            yield "storage classes: the metadata does not tell them; all bytes are at the store's price"
+            yield "storage classes: not in the metadata; all bytes count at the store's price"
         if price.per_thousand_puts is None:
-            yield "requests to write: the configuration has no perThousandPuts"
+            yield "write requests: the configuration has no perThousandPuts"
         if gets is None:
-            yield "requests to read: the metadata does not tell them; state --reads-per-day"
+            yield "read requests: not in the metadata; give --reads-per-day"
         elif price.per_thousand_gets is None:
-            yield "requests to read: the configuration has no perThousandGets"
+            yield "read requests: the configuration has no perThousandGets"
 
     return list(reasons())

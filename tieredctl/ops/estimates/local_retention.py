@@ -1,4 +1,4 @@
-"""What of brokers' disks local retention would delete: of log directories, or of a leader's disk by the metadata."""
+"""What local retention would delete from brokers' disks: by log directories, or by the metadata for leaders' disks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tieredctl.rlmm.remote_retention import Retention
 
 @dataclass(frozen=True, slots=True)
 class LocalEstimate:
-    """What would go of a partition's replica. `log_dir` is None where it is the leader's, as the metadata tells."""
+    """What would be deleted of a partition's replica. `log_dir` is None for the leader's, estimated by the metadata."""
 
     log_dir: str | None
     due: DueSegments
 
     def rows(self, partition: int) -> Iterator[Document]:
-        """A segment a row, in the columns of remote ones; only those that the next pass would delete."""
+        """One row per segment, with the columns of remote ones; only those that the next pass would delete."""
         for segment, end_offset, breach in self.due.now:
             yield {
                 "partition": partition,
@@ -49,8 +49,8 @@ def local_estimates(
     now_ms: int,
     waits_for_copies: bool,
 ) -> list[LocalEstimate]:
-    """An estimate for each of `replicas`; without any, of the leader's disk, which has `local_bytes` from
-    `first_offset` on. That is taken to have the segments that are remote: so it is where the leader copied them."""
+    """An estimate for each of `replicas`; without any, for the leader's disk, which has `local_bytes` from
+    `first_offset` on. Its segments are assumed to be the remote ones, as they are where the leader copied them."""
     highest = highest_remote_offset(log.leader_epochs, log.end_offset, remote)
     disks: list[tuple[str | None, Sequence[LocalSegment]]]
     if replicas is None:
@@ -66,7 +66,7 @@ def local_estimates(
 def _by_metadata(
     remote: RemoteLogMetadataCache, first_offset: int, local_bytes: int, now_ms: int
 ) -> list[LocalSegment]:
-    """The remote segments from an offset on, and what of the bytes is in none: one active segment, of now."""
+    """The remote segments from an offset on, and one active segment, of now, with the rest of the bytes."""
     known = sorted(
         (one for one in segments_in_use(remote) if one.start_offset >= first_offset), key=lambda one: one.start_offset
     )

@@ -1,4 +1,4 @@
-"""`estimate metadata`: what remote log metadata takes of brokers' memory, how its topic grows, how long it replays."""
+"""`estimate metadata`: brokers' memory for remote log metadata, the growth of its topic, the time to replay it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND, statistics
 from tieredctl.rlmm.partitioner import metadata_partition
 
 KIP_405_BYTES_A_SEGMENT = 100
-"""What KIP-405 reckons with ("RLMM segment overhead"): 2.6 million segments, 260 MB."""
+"""KIP-405's figure ("RLMM segment overhead"): 2.6 million segments, 260 MB."""
 HEAP_BYTES_A_SEGMENT, HEAP_BYTES_A_LEADER_EPOCH = 500, 100
-"""What a segment in the cache really takes of the heap, and each of its leader epochs. With 40,000 finished segments of
+"""Heap bytes of a segment in the cache, and of each of its leader epochs, as measured. With 40,000 finished segments of
 one epoch Kafka 3.9.1 and 4.3.1 grew by 593 and 626 bytes for each, with three epochs by 824 and 805 (Java 17, with
 compressed references)."""
 _EVENTS_A_SEGMENT = 2
@@ -27,13 +27,13 @@ _DIGITS = 3
 
 @dataclass(frozen=True, slots=True)
 class CacheSize:
-    """The segments that a broker's cache holds, or a whole cluster's metadata, and the leader epochs of them all."""
+    """The number of segments in a broker's cache, or in a whole cluster's metadata, and of their leader epochs."""
 
     segments: int = 0
     leader_epochs: int = 0
 
     def document(self) -> Document:
-        """Counts, and bytes of the heap by the KIP and as measured."""
+        """Counts, and heap bytes by the KIP and as measured."""
         return {
             "segments": self.segments,
             "bytesByKip405": self.segments * KIP_405_BYTES_A_SEGMENT,
@@ -43,21 +43,21 @@ class CacheSize:
 
 @dataclass(frozen=True, slots=True)
 class MetadataEstimate:
-    """A row a broker, or one of all where no broker is known; and the whole."""
+    """One row per broker, or one for all where no broker is known; and the total."""
 
     rows: Sequence[Document]
     summary: Document
 
 
 def stated_metadata(segments: int) -> MetadataEstimate:
-    """Of so many segments, each with one leader epoch, a start and an end of its copy."""
+    """For a number of segments, each with one leader epoch and the start and end of its copy."""
     events = segments * _EVENTS_A_SEGMENT
     row = _row(None, None, CacheSize(segments, segments), events)
     return MetadataEstimate([row], _constants() | {"events": events})
 
 
 def read_metadata(stream: EventStream, cluster: Cluster | None) -> MetadataEstimate:
-    """Of what a source holds; by broker where there is a cluster to ask who has which partition. Raises TieredctlError
+    """For what a source holds; by broker where there is a cluster to ask who has which partition. Raises TieredctlError
     as these do."""
     found = statistics(stream, is_described=True)
     events = {document["metadataPartition"]: document["events"] for document in found.partitions}
@@ -78,7 +78,7 @@ def read_metadata(stream: EventStream, cluster: Cluster | None) -> MetadataEstim
 def _partitions_of_brokers(
     cluster: Cluster, partitions: Iterable[TopicIdPartition]
 ) -> Mapping[int, list[TopicIdPartition]]:
-    """For each broker the partitions that it leads or follows, of topics that there still are."""
+    """For each broker the partitions that it leads or follows, of topics that still exist."""
     of_brokers: dict[int, list[TopicIdPartition]] = defaultdict(list)
     by_topic: dict[str, list[TopicIdPartition]] = defaultdict(list)
     for partition in partitions:
@@ -122,8 +122,8 @@ def _size(parts: Iterable[CacheSize]) -> CacheSize:
 
 
 def _growth(events: int, size: int, first_ms: int | None, last_ms: int | None) -> Document:
-    """A day's events and bytes, on the average of the time from the first to the last event; null where there is no
-    such time."""
+    """Events and bytes per day, on average from the first to the last event; null where there is no time between
+    them."""
     span_ms = 0 if first_ms is None or last_ms is None else last_ms - first_ms
     return {
         "spanMs": span_ms,

@@ -1,4 +1,4 @@
-"""`estimate retention`: which segments a change of retention, or DeleteRecords, would delete, remote and local."""
+"""`estimate retention`: which remote and local segments a change of retention, or DeleteRecords, would delete."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tieredctl.rlmm.remote_retention import ExpiredSegment, Retention, expired_s
 
 @dataclass(frozen=True, slots=True)
 class RetentionChange:
-    """What would be set; None for what stays. Retention in ms and bytes, -1 for no limit; of local retention -2 is as
-    the total one."""
+    """What would be set; None for what stays. Retention in ms and bytes, -1 for no limit; for local retention, -2 means
+    as the total one."""
 
     retention_ms: int | None = None
     retention_bytes: int | None = None
@@ -45,13 +45,13 @@ class RetentionChange:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is about what is on disks."""
+        """Whether it is about local disks."""
         return self.local_retention_ms is not None or self.local_retention_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionEstimate:
-    """What would go of a partition, oldest first, and where its log would begin then."""
+    """What would be deleted of a partition, oldest first, and where its log would then begin."""
 
     partition: int
     log_start_offset: int
@@ -59,7 +59,7 @@ class PartitionEstimate:
     local: Sequence[LocalEstimate] = ()
 
     def rows(self) -> list[Document]:
-        """A segment a row, the remote ones first."""
+        """One row per segment, the remote ones first."""
         return [*self._remote_rows(), *(row for one in self.local for row in one.rows(self.partition))]
 
     def _remote_rows(self) -> list[Document]:
@@ -81,20 +81,20 @@ class PartitionEstimate:
 
 @dataclass(frozen=True, slots=True)
 class RetentionEstimate:
-    """What would go of a topic."""
+    """What would be deleted of a topic."""
 
     topic: TopicDescription
     retention: Retention
     partitions: Sequence[PartitionEstimate]
     local_retention: Retention | None = None
-    """What applies to disks, -2 resolved; None where disks were not asked about."""
+    """The local retention, with -2 resolved; None where local disks were not asked about."""
 
     def rows(self) -> list[Document]:
-        """A segment a row, by partition."""
+        """One row per segment, by partition."""
         return [{"topic": self.topic.topic, **row} for partition in self.partitions for row in partition.rows()]
 
     def summary(self) -> Document:
-        """Of all partitions, and where each log would begin."""
+        """For all partitions, and where each log would begin."""
         expired = [one.metadata for partition in self.partitions for one in partition.expired]
         document: Document = {
             "retentionMs": self.retention.ms,
@@ -125,11 +125,11 @@ def retention_estimate(
     *,
     replicas: Sequence[LocalReplica] | None = None,
 ) -> RetentionEstimate:
-    """What the leaders' next passes would delete if the change were made now; of disks where the change is about local
-    retention, or `replicas`, what log directories hold, are given. Raises TieredctlError as the cluster does.
+    """What the leaders' next passes would delete if the change were made now; on disks too where the change is about
+    local retention, or `replicas` (what log directories hold) are given. Raises TieredctlError as the cluster does.
 
-    What a leader has on its disk alone is estimated: local segments of which only some offsets are remote count by the
-    share of these.
+    What only a leader's disk has is estimated: local segments of which only some offsets are remote count by the share
+    of these.
     """
     topic = cluster.topic(name) if partition is None else only_partition(cluster.topic(name), partition)
     settings = settings_of(cluster, name)
@@ -142,7 +142,7 @@ def retention_estimate(
     asks_disks = change.is_local or replicas is not None
     if replicas is not None and not any(one.partition.topic_id == topic.topic_id for one in replicas):
         raise TieredctlError(ErrorCode.USAGE, f"No partition of {name} is in these log directories.", hint="")
-    # Only a limit in bytes counts what is local, and only disks that are asked about have to be known.
+    # Local bytes only matter for a limit in bytes, or where disks are asked about.
     counts_bytes = asks_disks or retention.bytes >= 0
     caches = replayed(stream, Selection(name, topic.topic_id, partition)).caches
     partitions = []
@@ -172,7 +172,7 @@ def retention_estimate(
 
 
 def _local_retention(settings: Mapping[str, ConfigValue], change: RetentionChange, total: Retention) -> Retention:
-    """Local retention, where -2 is as the total one. Raises TieredctlError `usage` for what Kafka refuses."""
+    """Local retention, where -2 means as the total one. Raises TieredctlError `usage` for what Kafka refuses."""
     ms = _setting(settings, "local.retention.ms", change.local_retention_ms)
     size = _setting(settings, "local.retention.bytes", change.local_retention_bytes)
     for fault in (
@@ -180,13 +180,13 @@ def _local_retention(settings: Mapping[str, ConfigValue], change: RetentionChang
         local_retention_fault("local.retention.bytes", size, "retention.bytes", total.bytes),
     ):
         if fault is not None:
-            raise TieredctlError(ErrorCode.USAGE, f"Kafka refuses that: {fault}.", hint="Choose less local retention.")
+            raise TieredctlError(ErrorCode.USAGE, f"Kafka refuses that: {fault}.", hint="Reduce local retention.")
     stated = {name: one.value for name, one in settings.items()}
     wanted = {"retention.ms": total.ms, "retention.bytes": total.bytes}
     wanted |= {"local.retention.ms": ms, "local.retention.bytes": size}
     after = TopicSettings("", {**stated, **{name: str(value) for name, value in wanted.items()}})
     for name, fault in copy_lag_faults(after):
-        raise TieredctlError(ErrorCode.USAGE, f"Kafka refuses that: {fault}.", hint=f"Set {name} to -1 or less before.")
+        raise TieredctlError(ErrorCode.USAGE, f"Kafka refuses that: {fault}.", hint=f"First set {name} to -1 or less.")
     return Retention(effective_local(ms, total.ms), effective_local(size, total.bytes))
 
 
@@ -205,8 +205,8 @@ def _changed(log: LeaderLog, change: RetentionChange, partition: PartitionDescri
         return log
     if start > log.end_offset:
         message = f"Partition {partition.partition} ends at offset {log.end_offset}: it cannot begin at {start}."
-        raise TieredctlError(ErrorCode.USAGE, message, hint="Name an offset that the partition has.")
-    # The leader cuts its lineage off at the new start.
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Give an offset that the partition has.")
+    # The leader truncates its lineage at the new start.
     epochs = [
         (epoch, max(offset, start))
         for (epoch, offset), (_, following) in zip(

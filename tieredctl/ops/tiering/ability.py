@@ -12,15 +12,15 @@ from tieredctl.ops.cluster.broker_settings import SYSTEM_ENABLE
 
 @dataclass(frozen=True, slots=True)
 class TieringAbility:
-    """The nodes that are not told `remote.log.storage.system.enable`, by id; None where nobody tells."""
+    """Ids of the nodes without `remote.log.storage.system.enable`; None where the nodes' settings are unknown."""
 
     unable_brokers: Sequence[int] | None
     unable_controllers: Sequence[int] | None
-    """None also where controllers are nodes of their own: no broker tells their settings."""
+    """None also where controllers are nodes of their own: brokers do not report their settings."""
 
 
 def tiering_ability(cluster: Cluster) -> TieringAbility:
-    """Raises TieredctlError where no broker answers; what the user may not ask stays unknown."""
+    """Raises TieredctlError where no broker answers. What the user may not ask stays unknown."""
     try:
         configs = cluster.broker_configs()
     except TieredctlError as error:

@@ -1,7 +1,7 @@
-"""Which partitions may have a closed segment that is to be copied: no request tells, but sizes and ages do.
+"""Which partitions may have a closed segment to copy: Kafka has no request for this, but sizes and ages show it.
 
-A segment is closed by its size or its age when something is appended; local retention closes one of a tiered topic,
-too.
+A segment is closed by its size or its age when something is appended; for a tiered topic, local retention closes
+segments too.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def with_closed_segments(
     waiting: Mapping[int, int | None],
     now_ms: int,
 ) -> list[int]:
-    """The partitions whose offsets that are not copied yet are more, or older, than one segment may hold. Where some of
-    them wait for the copy lag (`waiting`, in bytes, None where that is not known), the others have to be more. One that
-    does not tell its bytes may have a closed segment, too.
+    """The partitions with more, or older, uncopied offsets than one segment may hold. Offsets that wait for the copy
+    lag (`waiting`, in bytes, None where unknown) do not count. A partition of unknown size may have a closed segment
+    too.
 
-    `settings` are those that the topic shall have. To be asked before it is tiered: while a broker begins to, it does
-    not look offsets up by time. Raises TieredctlError as the cluster does.
+    `settings` are those that the topic is to get. Call this before it is tiered: while a broker starts tiering, it does
+    not look up offsets by time. Raises TieredctlError as the cluster does.
     """
     largest = _least(settings.number(SEGMENT_BYTES), settings.local_retention_bytes)
     longest_ms = _least(settings.number(SEGMENT_MS), settings.local_retention_ms)
@@ -45,7 +45,7 @@ def _has_more_than(largest: int, one: PartitionBytes, waiting: int | None) -> bo
 
 
 def _begins_before(one: PartitionBytes, first_young: Mapping[int, ListedOffset]) -> bool:
-    """Whether the first offset that is not copied yet lies before the first record that is young."""
+    """Whether the first uncopied offset lies before the first young record."""
     answer = first_young.get(one.partition.partition)
     if answer is None or answer.error is not None:
         return False

@@ -1,4 +1,4 @@
-"""A change of a topic's settings: what they are, what they become, and the one request that makes it."""
+"""A change of a topic's settings: before, after, and the one request that makes it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tieredctl.ops.tiering.topic_status import SETTINGS
 _OWN = "DYNAMIC_TOPIC_CONFIG"
 _SYSTEM_OFF = "Tiered Storage functionality is disabled in the broker"
 _BY_THE_CONTROLLER = (
-    "It is the active controller that judges: remote.log.storage.system.enable has to be true on controllers, too."
+    "The active controller decides this: set remote.log.storage.system.enable=true on controllers, too."
 )
 _UNSET = ConfigValue(None, "UNKNOWN")
 _DEFAULTS = {COPY_DISABLE: "false", DELETE_ON_DISABLE: "false"}
-"""Of the settings that a change may take away: no broker has a default of its own for them."""
+"""Settings that a change may remove: brokers have no default of their own for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """What becomes of a topic's settings. `changes` name what is set; None takes the topic's own value away."""
+    """A topic's settings before and after. `changes` has what is set; None removes the topic's own value."""
 
     topic: TopicDescription
     before: Mapping[str, ConfigValue]
@@ -42,16 +42,16 @@ class ConfigChange:
         return not self.changes
 
     def after(self) -> dict[str, str | None]:
-        """All settings, once the change is made."""
+        """All settings after the change."""
         values = {name: one.value for name, one in self.before.items()}
         return values | {name: _DEFAULTS.get(name) if to is None else to for name, to in self.changes.items()}
 
     def settings_after(self, release: Release | None) -> TopicSettings:
-        """The same, to be judged."""
+        """The same, for the rules."""
         return TopicSettings(self.topic.topic, self.after(), release)
 
     def document(self) -> Document:
-        """Before and after, of what decides what is tiered and for how long it is kept; and what is changed."""
+        """The settings that decide what is tiered and how long it is kept, before and after; and what is changed."""
         after = self.after()
         shown = [name for name in SETTINGS if name in self.before or name in self.changes]
         return {
@@ -68,7 +68,7 @@ def _stated(value: ConfigValue | None) -> Document | None:
 def config_change(
     topic: TopicDescription, before: Mapping[str, ConfigValue], wanted: Mapping[str, str | None]
 ) -> ConfigChange:
-    """The change that is left to make; None stands for what shall be no setting of the topic's own."""
+    """The remaining changes; None for settings of the topic's own to remove."""
     left = {
         name: to
         for name, to in wanted.items()
@@ -87,8 +87,8 @@ def _is_own(before: Mapping[str, ConfigValue], name: str) -> bool:
 
 
 def refusals(cluster: Cluster, change: ConfigChange) -> list[Finding]:
-    """What the cluster says of a change that it is asked to validate only. Raises TieredctlError as the cluster does,
-    but for what becomes a finding."""
+    """The cluster's answer to a request to only validate the change. Raises TieredctlError as the cluster does, except
+    for what becomes a finding."""
     name = change.topic.topic
     try:
         cluster.alter_topic_configs(name, change.changes, validate_only=True)
@@ -99,7 +99,9 @@ def refusals(cluster: Cluster, change: ConfigChange) -> list[Finding]:
         if error.code is ErrorCode.BROKER_REFUSED:
             return [
                 Finding(
-                    FindingCode.CHECK_NOT_MADE, f"validation by topic {name}'s cluster", f"{error.message} {error.hint}"
+                    FindingCode.CHECK_NOT_MADE,
+                    f"validation of topic {name}",
+                    f"{error.message} {error.hint}",
                 )
             ]
         raise
@@ -107,15 +109,15 @@ def refusals(cluster: Cluster, change: ConfigChange) -> list[Finding]:
 
 
 def make_change(cluster: Cluster, change: ConfigChange) -> None:
-    """Makes a change that was planned, in one request, so that all of it is made or nothing.
+    """Makes a planned change in one request, so that either all of it is made or nothing.
 
-    Raises TieredctlError: `world-changed` where the topic is another one by now, or has other settings; else as the
-    cluster does, and nothing is changed then. Only where it falls silent, it may have made the change all the same.
+    Raises TieredctlError: `world-changed` where the topic was recreated meanwhile, or has other settings; otherwise as
+    the cluster does, and then nothing is changed. Only if the cluster does not answer may the change have been made.
     """
     name = change.topic.topic
     if cluster.topic(name).topic_id != change.topic.topic_id:
         raise TieredctlError(
-            ErrorCode.WORLD_CHANGED, f"Topic {name} was deleted and made anew meanwhile; nothing was changed."
+            ErrorCode.WORLD_CHANGED, f"Topic {name} was deleted and recreated meanwhile; nothing was changed."
         )
     now = settings_of(cluster, name)
     if any(now.get(setting) != change.before.get(setting) for setting in (*SETTINGS, *change.changes)):
@@ -128,5 +130,5 @@ def make_change(cluster: Cluster, change: ConfigChange) -> None:
     except TieredctlError as error:
         if error.code is not ErrorCode.BROKER_UNREACHABLE:
             raise
-        hint = "The change may have been made all the same: run it again, and it makes what is left to make."
+        hint = "The change may still have been made: run it again to make what remains."
         raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, error.message, hint=hint) from None

@@ -1,4 +1,4 @@
-"""What a topic had in remote storage before it left: Kafka never copies that again.
+"""What a topic had in remote storage before it was untiered: Kafka never copies that again.
 
 RLMCopyTask begins after the highest offset that was ever copied (findHighestRemoteOffset), and no deletion lowers that.
 Neither does it lower UnifiedLog's highestOffsetInRemoteStorage: ListOffsets answers it as the latest tiered offset as
@@ -30,7 +30,7 @@ _UNKNOWN = (
 
 
 def read_copied_before(remote: RemoteTopic, snapshot: ClusterSnapshot, looking: Looking) -> bool:
-    """Reads the metadata; `looking` notes where it does not tell, and False is returned.
+    """Reads the metadata; where that fails, `looking` notes it and False is returned.
 
     Raises TieredctlError where the cluster does not answer.
     """
@@ -47,7 +47,7 @@ def read_copied_before(remote: RemoteTopic, snapshot: ClusterSnapshot, looking: 
 
 
 def with_copied_before(partitions: Sequence[PartitionBytes], remote: RemoteTopic) -> list[PartitionBytes]:
-    """The partitions with what was copied before as the latest tiered offset, where the brokers tell none."""
+    """The partitions with what was copied before as the latest tiered offset, where the brokers report none."""
     return [
         replace(one, latest_tiered=remote.highest_copied(one.partition.partition)) if one.latest_tiered is None else one
         for one in partitions
@@ -55,8 +55,8 @@ def with_copied_before(partitions: Sequence[PartitionBytes], remote: RemoteTopic
 
 
 def never_copied(remote: RemoteTopic, partitions: Sequence[PartitionBytes], after: TopicSettings) -> Iterator[Finding]:
-    """That local disks have offsets which were deleted from remote storage. An error where local retention, as it is to
-    be, deletes them before their time."""
+    """The finding that local disks have offsets which were deleted from remote storage. An error where the planned
+    local retention deletes them before their time."""
     ranges = [offsets for one in partitions if (offsets := _only_local(one, remote)) is not None]
     if not ranges:
         return
@@ -64,8 +64,8 @@ def never_copied(remote: RemoteTopic, partitions: Sequence[PartitionBytes], afte
     is_kept = after.local_retention_ms == after.number(RETENTION_MS) and after.local_retention_bytes == after.number(
         RETENTION_BYTES
     )
-    fate = "only local disks keep them" if is_kept else "local retention deletes them before their time"
-    message = f"Kafka never copies again what was in remote storage before and was deleted there: {fate}"
+    fate = "only local disks keep it" if is_kept else "local retention deletes it before its time"
+    message = f"Kafka never copies again what was once deleted from remote storage: {fate}"
     evidence = {"topic": topic, "partitions": ranges}
     yield Finding(
         FindingCode.NEVER_COPIED_AGAIN, f"topic {topic}", message, evidence, Severity.WARNING if is_kept else None
@@ -73,7 +73,7 @@ def never_copied(remote: RemoteTopic, partitions: Sequence[PartitionBytes], afte
 
 
 def _only_local(one: PartitionBytes, remote: RemoteTopic) -> dict[str, object] | None:
-    """The offsets of a partition that were deleted from remote storage, and may be on its leader's disk."""
+    """The offsets of a partition that were deleted from remote storage and may still be on its leader's disk."""
     number = one.partition.partition
     deleted = remote.highest_deleted(number)
     if deleted is None:

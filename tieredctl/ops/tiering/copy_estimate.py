@@ -1,4 +1,4 @@
-"""What tiering a topic takes and brings: bytes to copy by broker, time at the quota, requests, disk that gets free."""
+"""What tiering a topic costs and saves: bytes to copy by broker, time at the quota, requests, disk space freed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes
 
 REQUESTS_A_SEGMENT = 3
-"""At least: the log, the indexes in one object, a manifest. Large logs are sent in parts, and there may be more
+"""At least: the log, the indexes in one object, a manifest. Large logs are uploaded in parts, and there may be more
 objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerEstimate:
-    """Of one broker. Bytes are estimates, None where they are not known; `seconds` also where no quota is set."""
+    """One broker's share. Bytes are estimates, None where unknown; `seconds` also where no quota is set."""
 
     broker: int
     bytes_to_copy: int | None
@@ -47,7 +47,7 @@ class BrokerEstimate:
 
 @dataclass(frozen=True, slots=True)
 class CopyEstimate:
-    """Of all brokers; `segments` are those to copy. None stands for what is not known."""
+    """All brokers together; `segments` are those to copy. None stands for unknown."""
 
     brokers: Sequence[BrokerEstimate]
     segments: int | None
@@ -59,18 +59,18 @@ class CopyEstimate:
 
     @property
     def requests(self) -> int | None:
-        """At least so many write requests."""
+        """The least number of write requests."""
         return None if self.segments is None else self.segments * REQUESTS_A_SEGMENT
 
     @property
     def seconds(self) -> int | None:
-        """Until the last broker is done; None where one has no quota and something to copy, or it is not known."""
+        """Until the last broker is done; None where one has something to copy and no quota, or this is unknown."""
         busy = [one.seconds for one in self.brokers if one.bytes_to_copy != 0]
         known = [seconds for seconds in busy if seconds is not None]
         return max(known, default=0) if len(known) == len(busy) else None
 
     def document(self, price: StoragePrice | None) -> Document:
-        """As every output format shows it; with a price, what the requests and a month of storage cost."""
+        """For every output format; with a price, also what the requests and a month of storage cost."""
         document: Document = {
             "bytesToCopy": self.bytes_to_copy,
             "seconds": self.seconds,
@@ -94,7 +94,7 @@ def copy_estimate(
     brokers: Mapping[int, BrokerSettings],
     first_kept: Mapping[int, ListedOffset] | None,
 ) -> CopyEstimate:
-    """`settings` are those that the topic shall have; `first_kept` what `first_kept_offsets` gave."""
+    """`settings` are those that the topic is to get; `first_kept` is the result of `first_kept_offsets`."""
     places = sorted({*brokers, *(broker for one in partitions for broker in one.partition.replicas)})
     segment_bytes = max(1, settings.number(SEGMENT_BYTES))
     return CopyEstimate(
@@ -133,7 +133,7 @@ def _copy_quota(broker: BrokerSettings | None) -> int | None:
 def _freed(
     one: PartitionBytes, broker: int, settings: TopicSettings, first_kept: Mapping[int, ListedOffset] | None
 ) -> int | None:
-    """What local retention takes off a replica's disk once it is tiered; the broader breach decides."""
+    """What local retention deletes from a replica's disk once it is tiered; the limit that deletes more decides."""
     size = one.replica_bytes.get(broker)
     if size is None:
         return None if broker in one.partition.replicas else 0

@@ -2,9 +2,9 @@
 
 From 3.9 (KIP-950) to 4.3.1, and when a tiered topic is deleted since 3.6, leaders delete remote segments in the thread
 that applies cluster metadata (DynamicConfigPublisher, ReplicaManager.applyDelta; RemoteLogManager.stopPartitions): one
-segment after the other, and until the last is gone the broker hears of no new leader, topic or setting. The events that
-it writes first have to be written: where the leader of their metadata partition dies meanwhile, brokers that wait so
-cannot take its place.
+segment after the other, and until the last is deleted the broker applies no new leader, topic or setting. It first
+writes events and waits for them: if the leader of their metadata partition dies meanwhile, waiting brokers cannot take
+over.
 
 Measured with one 4.3.1 broker on a busy machine, from the first event of a deletion to the last, in that thread (its
 stack was looked at): 100 segments take 0.11 s in Kafka's LocalTieredStorage, which is 1 ms each, and 5.4 s in a store
@@ -19,15 +19,16 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.topic_settings import RETENTION_BYTES, RETENTION_MS, TopicSettings
 
 MOST_SEGMENTS = 200
-"""Of one topic. Where an object store takes 0.1 s for the objects of each, that is 20 s without cluster metadata."""
+"""For one topic. If the store takes 0.1 s for the objects of each, brokers apply no cluster metadata for 20 s."""
 
 
 def deletes_too_much(topic: TopicDescription, segments: int, *, at_once: bool) -> Finding | None:
-    """That leaders would delete too many segments while they apply no metadata: an error, unless that was asked for."""
+    """The finding that leaders would delete too many segments while they apply no metadata: an error, unless asked
+    for."""
     if segments <= MOST_SEGMENTS:
         return None
     message = (
-        f"leaders delete {segments} segments one after the other, and apply no cluster metadata until they are done; "
+        f"leaders would delete {segments} segments one by one and apply no cluster metadata until they are done; "
         f"if a leader of the metadata topic fails meanwhile, the cluster stands still. More than {MOST_SEGMENTS} "
         f"segments need --at-once"
     )
@@ -37,15 +38,15 @@ def deletes_too_much(topic: TopicDescription, segments: int, *, at_once: bool) -
 
 
 def steps_of_emptying(settings: TopicSettings) -> list[str]:
-    """How to let retention empty remote storage first, which brokers do in threads of their own, and what to watch."""
+    """How to let retention empty remote storage first, in brokers' background threads, and what to watch."""
     name, kept_ms, total_ms = settings.topic, settings.local_retention_ms, settings.number(RETENTION_MS)
     wanted = str(kept_ms) if kept_ms > 0 and not 0 <= total_ms <= kept_ms else "MS"
     alter = f"kafka-configs --bootstrap-server … --alter --entity-type topics --entity-name {name}"
     back = ",".join(f"{one}={settings.text(one)}" for one in (RETENTION_MS, RETENTION_BYTES))
     return [
         f"tieredctl topic disable {name} --stop-copying --apply …",
-        f"tieredctl estimate retention {name} --retention-ms {wanted} … shows what that deletes, on local disks, too.",
-        f"{alter} --add-config retention.ms={wanted}; in several steps if that deletes too much at a time.",
+        f"tieredctl estimate retention {name} --retention-ms {wanted} … shows what this deletes, also on local disks.",
+        f"{alter} --add-config retention.ms={wanted}; in several steps if that deletes too much at once.",
         f"tieredctl topic status {name} … until at most {MOST_SEGMENTS} segments are in remote storage.",
         f"tieredctl topic disable {name} --delete --apply …",
         f"{alter} --add-config {back}",

@@ -1,8 +1,8 @@
-"""`topic disable`: KIP-950's two ways out of tiered storage, what each brings with it, and where neither is.
+"""`topic disable`: KIP-950's two ways out of tiered storage, what each entails, and where neither exists.
 
 `remote.log.copy.disable` keeps remote data readable until retention removes it. `remote.storage.enable=false` with
 `remote.log.delete.on.disable=true` deletes all of it at once; without that, Kafka refuses it since 3.9. Before 3.9
-Kafka takes it (ConfigHandler logs a warning) and neither reads nor deletes what is in remote storage any more.
+Kafka accepts it (ConfigHandler logs a warning) and no longer reads or deletes what is in remote storage.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from enum import Enum
 
 from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster import topic_settings as names
@@ -34,18 +35,18 @@ _LIMITS = (
 
 
 class Form(Enum):
-    """What is asked for."""
+    """What the user asks for."""
 
     STOP_COPYING = "stop-copying"
-    """Nothing more is copied; what is in remote storage stays until its retention ends."""
+    """Copying stops; what is in remote storage stays until its retention ends."""
     DELETE = "delete"
-    """All that is in remote storage is deleted, and the log begins where the leader's disk does."""
+    """Everything in remote storage is deleted; the log then begins where the leader's local log does."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoss:
-    """A partition's share. `offsets` are those (first, last) that are nowhere but in remote storage, None without
-    any; `only_remote_bytes` what they take there."""
+    """A partition's share. `offsets` are those (first, last) that are only in remote storage, None without any;
+    `only_remote_bytes` is their size there."""
 
     bytes: PartitionBytes
     segments: int
@@ -66,9 +67,9 @@ class PartitionLoss:
 
 @dataclass(frozen=True, slots=True)
 class DisablePlan:
-    """What is to be set, what is found about it, gravest first, and what it is about.
+    """What is to be set, the findings, most severe first, and what the change affects.
 
-    `local_bytes_needed` and `free_bytes` are by broker: what local disks would need to keep what is only remote now.
+    `local_bytes_needed` and `free_bytes` are by broker: the space that local disks need for what is only remote now.
     """
 
     form: Form
@@ -78,20 +79,20 @@ class DisablePlan:
     local_bytes_needed: Mapping[int, int] | None = None
     free_bytes: Mapping[int, int] | None = None
     steps: Sequence[str] = ()
-    """How to do without: on a release that can't, or where too much would be deleted at once."""
+    """The manual way, where the release cannot do it or too much would be deleted at once."""
 
     @property
     def was_tiered(self) -> bool:
-        """Whether the topic is tiered as it is now."""
+        """Whether the topic is tiered now."""
         return is_tiered(self.change.before)
 
     @property
     def is_refused(self) -> bool:
-        """Whether something is found that has to be mended first."""
+        """Whether something was found that must be fixed first."""
         return any(finding.severity >= Severity.ERROR for finding in self.findings)
 
     def summary(self) -> Document:
-        """As every output format shows it, without the findings."""
+        """For every output format, without the findings."""
         topic, needed, free = self.change.topic, self.local_bytes_needed or {}, self.free_bytes or {}
         return {
             "topic": topic.topic,
@@ -111,11 +112,11 @@ class DisablePlan:
 
 
 def plan_disable(cluster: Cluster, remote: RemoteTopic, form: Form, *, at_once: bool = False) -> DisablePlan:
-    """The plan to stop copying a topic, or to delete what it has in remote storage. Changes nothing.
+    """Plans to stop copying a topic, or to delete what it has in remote storage. Changes nothing.
 
-    `at_once` allows to delete more than brokers had better do at once.
+    `at_once` allows deleting more than is safe at once.
 
-    Raises TieredctlError as the cluster does, and where the metadata cannot be read whole.
+    Raises TieredctlError as the cluster does, and where the metadata cannot be read in full.
     """
     topic = remote.topic
     before = settings_of(cluster, topic.topic)
@@ -150,7 +151,7 @@ def _wanted(before: Mapping[str, ConfigValue], form: Form) -> dict[str, str | No
         return {names.REMOTE_STORAGE_ENABLE: "false", names.DELETE_ON_DISABLE: "true", names.COPY_DISABLE: None}
     wanted: dict[str, str | None] = {names.COPY_DISABLE: "true"}
     for local, total in _LIMITS:
-        # Kafka refuses any other. It is said, not unset: a broker may have a default of its own.
+        # Kafka refuses any other. Set rather than unset: a broker may have a default of its own.
         if local in before and before[local].value not in (str(AS_TOTAL), before[total].value):
             wanted[local] = str(AS_TOTAL)
     return wanted
@@ -160,7 +161,7 @@ def _loss(one: PartitionBytes, remote: RemoteTopic) -> PartitionLoss:
     number = one.partition.partition
     segments = remote.segments(number)
     size = sum(segment.segment_size_in_bytes for segment in segments)
-    # Where the leader does not tell where its disk begins, all of it may be only remote.
+    # Where the leader does not report its local log start, all of it may be only remote.
     local_start = max((segment.end_offset + 1 for segment in segments), default=0)
     local_start = local_start if one.earliest_local is None else one.earliest_local
     only_remote = remote.bytes_below(number, local_start)
@@ -170,7 +171,7 @@ def _loss(one: PartitionBytes, remote: RemoteTopic) -> PartitionLoss:
 
 
 def _local_bytes_needed(partitions: Sequence[PartitionLoss]) -> dict[int, int]:
-    """By broker: every replica would need what is only remote now."""
+    """By broker: every replica would need the space of what is only remote now."""
     needed: dict[int, int] = {}
     for one in partitions:
         for broker in one.bytes.partition.replicas:
@@ -193,7 +194,8 @@ def _effects(
     if segments:
         size = sum(one.remote_bytes for one in partitions)
         lost = sum(one.only_remote_bytes for one in partitions)
-        message = f"{segments} segments, {size} bytes, are deleted from remote storage; {lost} of them are nowhere else"
+        which = counted(segments, "segment")
+        message = f"{which}, {size} bytes, will be deleted from remote storage; {lost} bytes are nowhere else"
         evidence: dict[str, object] = {
             "topic": topic.topic,
             "segments": segments,
@@ -207,23 +209,24 @@ def _effects(
 def _fills_disks(topic: TopicDescription, needed: Mapping[int, int], free: Mapping[int, int]) -> Iterator[Finding]:
     for broker, more in needed.items():
         if broker in free and more > free[broker]:
-            message = f"its disk may come to need {more} bytes more of this topic, and has {free[broker]} free"
+            message = f"its disk may need {more} more bytes for this topic, and has {free[broker]} free"
             evidence = {"topic": topic.topic, "brokerId": broker, "bytes": more, "freeBytes": free[broker]}
             yield Finding(FindingCode.TOPIC_DISABLE_FILLS_DISKS, f"broker {broker}", message, evidence)
 
 
 def _left_over(remote: RemoteTopic, release: Release | None) -> Iterator[Finding]:
-    """That a topic which is not tiered has remote segments: leaders are deleting them, failed to, or never try."""
+    """The finding that a topic which is not tiered has remote segments: leaders are deleting them, failed, or never
+    try."""
     segments = remote.all_segments()
     if not segments:
         return
     topic = remote.topic
     size = sum(segment.segment_size_in_bytes for segment in segments)
     if release is not None and release.line < _FIRST_LINE:
-        why = f"Kafka {release} neither reads nor deletes them now; tiered again, it reads them"
+        why = f"Kafka {release} neither reads nor deletes them until the topic is tiered again"
         command = f"tieredctl topic enable {topic.topic} …"
     else:
-        why = "not deleted: a leader is at it, or failed for good"
+        why = "leaders are still deleting them, or gave up"
         command = f"tieredctl partition remove {topic.topic_id} --even-if-live --segment-events-only …"
     evidence = {
         "topic": topic.topic,
@@ -232,12 +235,12 @@ def _left_over(remote: RemoteTopic, release: Release | None) -> Iterator[Finding
         "bytes": size,
         "command": command,
     }
-    message = f"{len(segments)} segments, {size} bytes, are left: {why}"
+    message = f"{counted(len(segments), 'segment')}, {size} bytes, left in remote storage: {why}"
     yield Finding(FindingCode.REMOTE_DATA_LEFT, f"topic {topic.topic}", message, evidence)
 
 
 def _unsupported(topic: TopicDescription, release: Release) -> Finding:
-    message = f"Kafka {release} cannot turn tiering off; a copy to another topic can"
+    message = f"Kafka {release} cannot turn tiering off; copy the topic to another one instead"
     return Finding(
         FindingCode.TOPIC_DISABLE_UNSUPPORTED,
         f"topic {topic.topic}",
@@ -247,15 +250,15 @@ def _unsupported(topic: TopicDescription, release: Release) -> Finding:
 
 
 def steps_before_3_9(topic: TopicDescription) -> list[str]:
-    """How to do without KIP-950: copy the topic, move its users, delete it."""
+    """The way without KIP-950: copy the topic, move its users, delete it."""
     name, copy = topic.topic, f"{topic.topic}.local"
     replicas = max((len(one.replicas) for one in topic.partitions), default=1)
     shape = f"--partitions {len(topic.partitions)} --replication-factor {replicas}"
     return [
         f"kafka-topics --bootstrap-server … --create --topic {copy} {shape}",
-        f"Copy {name} to {copy} from the first offset on by a consumer and a producer, partition by partition.",
+        f"Copy {name} to {copy} from the first offset on with a consumer and a producer, partition by partition.",
         f"Stop the producers of {name}; once {copy} has its last records, let them write to {copy}.",
-        f"Move the consumers to {copy}. Its offsets are others: kafka-consumer-groups --reset-offsets --to-datetime …",
+        f"Move the consumers to {copy}. Its offsets differ: kafka-consumer-groups --reset-offsets --to-datetime …",
         f"kafka-topics --bootstrap-server … --delete --topic {name}",
         f"tieredctl partition remove {topic.topic_id} --bootstrap-server … --store … --apply",
     ]

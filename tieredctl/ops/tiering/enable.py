@@ -1,4 +1,4 @@
-"""`topic enable`: what it checks, what it sets, and what that takes."""
+"""`topic enable`: what it checks, what it sets, and what that costs."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from tieredctl.ops.tiering.waiting_bytes import waiting_by_partition
 NEVER_TIERED = frozenset(
     {METADATA_TOPIC, "__cluster_metadata", "__consumer_offsets", "__transaction_state", "__share_group_state"}
 )
-"""UnifiedLog.isRemoteLogEnabled passes over these whatever their settings say, and no validation refuses them."""
+"""UnifiedLog.isRemoteLogEnabled ignores these whatever their settings, and no validation refuses them."""
 _DELETES_BY_SIZE = frozenset(bug.issue for bug in KNOWN_BUGS if bug.deletes_by_size)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalRetention:
-    """What local retention is to be, in ms and bytes; None leaves it as it is, -2 is total retention."""
+    """The wanted local retention, in ms and bytes; None leaves it as it is, -2 is total retention."""
 
     ms: int | None = None
     bytes: int | None = None
@@ -50,8 +50,8 @@ class LocalRetention:
 
 @dataclass(frozen=True, slots=True)
 class EnablePlan:
-    """What is to be set, what speaks against it, gravest first, and what it takes; no estimate where nothing is to be
-    changed."""
+    """What is to be set, what speaks against it, most severe first, and what it costs; no estimate if nothing
+    changes."""
 
     change: ConfigChange
     findings: Sequence[Finding] = ()
@@ -60,22 +60,22 @@ class EnablePlan:
     closed: Sequence[int] = ()
     """The partitions that may have a closed segment to copy."""
     waiting_bytes: int | None = 0
-    """What of the bytes to copy waits for the copy lag; None where that is not known."""
+    """How many of the bytes to copy wait for the copy lag; None where unknown."""
     shows_first_segment: bool = True
-    """Whether the latest tiered offset will tell a first segment from what was copied before."""
+    """Whether the latest tiered offset can distinguish a first segment from what was copied before."""
 
     @property
     def begins_copying(self) -> bool:
-        """Whether the topic is copied once the change is made, and is not before."""
+        """Whether the topic is copied after the change, and was not before."""
         return not {names.REMOTE_STORAGE_ENABLE, names.COPY_DISABLE}.isdisjoint(self.change.changes)
 
     @property
     def is_refused(self) -> bool:
-        """Whether something is found that has to be mended first."""
+        """Whether something was found that must be fixed first."""
         return any(finding.severity >= Severity.ERROR for finding in self.findings)
 
     def summary(self, price: StoragePrice | None) -> Document:
-        """As every output format shows it, without the findings; what it costs by a price, if there is one."""
+        """For every output format, without the findings; with the cost, if there is a price."""
         topic = self.change.topic
         estimate = None if self.estimate is None else self.estimate.document(price)
         if estimate is not None:
@@ -93,9 +93,9 @@ def plan_enable(
     replicas: Sequence[LocalReplica] | None,
     now_ms: int,
 ) -> EnablePlan:
-    """The plan to tier a topic, or to copy it again where copying was stopped. Changes nothing.
+    """Plans to tier a topic, or to copy it again where copying was stopped. Changes nothing.
 
-    `replicas` are what log directories hold, None where none was named. Raises TieredctlError as the cluster does.
+    `replicas` are those in the log directories, None where none was given. Raises TieredctlError as the cluster does.
     """
     topic, name = remote.topic, remote.topic.topic
     before = settings_of(cluster, name)
@@ -134,7 +134,7 @@ def plan_enable(
 def _wanted(before: Mapping[str, ConfigValue], local: LocalRetention) -> dict[str, str | None]:
     wanted: dict[str, str | None] = {names.REMOTE_STORAGE_ENABLE: "true", names.COPY_DISABLE: None}
     if not is_tiered(before):
-        # What let an earlier disable delete would let the next one delete without being asked.
+        # The setting that let an earlier disable delete would let the next one delete without being asked.
         wanted[names.DELETE_ON_DISABLE] = None
     for name, value in ((names.LOCAL_RETENTION_MS, local.ms), (names.LOCAL_RETENTION_BYTES, local.bytes)):
         if value is not None:
@@ -143,15 +143,15 @@ def _wanted(before: Mapping[str, ConfigValue], local: LocalRetention) -> dict[st
 
 
 def _checks(snapshot: ClusterSnapshot, planned: ClusterSnapshot, topic: TopicDescription) -> Iterator[Finding]:
-    """Of the cluster as it is, and as it would be with this topic tiered."""
+    """Findings for the cluster as it is, and as it would be with this topic tiered."""
     after = planned.topics[topic.topic]
     yield from snapshot.not_looked_at
     if topic.topic in NEVER_TIERED:
-        message = "Kafka never tiers this topic of its own, and takes the setting all the same"
+        message = "Kafka never tiers this internal topic, though it accepts the setting"
         yield Finding(FindingCode.TOPIC_NEVER_TIERED, f"topic {topic.topic}", message, {"topic": topic.topic})
     yield from _release(planned, after)
     for finding in node_findings(planned):
-        # That a topic is tiered already proves that the controllers let it; this one is not yet.
+        # A tiered topic proves that the controllers allow it; this one is not tiered yet.
         unproven = finding.code is FindingCode.CHECK_NOT_MADE and not snapshot.topics
         yield replace(finding, severity_override=None) if unproven else finding
     yield from metadata_topic_findings(planned)
@@ -160,7 +160,7 @@ def _checks(snapshot: ClusterSnapshot, planned: ClusterSnapshot, topic: TopicDes
 
 
 def _release(planned: ClusterSnapshot, after: names.TopicSettings) -> Iterator[Finding]:
-    """Of known faults only those that delete what this topic's retention.bytes should keep; `doctor` has all."""
+    """Of known bugs only those that delete what this topic's retention.bytes should keep; `doctor` has all."""
     for finding in release_findings(replace(planned, topics={after.topic: after})):
         concerns_it = finding.subject in _DELETES_BY_SIZE and finding.severity > Severity.INFO
         if finding.code is not FindingCode.RELEASE_BUG or concerns_it:
@@ -168,10 +168,10 @@ def _release(planned: ClusterSnapshot, after: names.TopicSettings) -> Iterator[F
 
 
 def leaderless(topic: TopicDescription, severity: Severity) -> Iterator[Finding]:
-    """That partitions have no leader to copy or delete for them."""
+    """The finding that partitions have no leader to copy or delete for them."""
     without = [one.partition for one in topic.partitions if one.leader is None]
     if without:
-        message = f"partitions {', '.join(map(str, without))} have no leader"
+        message = f"partitions without a leader: {', '.join(map(str, without))}"
         evidence = {"topic": topic.topic, "partitions": without}
         yield Finding(FindingCode.TOPIC_WITHOUT_LEADER, f"topic {topic.topic}", message, evidence, severity)
 
@@ -184,7 +184,7 @@ def _disks(
 ) -> Iterator[Finding]:
     own = [one for one in replicas or () if one.partition.topic_id == topic.topic_id]
     if replicas is not None and not own:
-        message = "none of the log directories that were named has a partition of it"
+        message = "none of the given log directories has a partition of it"
         yield Finding(FindingCode.CHECK_NOT_MADE, f"segments of topic {topic.topic}", message)
     facts = [
         PartitionFacts(

@@ -1,4 +1,4 @@
-"""Where a topic's partitions are, locally, in offsets and in bytes: what estimates are made of."""
+"""Where a topic's partitions are, locally, in offsets and in bytes: the input of estimates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tieredctl.ops.doctor.gathering import Looking
 
 @dataclass(frozen=True, slots=True)
 class PartitionBytes:
-    """A partition of a topic. Offsets are the leader's, None where it told none; bytes are by broker, if told."""
+    """A partition of a topic. Offsets are the leader's, None where it has none; bytes are by broker, if known."""
 
     partition: PartitionDescription
     earliest_local: int | None
@@ -21,13 +21,13 @@ class PartitionBytes:
 
     @property
     def leader_bytes(self) -> int | None:
-        """On the leader's disk; None where that is not known."""
+        """On the leader's disk; None where unknown."""
         leader = self.partition.leader
         return None if leader is None else self.replica_bytes.get(leader)
 
     def share_from(self, offset: int, size: int) -> int:
-        """The bytes of a local log of some size that lie at an offset or behind it, by the share of offsets: an
-        estimate, as records differ in size. All of them where the offsets are not known."""
+        """The bytes of a local log of this size from an offset on, by the share of offsets: an estimate, as records
+        differ in size. All of them where the offsets are unknown."""
         if self.earliest_local is None or self.latest is None or self.latest <= self.earliest_local:
             return size
         behind = self.latest - min(max(offset, self.earliest_local), self.latest)
@@ -35,21 +35,21 @@ class PartitionBytes:
 
     @property
     def first_pending(self) -> int:
-        """The first offset on the leader's disk that is not in remote storage, as far as it is known."""
+        """The first offset on the leader's disk that is not in remote storage, as far as known."""
         return max(self.earliest_local or 0, 0 if self.latest_tiered is None else self.latest_tiered + 1)
 
     @property
     def bytes_to_copy(self) -> int | None:
-        """What the leader has and remote storage has not, the active segment among it, which is not copied yet; None
-        where that is not known."""
+        """The bytes that the leader has and remote storage does not, including the active segment; None where
+        unknown."""
         if self.latest is not None and self.first_pending >= self.latest:
             return 0
         return None if self.leader_bytes is None else self.share_from(self.first_pending, self.leader_bytes)
 
 
 def read_partition_bytes(cluster: Cluster, topic: TopicDescription, looking: Looking) -> Sequence[PartitionBytes]:
-    """Asks the leaders, and all brokers for bytes: who may not see these has `looking` note it. Raises TieredctlError
-    as the cluster does."""
+    """Asks the leaders, and all brokers for bytes: if the user may not see these, `looking` notes it. Raises
+    TieredctlError as the cluster does."""
     sizes = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes([topic.topic])) or {}
     return [
         replace(one, replica_bytes=sizes.get((topic.topic, one.partition.partition), {}))

@@ -1,4 +1,4 @@
-"""What one topic has in remote storage by the metadata: read once, and followed from there."""
+"""What one topic has in remote storage by the metadata: read once, then followed."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class RemoteTopic:
 
     topic: TopicDescription
     metadata: FollowedMetadata
-    """Of a live cluster."""
+    """For a live cluster."""
     _store: RemotePartitionMetadataStore = field(default_factory=RemotePartitionMetadataStore)
 
     def refresh(self) -> None:
-        """Reads what is new, up to now. Raises TieredctlError as FollowedMetadata does."""
+        """Reads the new events, up to now. Raises TieredctlError as FollowedMetadata does."""
         self.metadata.read(self._take)
 
     def segments(self, partition: int) -> list[RemoteLogSegmentMetadata]:
-        """Of one partition, those that are being copied or deleted too."""
+        """One partition's, including those being copied or deleted."""
         return [known.metadata for known in self._cache(partition).list_remote_log_segments()]
 
     def all_segments(self) -> list[RemoteLogSegmentMetadata]:
@@ -44,7 +44,7 @@ class RemoteTopic:
         return [segment for one in self.topic.partitions for segment in self.segments(one.partition)]
 
     def highest_copied(self, partition: int) -> int | None:
-        """The greatest offset of a partition that was ever copied, whatever was deleted since."""
+        """The greatest offset of a partition that was ever copied, even if it was deleted since."""
         return self._cache(partition).highest_offset()
 
     def highest_deleted(self, partition: int) -> int | None:
@@ -54,8 +54,8 @@ class RemoteTopic:
         return max([*ends, *([] if gone is None else [gone])], default=None)
 
     def demand_nothing_new(self, shown: Collection[str]) -> None:
-        """Looks again. Raises TieredctlError `world-changed` where there are segments besides those that were shown, by
-        their ids: what is deleted of a topic is all that it has by then."""
+        """Reads the new events. Raises TieredctlError `world-changed` where there are segments besides the shown ones
+        (by id): the deletion of a topic deletes all that it has by then."""
         self.refresh()
         new = [one.segment_id for one in self.all_segments() if one.segment_id not in shown]
         if new:
@@ -66,8 +66,8 @@ class RemoteTopic:
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{message}; nothing was changed.", hint=hint)
 
     def bytes_below(self, partition: int, offset: int) -> int:
-        """What consumers can read of a partition in remote storage below an offset; a segment that it divides counts by
-        the share of offsets."""
+        """The bytes of a partition that consumers can read in remote storage below an offset; a segment that it divides
+        counts by the share of offsets."""
         segments = segments_in_use(self._cache(partition))
         return sum(segment.segment_size_in_bytes for segment in segments) - bytes_from(segments, offset)
 

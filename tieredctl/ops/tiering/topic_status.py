@@ -1,4 +1,4 @@
-"""`topic list` and `topic status`: what of which topic is tiered, how much is where, and how far tiering lags."""
+"""`topic list` and `topic status`: what is tiered, how much is where, and how far tiering lags."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETTINGS = (
     "segment.bytes",
     "cleanup.policy",
 )
-"""What decides what is tiered, and for how long it is kept where."""
+"""The settings that decide what is tiered, and how long it is kept where."""
 _ENABLED, _COPY_DISABLED = "remote.storage.enable", "remote.log.copy.disable"
 _STORED = (RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 _UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
@@ -43,7 +43,7 @@ _UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState
 
 @dataclass(slots=True)
 class RemotePart:
-    """What of a partition is in remote storage, by its metadata. Times in ms since the epoch.
+    """What a partition has in remote storage, by its metadata. Times in ms since the epoch.
 
     Segments that are being deleted count as stored; copies that never finished do not, though brokers of releases
     before 3.8 counted them towards retention (KAFKA-17359).
@@ -52,7 +52,7 @@ class RemotePart:
     segments: int = 0
     bytes: int = 0
     newest_timestamp_ms: int | None = None
-    """The greatest timestamp of a record in it."""
+    """The greatest record timestamp in it."""
     unfinished: list[KnownSegment] = field(default_factory=list)
     """Copies and deletions that began and did not end."""
 
@@ -79,8 +79,8 @@ def remote_parts(stream: EventStream) -> RemoteParts:
 
 
 def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> tuple[list[Document], list[Finding]]:
-    """A row for each topic that is tiered, or may be, or has something in remote storage; for all of them with `every`.
-    Besides, what the user may not see, which is None in the rows."""
+    """A row for each topic that is tiered, or may be, or has something in remote storage; for all topics with `every`.
+    And findings for what the user may not see, which is None in the rows."""
     names = cluster.topic_names()
     looking = Looking()
     seen = readable_topic_configs(cluster, names)
@@ -187,7 +187,7 @@ def _status(row: Document, part: RemotePart, local_bytes: int | None, now_ms: in
 
 
 def _not_tiered_bytes(row: Document, local_bytes: int | None) -> int | None:
-    """The share of the leader's bytes that the offsets not tiered have: an estimate, as records differ in size."""
+    """The untiered offsets' share of the leader's bytes: an estimate, as records differ in size."""
     if row["notTiered"] is None or local_bytes is None or row["earliestLocal"] is None:
         return None
     offsets = row["latest"] - row["earliestLocal"]
@@ -195,7 +195,7 @@ def _not_tiered_bytes(row: Document, local_bytes: int | None) -> int | None:
 
 
 def _waiting_bytes(row: Document, local_bytes: int | None, lag: CopyLag, young: ListedOffset | None) -> int | None:
-    """How much of what is not tiered waits for the copy lag; None where it is not known."""
+    """How many untiered bytes wait for the copy lag; None where unknown."""
     start, latest, tiered = row["earliestLocal"], row["latest"], row["latestTiered"]
     is_told = "latestTiered" not in row["errors"] and start is not None and latest is not None
     if not is_told or local_bytes is None or (lag.ms > 0 and (young is None or young.error is not None)):

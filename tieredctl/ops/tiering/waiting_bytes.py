@@ -1,5 +1,4 @@
-"""What of a topic's bytes to copy waits for its copy lag: it is kept out of remote storage meanwhile, and later on as
-much of what is newer."""
+"""How many of a topic's bytes to copy wait for its copy lag: about as many stay out of remote storage at any time."""
 
 from __future__ import annotations
 
@@ -13,8 +12,7 @@ from tieredctl.ops.tiering.partition_bytes import PartitionBytes
 def waiting_by_partition(
     cluster: Cluster, topic: TopicDescription, lag: CopyLag | None, partitions: Sequence[PartitionBytes], now_ms: int
 ) -> dict[int, int | None]:
-    """An estimate in bytes for each partition, None where it is not known. Raises TieredctlError as the cluster
-    does."""
+    """An estimate in bytes for each partition, None where unknown. Raises TieredctlError as the cluster does."""
     young = cluster.list_offsets(topic, max(0, now_ms - lag.ms)) if lag is not None and lag.ms > 0 else {}
     return {one.partition.partition: 0 if lag is None else _waiting(one, lag, young) for one in partitions}
 

@@ -1,4 +1,4 @@
-"""Waits for the effect of a change: the first segment in remote storage, or the last one gone from there."""
+"""Waits for the effect of a change: the first segment in remote storage, or the deletion of the last."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 _UNSUPPORTED = "UNSUPPORTED_VERSION"
 
 Told = Callable[[int, int], None]
-"""How much of how much there is to see so far."""
+"""Progress: how much was seen so far, and how much there is to see."""
 
 
 class Seen(Enum):
@@ -28,15 +28,15 @@ class Seen(Enum):
     NOTHING_TO_SEE = "nothing-to-see"
     """No partition has a closed segment yet, so that nothing can be copied."""
     CANNOT_TELL = "cannot-tell"
-    """The brokers' release does not say what is tiered (ListOffsets before 3.9)."""
+    """The brokers' release does not report what is tiered (ListOffsets before 3.9)."""
     LIKE_BEFORE = "like-before"
-    """A first segment cannot be told from what was copied before, which is not known."""
+    """A first segment cannot be distinguished from what was copied before, which is unknown."""
     NOT_IN_TIME = "not-in-time"
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """For how long to wait, and how to spend the time between two looks."""
+    """How long to wait, and how to spend the time between two checks."""
 
     seconds: float
     pause: Callable[[], None] = lambda: time.sleep(_SECONDS_BETWEEN_LOOKS)
@@ -54,10 +54,10 @@ def await_first_segment(
     patience: Patience,
     tell: Told,
 ) -> Seen:
-    """Returns once a partition has more in remote storage than `before`, or why there is nothing to wait for. `tell` is
-    given the partitions that have, and those that might, which are `eligible`.
+    """Returns once a partition has more in remote storage than `before`, or with why there is nothing to wait for.
+    `tell` is called with how many partitions have, and how many might (`eligible`).
 
-    Raises TieredctlError as the cluster does, `unknown-topic` where the topic goes meanwhile.
+    Raises TieredctlError as the cluster does, `unknown-topic` where the topic is deleted meanwhile.
     """
     deadline = patience.deadline()
     tiered = {one.partition.partition: one.latest_tiered for one in before}
@@ -82,8 +82,8 @@ def await_first_segment(
 
 
 def await_nothing_left(cluster: Cluster, remote: RemoteTopic, patience: Patience, tell: Told) -> Seen:
-    """Returns once the metadata says of every segment that it is deleted. `tell` is given the segments that are, and
-    all that there were. Raises TieredctlError as the cluster and the metadata do."""
+    """Returns once the metadata has every segment as deleted. `tell` is called with how many segments are, of how many.
+    Raises TieredctlError as the cluster and the metadata do."""
     deadline = patience.deadline()
     there_were = len(remote.all_segments())
     while True:
@@ -105,24 +105,24 @@ def await_nothing_left(cluster: Cluster, remote: RemoteTopic, patience: Patience
 
 
 def not_seen(topic: TopicDescription, what: str, seconds: float) -> Finding:
-    """That the effect of a change was not seen in time."""
-    message = f"the change is made, but {what} within {seconds:g} s"
+    """The finding that the effect of a change was not seen in time."""
+    message = f"the change was made, but {what} within {seconds:g} s"
     return Finding(
         FindingCode.TIERING_NOT_SEEN, f"topic {topic.topic}", message, {"topic": topic.topic, "seconds": seconds}
     )
 
 
 def _demand_patience(error: TieredctlError, deadline: float) -> None:
-    """Raises the error again unless it may pass, as when a broker died, and there is time."""
+    """Raises the error again unless it may be temporary, as when a broker died, and there is time left."""
     if error.code is not ErrorCode.BROKER_UNREACHABLE or time.monotonic() > deadline:
         raise error
 
 
 def _same(cluster: Cluster, topic: TopicDescription) -> TopicDescription:
-    """The topic as it is now, with its leaders of now."""
+    """The topic as it is now, with its current leaders."""
     now = cluster.topic(topic.topic)
     if now.topic_id != topic.topic_id:
-        message = f"Topic {topic.topic} was deleted and made anew after the change: the new one is not changed."
+        message = f"Topic {topic.topic} was deleted and recreated after the change: the new topic does not have it."
         raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
     return now
 
