@@ -6,10 +6,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION, TOPIC_ID, partition_delete, started, updated
+from tieredctl.formats.metadata_records import decode_event, encode_event
+from tieredctl.kafka.source import MetadataRecord, OffsetRange, RecordChunk, chunk_of
 from tieredctl.model.events import (
     EventRecord,
     MetadataEvent,
@@ -19,7 +22,12 @@ from tieredctl.model.events import (
     RemotePartitionDeleteState,
 )
 from tieredctl.model.ids import TopicIdPartition, uuid_text
+from tieredctl.ops.metadata.event_reading import read_events
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.rlmm.partitioner import metadata_partition
+from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+from tieredctl.rlmm.segment_events import SegmentEvents
 
 METADATA_PARTITIONS = 3
 PARTITIONS = (
@@ -30,6 +38,7 @@ PARTITIONS = (
 )
 EPOCHS = range(6)
 _SEGMENTS_OF_ONE = 1_000
+_CHUNK = 50
 _STATES = list(RemoteLogSegmentState)
 _REMOVALS = list(RemotePartitionDeleteState)
 
@@ -83,6 +92,53 @@ def partition_of(event: MetadataEvent) -> TopicIdPartition:
     return event.topic_id_partition
 
 
+@dataclass
+class HistoryInMemory(EventsInMemory):
+    """A `MetadataSource` of several metadata partitions, some records a chunk."""
+
+    def __init__(self, records: Iterable[EventRecord], metadata_partitions: int = METADATA_PARTITIONS) -> None:
+        super().__init__([])
+        self._records: list[list[MetadataRecord]] = [[] for _ in range(metadata_partitions)]
+        for record in records:
+            stored = MetadataRecord(record.metadata_offset, record.timestamp_ms, encode_event(record.event))
+            self._records[record.metadata_partition].append(stored)
+
+    def metadata_partitions(self) -> list[int]:
+        return list(range(len(self._records)))
+
+    def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
+        records = self._records[metadata_partition]
+        for first in range(0, len(records), _CHUNK):
+            yield chunk_of(records[first : first + _CHUNK]).behind(from_offset)
+
+    def offset_range(self, metadata_partition: int) -> OffsetRange:
+        records = self._records[metadata_partition]
+        return OffsetRange(0, records[-1].offset + 1 if records else 0)
+
+
+def by_columns(
+    parts: Iterable[list[EventRecord]], metadata_partitions: int = METADATA_PARTITIONS, *, keep_deleted: bool = False
+) -> Iterator[ReplayedMetadata]:
+    """What is known after each part, read as somebody reads who follows the topic."""
+    events, read, ends = SegmentEvents(is_described=True), list[EventRecord](), dict[int, int]()
+    for part in parts:
+        read += part
+        source = HistoryInMemory(read, metadata_partitions)
+        read_events(EventStream(source, from_offsets=ends), events)
+        ends = {number: source.offset_range(number).end for number in source.metadata_partitions()}
+        yield ReplayedMetadata(events, keep_deleted=keep_deleted)
+
+
+def event_by_event(
+    parts: Iterable[list[EventRecord]], *, keep_deleted: bool = False
+) -> Iterator[RemotePartitionMetadataStore]:
+    """What is known after each part, of events one after the other."""
+    store = RemotePartitionMetadataStore(keep_deleted=keep_deleted)
+    for part in parts:
+        store.replay(replace(record, event=decode_event(encode_event(record.event))) for record in part)
+        yield store
+
+
 def boundaries(records: Iterable[EventRecord], partition: TopicIdPartition) -> list[int]:
     """The offsets at which one of the partition's segments or leader epochs begins or ends, with their neighbours."""
     found: set[int] = set()
@@ -120,10 +176,9 @@ class _Life:
         return self._segment_event(source, temper, number, state)
 
     def _removal_event(self, source: random.Random, temper: Temper) -> MetadataEvent:
-        if self.removal is not RemotePartitionDeleteState.DELETE_PARTITION_FINISHED:
-            following = 0 if self.removal is None else self.removal + 1
-            is_odd = source.randrange(100) < temper.disorder
-            self.removal = source.choice(_REMOVALS) if is_odd else _REMOVALS[following]
+        following = 0 if self.removal is None else min(self.removal + 1, len(_REMOVALS) - 1)
+        is_odd = source.randrange(100) < temper.disorder
+        self.removal = source.choice(_REMOVALS) if is_odd else _REMOVALS[following]
         return partition_delete(self.removal, partition=self.partition)
 
     def _segment_event(

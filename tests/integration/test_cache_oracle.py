@@ -17,6 +17,8 @@ from tests.event_histories import (
     TEMPERS,
     Temper,
     boundaries,
+    by_columns,
+    event_by_event,
     partition_of,
     random_histories,
     random_history,
@@ -24,7 +26,7 @@ from tests.event_histories import (
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.cache_oracle import AnsweredSegment, CacheOracle, PartitionAnswers, Question
 from tests.rigs.prerequisites import RigMissing
-from tieredctl.formats.metadata_records import decode_event, encode_event
+from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.metadata_text import KafkaText, event_text
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import (
@@ -39,6 +41,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.states import Refusal
 
 pytestmark = pytest.mark.integration
@@ -52,18 +55,7 @@ REFUSALS = {
     "!IllegalStateException": Refusal.REMOVED_PARTITION,
 }
 Place = tuple[int, int]
-Replayed = RemotePartitionMetadataStore
-
-
-def event_by_event(parts: Sequence[list[EventRecord]]) -> Iterator[Replayed]:
-    """What is known after each part."""
-    store = RemotePartitionMetadataStore()
-    for part in parts:
-        store.replay(replace(record, event=decode_event(encode_event(record.event))) for record in part)
-        yield store
-
-
-WAYS = [event_by_event]
+Replayed = RemotePartitionMetadataStore | ReplayedMetadata
 
 
 @pytest.fixture(scope="module")
@@ -111,11 +103,13 @@ def compare(oracle: CacheOracle, records: list[EventRecord], cut: int, epochs: S
     values = [encode_event(replace(record.event, form=RecordForm.KAFKA)) for record in records]
     told = oracle.replay([*values[:cut], *questions.values(), *values[cut:], *questions.values()])
     parts = records[:cut], records[cut:]
-    for way in WAYS:
+    metadata_partitions = 1 + max(record.metadata_partition for record in records)
+    ways: list[Iterator[Replayed]] = [event_by_event(parts), by_columns(parts, metadata_partitions)]
+    for way in ways:
         outcomes, answers = iter(told.outcomes), iter(told.partitions)
         refused: dict[Place, Refusal] = {}
         lasts: dict[tuple[TopicIdPartition, str], Place] = {}
-        for part, metadata in zip(parts, way(parts), strict=True):
+        for part, metadata in zip(parts, way, strict=True):
             for record, outcome in zip(part, outcomes, strict=False):
                 note(record, outcome, refused, lasts)
             assert refusals(metadata.findings) == refused

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import CAPTURES, EXAMPLES
+from tests.event_histories import METADATA_PARTITIONS, TEMPERS, Temper, event_by_event, random_histories
+from tests.event_histories import by_columns as columns_of_parts
 from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import PARTITION, partition_delete, started, updated
+from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import (
+    EventRecord,
     MetadataEvent,
     RecordForm,
     RemoteLogSegmentMetadata,
@@ -22,6 +29,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteState,
     TaggedField,
 )
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import segment_document
 from tieredctl.ops.metadata.event_reading import read_events, selected_records
@@ -33,6 +41,7 @@ from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import SegmentEvents
+from tieredctl.rlmm.states import Refusal
 
 PARTITIONS = [
     *(TopicIdPartition(PARTITION.topic_id, PARTITION.topic, number) for number in range(2)),
@@ -40,6 +49,8 @@ PARTITIONS = [
     TopicIdPartition(PARTITION.topic_id, "renamed", 0),
 ]
 SEGMENTS, EPOCHS, OFFSETS = 5, range(4), range(0, 45, 3)
+EVENTS_OF_A_HISTORY = 100
+CAPTURED_CLUSTERS = sorted(archive.name.removesuffix(".tar.gz") for archive in CAPTURES.glob("*.tar.gz"))
 OfSegments = RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate
 SNAPSHOT = RemoteLogSegmentMetadataSnapshot(
     segment_id=started(0, 0, 0).segment_id,
@@ -221,3 +232,41 @@ def test_objects_are_made_of_what_is_selected(events: list[MetadataEvent], selec
 @pytest.mark.parametrize("keep_deleted", [False, True])
 def test_metadata_without_events(keep_deleted: bool) -> None:
     assert_same(by_columns([], keep_deleted=keep_deleted), by_events([], keep_deleted=keep_deleted))
+
+
+def in_parts(records: list[EventRecord], count: int) -> list[list[EventRecord]]:
+    bounds = [len(records) * number // count for number in range(count + 1)]
+    return [records[first:last] for first, last in pairwise(bounds)]
+
+
+def assert_same_in_parts(records: list[EventRecord], metadata_partitions: int = METADATA_PARTITIONS) -> None:
+    for keep_deleted in (False, True):
+        parts = in_parts(records, 3)
+        columns = columns_of_parts(parts, metadata_partitions, keep_deleted=keep_deleted)
+        for found, store in zip(columns, event_by_event(parts, keep_deleted=keep_deleted), strict=True):
+            store.findings.sort(key=place_of)
+            assert_same(found, store)
+
+
+def place_of(finding: Finding) -> tuple[int, int]:
+    return int(str(finding.evidence["metadataPartition"])), int(str(finding.evidence["metadataOffset"]))
+
+
+@pytest.mark.parametrize("temper", TEMPERS, ids=str)
+def test_long_histories_of_several_metadata_partitions(temper: Temper) -> None:
+    for records in random_histories("columns", temper, EVENTS_OF_A_HISTORY * EXAMPLES):
+        assert_same_in_parts(records)
+
+
+@pytest.mark.parametrize("capture", CAPTURED_CLUSTERS)
+def test_what_real_clusters_wrote(captures: Path, capture: str) -> None:
+    source = LogDirectories([captures / capture / "data"])
+
+    assert_same_in_parts(list(EventStream(source).records()), len(source.metadata_partitions()))
+
+
+def test_histories_have_every_reason_to_refuse_an_event() -> None:
+    histories = random_histories("columns", Temper(15), EVENTS_OF_A_HISTORY * EXAMPLES)
+    findings = [finding for records in histories for store in event_by_event([records]) for finding in store.findings]
+
+    assert {why for why in Refusal if any(finding.message.endswith(why.value) for finding in findings)} == set(Refusal)

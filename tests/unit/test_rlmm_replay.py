@@ -109,6 +109,14 @@ def test_an_event_of_a_removed_partition_is_noted_and_dropped(event: MetadataEve
     assert ids_of(store) == []
 
 
+def test_a_removal_that_begins_again_brings_no_partition_back() -> None:
+    """Kafka's reader stops at the next event about a segment, whatever was said of the partition in between."""
+    store = replay([*copied(1, 0, 9), *REMOVED, partition_delete(MARKED), *copied(2, 10, 19)])
+
+    assert [finding.evidence["metadataOffset"] for finding in store.findings] == [5, 6, 7]
+    assert ids_of(store) == []
+
+
 @pytest.mark.parametrize(
     ("event", "before", "after"),
     [

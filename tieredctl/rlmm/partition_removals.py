@@ -19,8 +19,8 @@ _FINISHED = RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """For each event in which life of its partition it came: each removal that finishes ends one. From then on events
-    are refused, until somebody begins to remove the partition again."""
+    """For each event in which life of its partition it came: each removal that finishes ends one. From the first on,
+    events are refused: no broker takes them, even when the partition is said to be removed once more."""
 
     numbers: Ints
     refused: Flags
@@ -64,8 +64,8 @@ class PartitionRemovals:
         order = np.lexsort((offsets, metadata_partitions, partitions))
         partitions, states = partitions[order], states[order]
         numbers = np.cumsum(states == _FINISHED)
-        before = np.maximum.accumulate(np.where(states >= 0, np.arange(len(states)), -1))
-        refused = (before >= 0) & (partitions[before] == partitions) & (states[before] == _FINISHED)
+        before = np.maximum.accumulate(np.where(states == _FINISHED, np.arange(len(states)), -1))
+        refused = (before >= 0) & (partitions[before] == partitions)
         last_of_partition = np.searchsorted(partitions, partitions, side="right") - 1
         are_last = numbers == numbers[last_of_partition]
         _put_back(lives.numbers, rows, order, numbers)

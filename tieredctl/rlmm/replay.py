@@ -33,6 +33,8 @@ class RemotePartitionMetadataStore:
         self.caches: dict[TopicIdPartition, RemoteLogMetadataCache] = {}
         self.partition_deletes: dict[TopicIdPartition, RemotePartitionDeleteState] = {}
         self.findings: list[Finding] = []
+        self._removed: set[TopicIdPartition] = set()
+        """Partitions whose removal finished: whatever is said of that later, no broker takes their events."""
         self._deleted: dict[TopicIdPartition, dict[str, KnownSegment]] | None = {} if keep_deleted else None
 
     def replay(self, records: Iterable[EventRecord]) -> None:
@@ -90,7 +92,7 @@ class RemotePartitionMetadataStore:
 
     def _cache(self, partition: TopicIdPartition) -> RemoteLogMetadataCache | None:
         """The cache of a partition; None once its removal is finished."""
-        if self.partition_deletes.get(partition) is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED:
+        if partition in self._removed:
             return None
         return self.caches.setdefault(partition, RemoteLogMetadataCache())
 
@@ -102,6 +104,7 @@ class RemotePartitionMetadataStore:
         # Kafka stores the state without checking the transition, so this does.
         self.partition_deletes[partition] = event.state
         if event.state is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED:
+            self._removed.add(partition)
             cache = self.caches.pop(partition, None)
             if cache and self._deleted is not None:
                 kept = self._deleted.setdefault(partition, {})
