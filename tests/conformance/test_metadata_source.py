@@ -17,12 +17,14 @@ from tests.conformance.metadata_source_contract import (
     records_of,
 )
 from tests.metadata_logs import metadata_batches, write_log
+from tests.metadata_plugin import EXPORT_OPTION, NAME, install_metadata_plugin
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.export_file import ExportFile
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.export import export_metadata
+from tieredctl.wiring.places import MetadataPlace, PluginSource
 
 CLUSTER_ID, TOPIC_ID, OTHER_TOPIC_ID = "5lgVbV_vRSmEjoqjPWDZrA", "ABEiM0RVZneImaq7zN3u_w", "Ex-aw3fEQIi3do0H9Y7cKQ"
 
@@ -79,6 +81,16 @@ class ExportedMetadata(MetadataOnDisk):
     def open(self) -> MetadataSource:
         export_metadata(EventStream(super().open()), self.file, force=True)
         return ExportFile(self.file)
+
+
+@dataclass
+class MetadataOfPlugin(ExportedMetadata):
+    """The same export, read by a package that brings its own source."""
+
+    def open(self) -> MetadataSource:
+        super().open().close()
+        plugin = PluginSource(NAME, str(self.file.parent), {EXPORT_OPTION: self.file.name})
+        return MetadataPlace(plugin=plugin).open_source()
 
 
 class TestLogDirectories(MetadataSourceContract):
@@ -148,3 +160,13 @@ class TestExportFile(MetadataSourceContract):
     @pytest.fixture
     def metadata(self, tmp_path: Path, suffix: str) -> MetadataOnDisk:
         return ExportedMetadata(tmp_path / "log", file=tmp_path / f"export{suffix}")
+
+
+class TestPluginSource(MetadataSourceContract):
+    @pytest.fixture
+    def metadata(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MetadataOnDisk:
+        monkeypatch.syspath_prepend(install_metadata_plugin(tmp_path / "site-packages"))
+        return MetadataOfPlugin(tmp_path / "log", file=tmp_path / "kept.jsonl")
+
+    def test_it_is_the_plugins_own(self, metadata: MetadataOnDisk) -> None:
+        assert metadata.open().describe()["kind"] == NAME

@@ -12,15 +12,15 @@ from types import SimpleNamespace
 import pytest
 from tieredctl_local import LocalLayout
 
+from tieredctl import plugins
 from tieredctl.errors import ExitCode, TieredctlError
-from tieredctl.layouts import registry
 from tieredctl.layouts.protocol import ExplainedKey, Layout
-from tieredctl.layouts.registry import DETECTION_KEYS, detect, installed_layouts, layout_named
+from tieredctl.layouts.registry import DETECTION_KEYS, LAYOUTS, detect, installed_layouts, layout_named
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
 
-LOCAL = EntryPoint("local", "tieredctl_local:local_layout", registry.ENTRY_POINT_GROUP)
-OTHER = EntryPoint("other", "other_plugin:other_layout", registry.ENTRY_POINT_GROUP)
+LOCAL = EntryPoint("local", "tieredctl_local:local_layout", LAYOUTS.group)
+OTHER = EntryPoint("other", "other_plugin:other_layout", LAYOUTS.group)
 LOCAL_KEY = "t-3-ABEiM0RVZneImaq7zN3u_w/00000000000000000000-AQIDBAUGBwgJCgsMDQ4PEA.log"
 
 Install = Callable[..., None]
@@ -50,7 +50,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
 
     def only(*points: EntryPoint) -> None:
         monkeypatch.setitem(sys.modules, "other_plugin", SimpleNamespace(other_layout=other_layout))
-        monkeypatch.setattr(registry, "entry_points", lambda *, group: [p for p in points if p.group == group])
+        monkeypatch.setattr(plugins, "entry_points", lambda *, group: [p for p in points if p.group == group])
 
     return only
 
@@ -97,18 +97,8 @@ def test_where_nothing_is_installed_that_is_said(install: Install) -> None:
         layout_named("local")
 
 
-@pytest.mark.parametrize("broken", ["no_such_plugin:layout", "tieredctl_local:no_such_name"])
-def test_a_plugin_that_cannot_be_loaded_is_named(install: Install, broken: str) -> None:
-    install(EntryPoint("broken", broken, registry.ENTRY_POINT_GROUP))
-
-    with pytest.raises(TieredctlError, match=r"layout 'broken' cannot be loaded: .*no_such") as raised:
-        layout_named("broken")
-
-    assert code_of(raised) == "missing-extra"
-
-
 def test_a_broken_plugin_does_not_hinder_another_layout(install: Install) -> None:
-    install(LOCAL, EntryPoint("broken", "no_such_plugin:layout", registry.ENTRY_POINT_GROUP))
+    install(LOCAL, EntryPoint("broken", "no_such_plugin:layout", LAYOUTS.group))
 
     assert layout_named("local").name == "local"
     assert installed_layouts() == ["broken", "local"]

@@ -11,10 +11,11 @@ from tests.metadata_logs import metadata_batches, started, write_log
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.metadata.event_stream import AsOf
 from tieredctl.wiring.listing_place import ListingPlace
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace, TopicsPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
 
 LIVE = ClusterPlace("broker:9092", Path("client.properties"))
 FILE = Path("file")
+ACME = PluginSource("acme", "db-1:5432/metadata", {"user": "reader"})
 YESTERDAY = AsOf(timestamp_ms=1)
 
 
@@ -25,6 +26,7 @@ YESTERDAY = AsOf(timestamp_ms=1)
         MetadataPlace((FILE, Path("other"))),
         MetadataPlace(cluster=LIVE, as_of=YESTERDAY),
         MetadataPlace(export=FILE),
+        MetadataPlace(plugin=ACME),
         StorePlace("s3://tiered/prod", {"region": "eu-west-1"}, "aiven", {"prefix": "p/"}),
         TopicsPlace(topic_ids=FILE),
         TopicsPlace(cluster=LIVE),
@@ -42,8 +44,11 @@ def test_a_place_can_be_sent_elsewhere_and_opens_nothing_by_being_made(place: ob
         {"log_dirs": (FILE,), "export": FILE},
         {"log_dirs": (FILE,), "cluster": LIVE},
         {"cluster": LIVE, "export": FILE},
+        {"log_dirs": (FILE,), "plugin": ACME},
+        {"cluster": LIVE, "plugin": ACME},
+        {"export": FILE, "plugin": ACME},
     ],
-    ids=["log-dir and export", "log-dir and cluster", "cluster and export"],
+    ids=" and ".join,
 )
 def test_metadata_is_in_one_place(given: dict[str, object]) -> None:
     with pytest.raises(TieredctlError, match="exclude each other") as refused:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
 from types import MappingProxyType
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO, Layout, LayoutFactory
+from tieredctl.layouts.protocol import AUTO, Layout
+from tieredctl.plugins import PluginKind
 from tieredctl.storage.protocol import ObjectStore, list_unreserved
 
-ENTRY_POINT_GROUP = "tieredctl.layouts"
+LAYOUTS = PluginKind("layout", "tieredctl.layouts", unknown=ErrorCode.UNKNOWN_LAYOUT)
 DETECTION_KEYS = 1_000
 """How many keys `detect` looks at: what one request lists in S3."""
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
@@ -19,7 +19,7 @@ _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 def installed_layouts() -> list[str]:
     """The names that `layout_named` knows."""
-    return sorted(_entry_points())
+    return LAYOUTS.names()
 
 
 def layouts_installed() -> list[Layout]:
@@ -33,14 +33,8 @@ def layout_named(name: str, options: Mapping[str, str] = _NO_OPTIONS) -> Layout:
     Raises TieredctlError: `unknown-layout`, `missing-extra` where its plugin lacks something that it imports, `usage`
     for an option that it does not take.
     """
-    found = _entry_points().get(name)
-    if found is None:
-        raise TieredctlError(
-            ErrorCode.UNKNOWN_LAYOUT,
-            f"There is no layout {name!r}; {_installed()}.",
-            hint=f"Name an installed layout, or install the plugin, for example with `pip install tieredctl-{name}`.",
-        )
-    return _load(found)(options)
+    layout: Layout = LAYOUTS.make(name, options)
+    return layout
 
 
 def layout_in(store: ObjectStore, name: str, options: Mapping[str, str] = _NO_OPTIONS) -> Layout:
@@ -87,7 +81,9 @@ def _layouts_taking(options: Mapping[str, str]) -> list[Layout]:
             if error.code is not ErrorCode.USAGE:
                 raise
     if options and not layouts:
-        raise TieredctlError(ErrorCode.USAGE, f"No layout takes the options {', '.join(options)}; {_installed()}.")
+        raise TieredctlError(
+            ErrorCode.USAGE, f"No layout takes the options {', '.join(options)}; {LAYOUTS.installed()}."
+        )
     return layouts
 
 
@@ -96,21 +92,4 @@ def _why_undecided(store: ObjectStore, keys: list[str], fitting: list[str]) -> s
         return f"{store.url} holds no object that shows its layout."
     if fitting:
         return f"The first keys of {store.url} fit several layouts: {', '.join(fitting)}."
-    return f"No layout explains the first keys of {store.url}, such as {keys[0]}; {_installed()}."
-
-
-def _installed() -> str:
-    return f"installed are: {', '.join(installed_layouts()) or 'none'}"
-
-
-def _entry_points() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-
-
-def _load(point: EntryPoint) -> LayoutFactory:
-    try:
-        factory: LayoutFactory = point.load()
-    except (ImportError, AttributeError) as error:
-        message = f"The plugin of layout {point.name!r} cannot be loaded: {error}."
-        raise TieredctlError(ErrorCode.MISSING_EXTRA, message) from None
-    return factory
+    return f"No layout explains the first keys of {store.url}, such as {keys[0]}; {LAYOUTS.installed()}."

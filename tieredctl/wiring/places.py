@@ -66,8 +66,20 @@ class ClusterPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginSource:
+    """Where another remote log metadata manager than Kafka's keeps the metadata, for the plugin that reads it."""
+
+    name: str
+    """The plugin's, by its entry point."""
+    location: str
+    """As the plugin takes it."""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataPlace:
-    """Where `__remote_log_metadata` is read: in brokers' log directories, on a live cluster, or in an export of it.
+    """Where `__remote_log_metadata` is read: in brokers' log directories, on a live cluster, in an export of it, or
+    where a plugin finds the like.
 
     Raises TieredctlError `usage` where several are given. That none is given is told when it is opened.
     """
@@ -78,15 +90,22 @@ class MetadataPlace:
     """What `metadata export` wrote."""
     as_of: AsOf | None = None
     """The last events to believe; None for all."""
+    plugin: PluginSource | None = None
 
     def __post_init__(self) -> None:
-        if bool(self.log_dirs) + (self.cluster is not None) + (self.export is not None) > 1:
-            raise TieredctlError(ErrorCode.USAGE, "--log-dir, --bootstrap-server and --export exclude each other.")
+        if self._given > 1:
+            message = "--log-dir, --bootstrap-server, --export and --metadata-source exclude each other."
+            raise TieredctlError(ErrorCode.USAGE, message)
 
     @property
     def is_given(self) -> bool:
         """Whether there is a place to read it."""
-        return bool(self.log_dirs) or self.cluster is not None or self.export is not None
+        return self._given > 0
+
+    @property
+    def _given(self) -> int:
+        others = (self.cluster, self.export, self.plugin)
+        return bool(self.log_dirs) + sum(place is not None for place in others)
 
     def open_source(self) -> MetadataSource:
         """The records, up to the end of the moment, to be closed. Raises TieredctlError where they cannot be read."""
@@ -102,6 +121,10 @@ class MetadataPlace:
             from tieredctl.kafka.export_file import ExportFile
 
             return ExportFile(self.export)
+        if self.plugin is not None:
+            from tieredctl.kafka.registry import open_metadata_source
+
+            return open_metadata_source(self.plugin.name, self.plugin.location, self.plugin.options)
         raise TieredctlError(ErrorCode.NO_SOURCE, "There is nothing to read metadata from.")
 
     @contextmanager
@@ -119,7 +142,8 @@ class MetadataPlace:
 
     def demand_topic_based(self) -> None:
         """Raises TieredctlError where the cluster, or a server.properties beside its log directories, says that it does
-        not keep its remote log metadata in the topic. To be called once the metadata could be opened."""
+        not keep its remote log metadata in the topic; what a plugin reads is not of the topic. To be called once the
+        metadata could be opened."""
         from tieredctl.ops.cluster.broker_settings import METADATA_CLASS
         from tieredctl.ops.cluster.metadata_manager import demand_topic_based, managers_of
 

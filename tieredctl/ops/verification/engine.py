@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from importlib.metadata import entry_points
 from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
 from tieredctl.ops.verification.silence import Silence
+from tieredctl.plugins import PluginKind
 from tieredctl.storage.protocol import ObjectStore
 
-ENTRY_POINT_GROUP = "tieredctl.engines"
 LOCAL = "local"
+ENGINES = PluginKind("engine", "tieredctl.engines", built_in=(LOCAL,))
 
 
 class Engine(Protocol):
@@ -66,16 +66,5 @@ def engine_named(name: str, settings: dict[str, str]) -> Engine:
         if settings:
             raise TieredctlError(ErrorCode.USAGE, "--spark-conf is for --engine spark.")
         return LocalEngine()
-    points = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-    if name not in points:
-        known = ", ".join([LOCAL, *sorted(points)])
-        hint = f"Engines installed are: {known}. Spark's comes with `pip install tieredctl-spark`."
-        raise TieredctlError(ErrorCode.MISSING_EXTRA, f"There is no engine {name!r} here.", hint=hint)
-    try:
-        engine: Engine = points[name].load()(settings)
-    except ImportError as error:
-        hint = "Install it with `pip install tieredctl-spark`."
-        raise TieredctlError(
-            ErrorCode.MISSING_EXTRA, f"Engine {name!r} cannot be loaded: {error}.", hint=hint
-        ) from None
+    engine: Engine = ENGINES.make(name, settings)
     return engine

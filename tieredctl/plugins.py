@@ -1,0 +1,64 @@
+"""What other packages bring: found by their entry points, and loaded when it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from tieredctl.errors import ErrorCode, TieredctlError
+
+
+@dataclass(frozen=True, slots=True)
+class PluginKind:
+    """Plugins that can stand in for one another, such as layouts."""
+
+    noun: str
+    """What messages call one of them."""
+    group: str
+    """Of entry points, each of which names what makes one."""
+    unknown: ErrorCode = ErrorCode.MISSING_EXTRA
+    """What a name is answered with that is not installed."""
+    built_in: tuple[str, ...] = ()
+    """Names that stand for what needs no plugin, and so are not for `make`."""
+
+    def names(self) -> list[str]:
+        """All that can be asked for, whether or not it can be loaded."""
+        return sorted({*self.built_in, *(point.name for point in self._points())})
+
+    def installed(self) -> str:
+        """The same, for a message."""
+        return f"installed are: {', '.join(self.names()) or 'none'}"
+
+    def make(self, name: str, *given: object) -> Any:
+        """What the plugin of that name makes of what is given.
+
+        Raises TieredctlError: `unknown` where none or several are called so, `missing-extra` where the plugin lacks
+        something that it imports; and as the plugin does.
+        """
+        point = self._point(name)
+        try:
+            maker = point.load()
+        except (ImportError, AttributeError) as error:
+            raise self._not_loaded(name, error) from None
+        try:
+            return maker(*given)
+        except ImportError as error:
+            raise self._not_loaded(name, error) from None
+
+    def _point(self, name: str) -> EntryPoint:
+        found = {point.value: point for point in self._points() if point.name == name}
+        if not found:
+            hint = f"Name an installed one, or install the plugin, for example with `pip install tieredctl-{name}`."
+            raise TieredctlError(self.unknown, f"There is no {self.noun} {name!r}; {self.installed()}.", hint=hint)
+        if len(found) > 1:
+            message = f"Several plugins bring a {self.noun} {name!r}: {', '.join(sorted(found))}."
+            raise TieredctlError(self.unknown, message, hint="Uninstall all of them but one.")
+        return next(iter(found.values()))
+
+    def _points(self) -> list[EntryPoint]:
+        return list(entry_points(group=self.group))
+
+    def _not_loaded(self, name: str, error: Exception) -> TieredctlError:
+        message = f"The plugin of {self.noun} {name!r} cannot be loaded: {error}."
+        return TieredctlError(ErrorCode.MISSING_EXTRA, message)
