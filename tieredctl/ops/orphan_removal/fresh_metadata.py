@@ -28,7 +28,7 @@ from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
-from tieredctl.ops.orphans.judgement import Judge, verdict_of
+from tieredctl.ops.orphans.judgement import Certainty, Judge, verdict_of
 from tieredctl.ops.orphans.listing import SpooledListing, record_batch
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
@@ -57,12 +57,11 @@ class FreshMetadata:
     topic_sources: TopicSources
     """Where it is said which topics there are at the moment."""
     clock_ms: Callable[[], int]
-    partitions_are_sure: bool = False
-    """Whether all metadata partitions were surely read: else what has no event may have some in another."""
     read_times: Callable[[], OriginalTimes] = lambda: NO_ORIGINAL_TIMES
     """Reads, once, how old those objects are that were put back."""
     _events: SegmentEvents = field(default_factory=SegmentEvents)
     _states: SegmentStates | None = None
+    _certainty: Certainty | None = None
     _judge: Judge | None = None
     _known: KnownOwners | None = None
     _live: LiveTopics | None = None
@@ -85,9 +84,14 @@ class FreshMetadata:
         live = self._live = RememberedTopics(told, self._gone)
         if self._times is None:
             self._times = self.read_times()
-        sure, times = self.partitions_are_sure, self._times
-        self._judge = Judge(self._states, self.clock_ms(), self.min_age_ms, live, True, sure, original_times=times)
+        assert self._certainty is not None
+        self._judge = Judge(self._states, self.clock_ms(), self.min_age_ms, live, self._certainty, self._times)
         self._known = KnownOwners(self._events.partitions, KnownTopics(self._events.first_events_ms, live))
+
+    @property
+    def partitions_are_sure(self) -> bool:
+        """Whether all metadata partitions were surely read: else what has no event may have some in another."""
+        return self._certainty is not None and self._certainty.partitions_are_sure
 
     def verdicts(self, objects: Iterable[StoredObject]) -> list[Verdict]:
         """Whose each object is, by what was read last."""
@@ -160,7 +164,7 @@ class FreshMetadata:
 
     def _take(self, stream: EventStream) -> list[Finding]:
         read_events(stream, self._events)
-        self.partitions_are_sure = stream.coverage.is_certain
+        self._certainty = Certainty.of(stream)
         return stream.findings
 
 

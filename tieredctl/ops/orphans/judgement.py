@@ -27,9 +27,11 @@ from numpy.typing import NDArray
 from tieredctl.formats.uuid_lookup import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState as State
+from tieredctl.model.findings import Severity
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.object_columns import NO_PARTITION, ObjectColumns
 from tieredctl.ops.orphans.segment_states import SegmentStates
 from tieredctl.rlmm.segment_rows import NO_STATE
@@ -85,19 +87,33 @@ def verdict_of(code: int) -> tuple[ObjectStatus, OrphanCause | None]:
     return _STATUSES[code // len(_CAUSES)], _CAUSES[code % len(_CAUSES)]
 
 
+@dataclass(frozen=True, slots=True)
+class Certainty:
+    """How far the metadata that was read may be believed to be all there is."""
+
+    is_whole: bool
+    """Whether every event could be read."""
+    partitions_are_sure: bool
+    """Whether a partition without events has none in any metadata partition that is not here either."""
+    events_may_be_gone: bool
+    """Whether some may be gone from the middle of the logs that were read, as after compaction."""
+
+    @classmethod
+    def of(cls, stream: EventStream) -> Certainty:
+        """Of a stream that was read to its end."""
+        is_whole = all(finding.severity in (Severity.INFO, Severity.WARNING) for finding in stream.findings)
+        return cls(is_whole, stream.coverage.is_certain, bool(stream.compaction.shown))
+
+
 @dataclass(frozen=True)
 class Judge:
-    """What objects are held against. Times in ms; `metadata_is_whole` says that no event is missing."""
+    """What objects are held against. Times in ms."""
 
     segments: SegmentStates
     now_ms: int
     min_age_ms: int
     live_topics: LiveTopics
-    metadata_is_whole: bool
-    partitions_are_sure: bool = True
-    """Whether a partition without events has none in any metadata partition that is not here either."""
-    events_may_be_gone: bool = False
-    """Whether some may be gone from the middle of the logs that were read, as after compaction."""
+    certainty: Certainty
     original_times: OriginalTimes = NO_ORIGINAL_TIMES
     """Of what was put back. Whether metadata may not have come to an object yet, the store's time alone tells: who put
     it back may have known of events that were not read."""
@@ -151,7 +167,9 @@ class Judge:
             | (_Fact.PARTITION_REMOVED if number in self.segments.partition_deletes else 0)
             for number, partition in enumerate(self.segments.partitions)
         ]
-        elsewhere = 0 if self.partitions_are_sure and not self.events_may_be_gone else _Fact.ELSEWHERE
+        elsewhere = (
+            0 if self.certainty.partitions_are_sure and not self.certainty.events_may_be_gone else _Fact.ELSEWHERE
+        )
         return np.array([*facts, elsewhere], np.uint16)
 
     @cached_property
@@ -175,9 +193,9 @@ class Judge:
         decided.status(are(_Fact.YOUNG), ObjectStatus.IN_PROGRESS)
         decided.status(~named & are(_Fact.UNREAD), ObjectStatus.IN_PROGRESS)
         decided.status(~named & are(_Fact.ELSEWHERE), ObjectStatus.UNKNOWN)
-        if not self.metadata_is_whole or self.events_may_be_gone:
+        if not self.certainty.is_whole or self.certainty.events_may_be_gone:
             decided.status(~named, ObjectStatus.UNKNOWN)
-        if self.events_may_be_gone:
+        if self.certainty.events_may_be_gone:
             decided.status(unfinished & ~gone, ObjectStatus.UNKNOWN)
         decided.orphan(~named, OrphanCause.NO_METADATA)
         decided.orphan(finished & gone, OrphanCause.TOPIC_GONE)

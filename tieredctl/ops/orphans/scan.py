@@ -19,7 +19,7 @@ from tieredctl.formats.windows import Ints
 from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.prices import StoragePrice
@@ -37,7 +37,7 @@ from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphans.judgement import NO_SEGMENT, Judge, Verdicts, verdict_of
+from tieredctl.ops.orphans.judgement import NO_SEGMENT, Certainty, Judge, Verdicts, verdict_of
 from tieredctl.ops.orphans.listing import Listing
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.reserved import UnreservedObjects
@@ -200,8 +200,7 @@ class Scan:
     @property
     def metadata_is_whole(self) -> bool:
         """Whether every event could be read."""
-        findings = self.stream.findings if self.stream else []
-        return all(finding.severity in (Severity.INFO, Severity.WARNING) for finding in findings)
+        return self.stream is None or Certainty.of(self.stream).is_whole
 
     def _orphan_findings(self) -> Iterator[Finding]:
         for cause in OrphanCause:
@@ -213,10 +212,8 @@ class Scan:
     def _judge(self, events: SegmentEvents, live: LiveTopics, stream: EventStream) -> Judge:
         states, options = segment_states(events), self.options
         demand_believable(options.topic_sources, live, states.topics_with_segments())
-        sure, events_may_be_gone = stream.coverage.is_certain, bool(stream.compaction.shown)
-        whole = self.metadata_is_whole
         times = self._original_times()
-        return Judge(states, options.now_ms, options.min_age_ms, live, whole, sure, events_may_be_gone, times)
+        return Judge(states, options.now_ms, options.min_age_ms, live, Certainty.of(stream), times)
 
     def _original_times(self) -> OriginalTimes:
         """Of what was put back, and may look young for that."""
