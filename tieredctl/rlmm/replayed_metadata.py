@@ -55,14 +55,15 @@ class ReplayedMetadata:
         self.events = events
         self.partitions = list(events.partitions)
         """Every user partition that an event named, by the numbers that columns have."""
-        buckets = replayed_buckets(events)
-        self._refused = joined_refused([bucket.refused for bucket in buckets])
         self._with_cache = np.zeros(len(self.partitions), np.bool_)
-        for bucket in buckets:
+        rows, refused = [], []
+        for bucket in replayed_buckets(events):
             self._with_cache[bucket.partitions] = True
-        rows = joined_rows([bucket.segments for bucket in buckets])
-        kept = rows.states != NO_STATE if keep_deleted else rows.are_known
-        self.rows: SegmentRows = rows if kept.all() else rows.at(np.flatnonzero(kept))
+            kept = bucket.segments.states != NO_STATE if keep_deleted else bucket.segments.are_known
+            rows.append(bucket.segments.at(np.flatnonzero(kept)))
+            refused.append(bucket.refused)
+        self._refused = joined_refused(refused)
+        self.rows: SegmentRows = joined_rows(rows)
         """The segments, in no order."""
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -76,10 +76,11 @@ class ReplayedBucket:
     """Those of which a broker knows something: an event came, and they were not removed since."""
 
 
-def replayed_buckets(found: SegmentEvents) -> list[ReplayedBucket]:
-    """Applies each segment's events in their order; what the state machine forbids changes nothing."""
+def replayed_buckets(found: SegmentEvents) -> Iterator[ReplayedBucket]:
+    """Applies each segment's events in their order; what the state machine forbids changes nothing. In the order of the
+    buckets of events."""
     removals = PartitionRemovals(found.partition_deletes, len(found.partitions))
-    return [_replayed(events, removals) for events in found.buckets]
+    return (_replayed(events, removals) for events in found.buckets)
 
 
 def joined_rows(parts: Sequence[SegmentRows]) -> SegmentRows:

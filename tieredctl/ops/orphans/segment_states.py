@@ -61,7 +61,7 @@ class SegmentStates:
 
 def segment_states(found: SegmentEvents) -> SegmentStates:
     """The states after all events that were taken."""
-    buckets = replayed_buckets(found)
+    buckets = list(replayed_buckets(found))
     segments = joined_rows([bucket.segments for bucket in buckets])
     segments, states = _one_of_each(segments)
     began = states != NO_STATE
