@@ -15,7 +15,7 @@ from copy import copy
 from errno import EDQUOT, ENAMETOOLONG, ENOSPC
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM, running_command
@@ -23,7 +23,9 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 
 if TYPE_CHECKING:
     import typer
-    from typer.models import CommandInfo
+    from typer.models import CommandInfo, TyperInfo
+
+_Verb = TypeVar("_Verb", "CommandInfo", "TyperInfo")
 
 _GO_ON = (
     ("orphans", "apply"),
@@ -186,7 +188,8 @@ def _app(words: Sequence[str]) -> typer.Typer:
     for noun, meaning in NOUNS.items():
         if noun == chosen:
             import_module(f"tieredctl.cli.commands.{noun}").add_to(app, noun, meaning)
-            _keep_typed_verbs(app, completed or words)
+            app.registered_commands = [*map(_read, app.registered_commands)]
+            app.registered_groups = [_group_with_typed_verbs(one, completed or words) for one in app.registered_groups]
         else:
             app.command(noun, help=meaning)(_not_loaded)
     return app
@@ -199,14 +202,32 @@ def _completed_words() -> list[str] | None:
     return next((os.environ[name].split() for name in _COMPLETED_LINES if name in os.environ), [])
 
 
-def _keep_typed_verbs(app: typer.Typer, words: Sequence[str]) -> None:
-    """Leaves of the other verbs a name and a line of help: Typer reads the options of all it knows, which is slow."""
-    for group in app.registered_groups:
-        assert group.typer_instance
-        group.typer_instance = verbs = copy(group.typer_instance)
-        verbs.registered_commands = [
-            verb if verb.name in words else _unread(verb) for verb in verbs.registered_commands
-        ]
+def _with_typed_verbs(commands: typer.Typer, words: Sequence[str]) -> typer.Typer:
+    """The same, where of the other verbs there is a name and a line of help: Typer reads the options of all it knows,
+    which is slow."""
+    typed = copy(commands)
+    typed.registered_commands = [
+        _read(verb) if verb.name in words else _unread(verb) for verb in commands.registered_commands
+    ]
+    if commands.registered_callback is not None:
+        typed.registered_callback = _read(commands.registered_callback)
+    typed.registered_groups = [_group_with_typed_verbs(group, words) for group in commands.registered_groups]
+    return typed
+
+
+def _group_with_typed_verbs(group: TyperInfo, words: Sequence[str]) -> TyperInfo:
+    assert group.typer_instance
+    typed = copy(group)
+    typed.typer_instance = _with_typed_verbs(group.typer_instance, words)
+    return typed
+
+
+def _read(verb: _Verb) -> _Verb:
+    from tieredctl.cli.option_groups import flattened
+
+    read = copy(verb)
+    read.callback = verb.callback and flattened(verb.callback)
+    return read
 
 
 def _unread(verb: CommandInfo) -> CommandInfo:

@@ -1,42 +1,153 @@
-"""What the options say of where things are."""
+"""The options that say where things are and which of them are meant, by groups."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tieredctl.cli.arguments import as_of, pairs
+from tieredctl.cli.option_groups import OptionGroup
+from tieredctl.cli.options import (
+    AsOfPoint,
+    BootstrapServer,
+    CommandConfig,
+    Export,
+    KraftSnapshot,
+    LayoutName,
+    LayoutOptions,
+    LiveTopicIds,
+    LogDirs,
+    Partition,
+    SegmentId,
+    Store,
+    StoreOptions,
+    Topic,
+    TopicId,
+)
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace
+from tieredctl.layouts.protocol import AUTO
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace, TopicsPlace
+
+if TYPE_CHECKING:
+    from tieredctl.ops.metadata.selection import Selection
 
 
-def cluster_place(
-    bootstrap_server: str | None, command_config: Path | None, purpose: str = "There is no cluster to ask."
-) -> ClusterPlace:
-    """The live cluster that was named. Raises TieredctlError where none was."""
-    if bootstrap_server is None:
-        raise TieredctlError(ErrorCode.NO_SOURCE, purpose, hint="Give --bootstrap-server.")
-    return ClusterPlace(bootstrap_server, command_config)
+@dataclass(frozen=True, slots=True)
+class ClusterOptions(OptionGroup):
+    """A live cluster."""
+
+    bootstrap_server: BootstrapServer = None
+    command_config: CommandConfig = None
+
+    def place(self) -> ClusterPlace:
+        """The cluster that was named. Raises TieredctlError where none was."""
+        if self.bootstrap_server is None:
+            raise TieredctlError(ErrorCode.NO_SOURCE, "There is no cluster to ask.", hint="Give --bootstrap-server.")
+        return ClusterPlace(self.bootstrap_server, self.command_config)
 
 
-def metadata_place(
-    log_dir: Sequence[Path] | None,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    export: Path | None,
-    as_of_point: str | None = None,
-) -> MetadataPlace:
-    """The one source that was named, up to the point that was named; of no source, what opens it tells."""
-    if command_config is not None and bootstrap_server is None:
-        raise TieredctlError(ErrorCode.USAGE, "--command-config is for --bootstrap-server.")
-    cluster = None if bootstrap_server is None else ClusterPlace(bootstrap_server, command_config)
-    return MetadataPlace(tuple(log_dir or ()), cluster, export, as_of(as_of_point))
+@dataclass(frozen=True, slots=True)
+class MetadataOptions(OptionGroup):
+    """A source of metadata."""
+
+    log_dir: LogDirs = None
+    bootstrap_server: BootstrapServer = None
+    command_config: CommandConfig = None
+    export: Export = None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether any source was named."""
+        return bool(self.log_dir or self.bootstrap_server or self.export)
+
+    def cluster(self) -> ClusterOptions:
+        """The live cluster among the sources."""
+        return ClusterOptions(self.bootstrap_server, self.command_config)
+
+    def place(self) -> MetadataPlace:
+        """The one source that was named; of no source, what opens it tells. Raises TieredctlError for several."""
+        return self._up_to(None)
+
+    def _up_to(self, point: str | None) -> MetadataPlace:
+        if self.command_config is not None and self.bootstrap_server is None:
+            raise TieredctlError(ErrorCode.USAGE, "--command-config is for --bootstrap-server.")
+        cluster = None if self.bootstrap_server is None else ClusterPlace(self.bootstrap_server, self.command_config)
+        return MetadataPlace(tuple(self.log_dir or ()), cluster, self.export, as_of(point))
 
 
-def store_place(
-    store: str | None, store_option: Sequence[str] | None, layout: str, layout_option: Sequence[str] | None
-) -> StorePlace:
-    """The store and the layout that were named. Raises TieredctlError where no store was."""
-    if store is None:
-        raise TieredctlError(ErrorCode.NO_STORE, "There is no store to look at.")
-    return StorePlace(store, pairs("--store-option", store_option), layout, pairs("--layout-option", layout_option))
+@dataclass(frozen=True, slots=True)
+class PastMetadataOptions(MetadataOptions):
+    """A source of metadata, and the point up to which it is believed."""
+
+    as_of: AsOfPoint = None
+
+    def place(self) -> MetadataPlace:
+        """The one source that was named, up to the point that was named."""
+        return self._up_to(self.as_of)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOptions(OptionGroup):
+    """A remote store and its layout."""
+
+    store: Store = None
+    store_option: StoreOptions = None
+    layout: LayoutName = AUTO
+    layout_option: LayoutOptions = None
+
+    def place(self) -> StorePlace:
+        """The store and the layout that were named. Raises TieredctlError where no store was."""
+        if self.store is None:
+            raise TieredctlError(ErrorCode.NO_STORE, "There is no store to look at.")
+        settings = pairs("--store-option", self.store_option)
+        return StorePlace(self.store, settings, self.layout, pairs("--layout-option", self.layout_option))
+
+    def place_if_given(self) -> StorePlace | None:
+        """The same; None where no store was named."""
+        return None if self.store is None else self.place()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicListOptions(OptionGroup):
+    """Who says which topics there are, where the cluster does not."""
+
+    live_topic_ids: LiveTopicIds = None
+    kraft_snapshot: KraftSnapshot = None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether any was named."""
+        return self.live_topic_ids is not None or self.kraft_snapshot is not None
+
+    def beside(self, metadata: MetadataPlace) -> TopicsPlace:
+        """What was named, else the cluster of the metadata. Raises TieredctlError as `TopicsPlace.beside` does."""
+        return TopicsPlace.beside(metadata, self.live_topic_ids, self.kraft_snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOptions(OptionGroup):
+    """The partitions that are meant."""
+
+    topic: Topic = None
+    topic_id: TopicId = None
+    partition: Partition = None
+
+    def selection(self) -> Selection:
+        """Raises TieredctlError as `Selection` does."""
+        return self._of_segment(None)
+
+    def _of_segment(self, segment_id: str | None) -> Selection:
+        from tieredctl.ops.metadata.selection import Selection
+
+        return Selection(self.topic, self.topic_id, self.partition, segment_id)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentOptions(PartitionOptions):
+    """The segments that are meant."""
+
+    segment_id: SegmentId = None
+
+    def selection(self) -> Selection:
+        """Raises TieredctlError as `Selection` does."""
+        return self._of_segment(self.segment_id)

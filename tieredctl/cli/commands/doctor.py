@@ -11,23 +11,12 @@ import typer
 
 from tieredctl.cli.arguments import duration_ms, given_path, now_ms, pairs
 from tieredctl.cli.findings_table import FINDING_FIELDS
-from tieredctl.cli.options import (
-    BootstrapServer,
-    CommandConfig,
-    LayoutName,
-    LayoutOptions,
-    MetricsFile,
-    Now,
-    Output,
-    Quiet,
-    Store,
-    StoreOptions,
-)
-from tieredctl.cli.outcome import finding_documents, finish, say
+from tieredctl.cli.options import Now, Output, Quiet
+from tieredctl.cli.outcome import finding_documents, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.places import cluster_place, store_place
+from tieredctl.cli.places import ClusterOptions, RemoteOptions
+from tieredctl.cli.view import View
 from tieredctl.errors import DecodeError, ErrorCode, ExitCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
@@ -62,9 +51,9 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 @_commands.callback(invoke_without_command=True)
 def cluster(
+    *,
     context: typer.Context,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
+    cluster_options: ClusterOptions,
     kafka_version: KafkaVersion = None,
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Copies and deletions under way for longer are stuck.")
@@ -78,14 +67,9 @@ def cluster(
             help="A log directory of one of its brokers, to see what cannot be tiered; repeat it for several.",
         ),
     ] = None,
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
+    remote_options: RemoteOptions,
     now: Now = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """All checks of a live cluster that need no bulk read: release, settings, the metadata topic, and what is stuck,
     behind, left over or kept twice; which consumer groups read from remote storage. With --store also the small objects
@@ -94,19 +78,20 @@ def cluster(
     Exit 3 where something needs attention, 5 where something could not be looked at.
     """
     if context.invoked_subcommand is not None:
-        if bootstrap_server is not None:
+        if cluster_options.bootstrap_server is not None:
             raise TieredctlError(ErrorCode.USAGE, f"Options go behind `doctor {context.invoked_subcommand}`.")
         return ExitCode.CLEAN
     clock = Clock(now_ms(now), duration_ms(older_than))
-    remote = None if store is None else store_place(store, store_option, layout, layout_option)
-    place = cluster_place(bootstrap_server, command_config)
+    remote = remote_options.place_if_given()
+    place = cluster_options.place()
     stated = _release(kafka_version)
     found, source = diagnose_cluster(place, clock, release=stated, store=remote, log_dirs=log_dir or ())
-    return _finish("Doctor", source, found, output, quiet, metrics_file)
+    return _finish("Doctor", source, found, view)
 
 
 @_commands.command("config")
 def config(
+    *,
     file: Annotated[
         Path | None,
         typer.Argument(metavar="FILE", parser=given_path, help="A broker's or controller's server.properties."),
@@ -117,12 +102,9 @@ def config(
             metavar="NAME=VALUE", help="A setting of a topic that is to be tiered there; repeat it for several."
         ),
     ] = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
+    cluster_options: ClusterOptions,
     kafka_version: KafkaVersion = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Settings alone: of a file, for CI too, or of a live cluster's brokers and tiered topics. With both, the file
     beside what its cluster has already, such as the metadata topic's partitions."""
@@ -132,18 +114,18 @@ def config(
             raise TieredctlError(
                 ErrorCode.USAGE, "--topic-config is for FILE; a live cluster's topics are asked for theirs."
             )
-        cluster, source = _gathered(bootstrap_server, command_config, stated)
-        return _finish("DoctorConfig", source, diagnose_settings(cluster), output, quiet, metrics_file)
+        cluster, source = _gathered(cluster_options, stated)
+        return _finish("DoctorConfig", source, diagnose_settings(cluster), view)
     topic = pairs("--topic-config", topic_config) if topic_config else None
     node = BrokerSettings(file.name, _properties(file), stated)
     source = {"kind": "file", "path": str(file)}
-    if bootstrap_server is None:
+    if cluster_options.bootstrap_server is None:
         found = diagnose_file(node, topic)
     else:
-        cluster, described = _gathered(bootstrap_server, command_config, stated)
+        cluster, described = _gathered(cluster_options, stated)
         found = diagnose_file(replace(node, release=cluster.release), topic, cluster)
         source["cluster"] = described
-    return _finish("DoctorConfig", source, found, output, quiet, metrics_file)
+    return _finish("DoctorConfig", source, found, view)
 
 
 @_commands.command("upgrade")
@@ -178,22 +160,20 @@ def _finish_change(
 ) -> ExitCode:
     pair = {"from": str(release(before)), "to": str(release(after))}
     found = Diagnosis(pair, judge(release(before), release(after)))
-    return _finish(kind, {"kind": "releases", **pair}, found, output, quiet, None)
+    return _finish(kind, {"kind": "releases", **pair}, found, View(output, quiet))
 
 
 def _finish(
     kind: str,
     source: dict[str, object],
     found: Diagnosis,
-    output: OutputFormat,
-    quiet: bool,
-    metrics_file: Path | None,
+    view: View,
 ) -> ExitCode:
     items = finding_documents(found.findings)
     listing = Listing(kind, source, items, _COLUMNS, found.summary(), FINDING_FIELDS)
-    if output in _TABLES and not quiet:
+    if view.is_table and not view.quiet:
         say(_headline(found))
-    return finish(listing, output, found.findings, quiet=True, metrics_file=metrics_file)
+    return replace(view, quiet=True).show(listing, found.findings)
 
 
 def _headline(found: Diagnosis) -> str:
@@ -203,11 +183,9 @@ def _headline(found: Diagnosis) -> str:
     return f"Looked at {looked_at}: {grave or 'nothing'} to attend to, {hints} to know. -o wide has the remedies."
 
 
-def _gathered(
-    bootstrap_server: str | None, command_config: Path | None, stated: Release | None
-) -> tuple[ClusterSnapshot, dict[str, object]]:
+def _gathered(cluster_options: ClusterOptions, stated: Release | None) -> tuple[ClusterSnapshot, dict[str, object]]:
     """A live cluster's settings, and what it is."""
-    with cluster_place(bootstrap_server, command_config).open() as opened:
+    with cluster_options.place().open() as opened:
         return gather_settings(opened, _NO_CLOCK, stated), opened.describe()
 
 

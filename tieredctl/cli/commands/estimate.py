@@ -10,28 +10,12 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT64, byte_count, given_path, now_ms, topic_partition
-from tieredctl.cli.options import (
-    BootstrapServer,
-    CommandConfig,
-    Export,
-    LayoutName,
-    LayoutOptions,
-    LogDirs,
-    Now,
-    Output,
-    Partition,
-    Quiet,
-    Store,
-    StoreOptions,
-    Topic,
-    TopicId,
-)
+from tieredctl.cli.options import Now, Output, Partition, Quiet, Topic, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.places import cluster_place, metadata_place, store_place
+from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding
 from tieredctl.ops.estimates.bootstrap import live_bootstrap, stated_bootstrap
 from tieredctl.ops.estimates.cost import cost_estimate
@@ -92,6 +76,7 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 @_commands.command("follower-bootstrap")
 def follower_bootstrap(
+    *,
     where: Annotated[
         str | None, typer.Argument(metavar="[TOPIC:PARTITION]", help="A live partition; else state the bytes.")
     ] = None,
@@ -105,8 +90,7 @@ def follower_bootstrap(
     throughput: Annotated[
         str | None, typer.Option(metavar="BYTES", help="How much is copied in a second, to estimate times.")
     ] = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
+    cluster_options: ClusterOptions,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
@@ -124,7 +108,7 @@ def follower_bootstrap(
     if where is None:
         found = stated_bootstrap(*map(byte_count, stated))
     else:
-        place = cluster_place(bootstrap_server, command_config)
+        place = cluster_options.place()
         with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
             found, source = live_bootstrap(cluster, stream, *topic_partition(where)), stream.source.describe()
             findings = [finding for finding in stream.findings if finding.kind.incomplete]
@@ -136,6 +120,7 @@ def follower_bootstrap(
 
 @_commands.command("retention")
 def retention(
+    *,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
     partition: Partition = None,
     retention_ms: Annotated[
@@ -164,8 +149,7 @@ def retention(
             "that it copied.",
         ),
     ] = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
+    cluster_options: ClusterOptions,
     now: Now = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
@@ -177,7 +161,7 @@ def retention(
     """
     change = RetentionChange(retention_ms, retention_bytes, before_offset, local_retention_ms, local_retention_bytes)
     replicas = local_replicas(log_dir)
-    place = cluster_place(bootstrap_server, command_config)
+    place = cluster_options.place()
     with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
         found = retention_estimate(cluster, stream, topic, partition, change, now_ms(now), replicas=replicas)
     findings = [finding for finding in stream.findings if finding.kind.incomplete]
@@ -195,16 +179,14 @@ def retention(
 
 @_commands.command("metadata")
 def metadata(
+    *,
     segments: Annotated[
         int | None,
         typer.Option(
             metavar="NUMBER", help="State how many segments, instead of reading them.", min=0, max=GREATEST_INT64
         ),
     ] = None,
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
+    metadata_options: MetadataOptions,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
@@ -215,12 +197,12 @@ def metadata(
     knows who these are, and the row is of a broker that has them all.
     """
     if segments is not None:
-        if log_dir or bootstrap_server or export:
+        if metadata_options.are_given:
             raise TieredctlError(ErrorCode.USAGE, "--segments is stated instead of a source of metadata.")
         found, findings = stated_metadata(segments), list[Finding]()
         source: Mapping[str, object] = {"kind": "arguments"}
     else:
-        place = metadata_place(log_dir, bootstrap_server, command_config, export)
+        place = metadata_options.place()
         with place.open() as stream, nullcontext() if place.cluster is None else place.cluster.open() as cluster:
             found = read_metadata(stream, cluster)
         source, findings = stream.source.describe(), stream.findings
@@ -232,20 +214,15 @@ def metadata(
 
 @_commands.command("cost")
 def cost(
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
+    *,
+    remote_options: RemoteOptions,
     topic: Topic = None,
     topic_id: TopicId = None,
     reads_per_day: Annotated[
         int | None,
         typer.Option(metavar="NUMBER", help="Requests to read: no metadata tells them.", min=0, max=GREATEST_INT64),
     ] = None,
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
+    metadata_options: MetadataOptions,
     now: Now = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
@@ -254,12 +231,12 @@ def cost(
 
     Bytes are those of the logs, before the layout compresses them. Deletions, and uploads in several parts, are not in.
     """
-    opened, chosen = store_place(store, store_option, layout, layout_option).open()
+    opened, chosen = remote_options.place().open()
     price = storage_price(opened.url)
     if price is None:
         hint = "Add it to `prices` in the configuration file."
         raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {opened.url}.", hint=hint)
-    with metadata_place(log_dir, bootstrap_server, command_config, export).open() as stream:
+    with metadata_options.place().open() as stream:
         selection = Selection(topic, topic_id)
         found = cost_estimate(stream, selection, chosen, price, now_ms(now), reads_per_day=reads_per_day)
         said = [f"Not in the cost: {reason}" for reason in found.summary["notKnown"]]

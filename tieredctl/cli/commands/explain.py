@@ -9,25 +9,11 @@ import typer
 
 from tieredctl.cli.arguments import GREATEST_INT32, time_ms, topic_partition_offset
 from tieredctl.cli.explanation_table import EXPLANATION_COLUMNS, explanation_rows
-from tieredctl.cli.options import (
-    AsOfPoint,
-    BootstrapServer,
-    CommandConfig,
-    Export,
-    LayoutName,
-    LayoutOptions,
-    LogDirs,
-    Output,
-    Quiet,
-    Store,
-    StoreOptions,
-    TopicId,
-)
+from tieredctl.cli.options import Output, Quiet, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Item, Listing, OutputFormat
-from tieredctl.cli.places import cluster_place, metadata_place, store_place
+from tieredctl.cli.places import PastMetadataOptions, RemoteOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.findings import Finding
 from tieredctl.ops.explanation.documents import explanation_document
 from tieredctl.ops.explanation.explain import TopicPlace, explain_live, explain_metadata
@@ -45,6 +31,7 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 
 def explain(
+    *,
     where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION[@OFFSET]", help="Such as orders:3@1200.")],
     timestamp: Annotated[
         str | None, typer.Option(metavar="TIME", help="In place of @OFFSET: its first record of that time or later.")
@@ -53,16 +40,9 @@ def explain(
         int | None,
         typer.Option(metavar="EPOCH", help="The leader epoch that the reader believes in.", min=0, max=GREATEST_INT32),
     ] = None,
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    as_of: AsOfPoint = None,
+    metadata_options: PastMetadataOptions,
     topic_id: TopicId = None,
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
+    remote_options: RemoteOptions,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
@@ -75,19 +55,20 @@ def explain(
     topic, partition, offset = topic_partition_offset(where)
     if (offset is None) == (timestamp is None):
         raise TieredctlError(ErrorCode.USAGE, "Name one offset, as TOPIC:PARTITION@OFFSET, or a time with --timestamp.")
-    if bootstrap_server is None and timestamp is not None:
+    if metadata_options.bootstrap_server is None and timestamp is not None:
         raise TieredctlError(ErrorCode.USAGE, "Only a live cluster looks a time up.", hint="Give --bootstrap-server.")
-    if bootstrap_server is not None and (as_of is not None or topic_id is not None):
+    if metadata_options.bootstrap_server is not None and (metadata_options.as_of is not None or topic_id is not None):
         raise TieredctlError(
             ErrorCode.USAGE, "A live cluster is asked for the topic as it is: no --as-of, no --topic-id."
         )
-    remote = None if store is None else store_place(store, store_option, layout, layout_option).open()
-    with metadata_place(log_dir, bootstrap_server, command_config, export, as_of).open() as stream:
+    remote_place = remote_options.place_if_given()
+    remote = None if remote_place is None else remote_place.open()
+    with metadata_options.place().open() as stream:
         found: Explanation | None
-        if offset is not None and bootstrap_server is None:
+        if offset is not None and metadata_options.bootstrap_server is None:
             found = explain_metadata(stream, Selection(topic, topic_id, partition), offset, epoch)
         else:
-            with cluster_place(bootstrap_server, command_config).open() as cluster:
+            with metadata_options.cluster().place().open() as cluster:
                 moment = None if timestamp is None else time_ms(timestamp)
                 found = explain_live(cluster, stream, TopicPlace(topic, partition, offset, moment), epoch)
         findings = [finding for finding in stream.findings if finding.kind.incomplete]

@@ -30,25 +30,11 @@ from tieredctl.cli.metadata_tables import (
     STATISTICS_COLUMNS,
     STUCK_COLUMNS,
 )
-from tieredctl.cli.options import (
-    AsOfPoint,
-    BootstrapServer,
-    CommandConfig,
-    Export,
-    LogDirs,
-    MetadataPartition,
-    MetricsFile,
-    Now,
-    Output,
-    Partition,
-    Quiet,
-    SegmentId,
-    Topic,
-    TopicId,
-)
+from tieredctl.cli.options import MetadataPartition, Now, Output, Quiet, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, printable
-from tieredctl.cli.places import metadata_place
+from tieredctl.cli.places import MetadataOptions, PartitionOptions, PastMetadataOptions, SegmentOptions
+from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of
@@ -102,11 +88,8 @@ class _Counted:
 
 @_commands.command("format")
 def format_events(
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    as_of: AsOfPoint = None,
+    *,
+    metadata_options: PastMetadataOptions,
     metadata_partition: MetadataPartition = None,
     style: Annotated[
         Style, typer.Option(help="kafka: as RemoteLogMetadataFormatter; kip405: as the KIP.")
@@ -125,7 +108,7 @@ def format_events(
     """Every event, one a line: by metadata partition, then offset."""
     if formatter_property and style is not Style.KIP405:
         raise TieredctlError(ErrorCode.USAGE, "--property is for --style kip405.")
-    with metadata_place(log_dir, bootstrap_server, command_config, export, as_of).open(metadata_partition) as stream:
+    with metadata_options.place().open(metadata_partition) as stream:
         if output is not None:
             documents = map(event_document, stream.records())
             listing = replace(_listing("MetadataEvents", stream, documents, EVENT_COLUMNS), fields=EVENT_FIELDS)
@@ -153,34 +136,26 @@ def _pieces(
 
 @_commands.command("segments")
 def segments(
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    as_of: AsOfPoint = None,
-    topic: Topic = None,
-    topic_id: TopicId = None,
-    partition: Partition = None,
-    segment_id: SegmentId = None,
+    *,
+    metadata_options: PastMetadataOptions,
+    selected: SegmentOptions,
     state: Annotated[str | None, typer.Option(metavar="STATE", help="Only segments in this state.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Those deleted too.")] = False,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """The current state of every segment, after replay."""
     from tieredctl.ops.metadata.segment_documents import segment_documents
 
-    selection = Selection(topic, topic_id, partition, segment_id)
+    selection = selected.selection()
     wanted = _state(state)
-    with metadata_place(log_dir, bootstrap_server, command_config, export, as_of).open() as stream:
+    with metadata_options.place().open() as stream:
         store = metadata_state.replayed(stream, selection, keep_deleted=everything)
         rows = metadata_state.segments(store, selection, wanted)
-        if not len(rows) and output in _TABLES and not quiet:
+        if not len(rows) and view.is_table and not view.quiet:
             say("No segments.")
         items, size = segment_documents(store, rows), int(store.sizes(rows).sum())
         listing = _listing("RemoteLogSegments", stream, items, SEGMENT_COLUMNS, segments=len(rows), bytes=size)
-        return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
+        return view.show(listing, stream.findings)
 
 
 def _state(text: str | None) -> RemoteLogSegmentState | None:
@@ -195,18 +170,16 @@ def _state(text: str | None) -> RemoteLogSegmentState | None:
 
 @_commands.command("history", cls=CommandOfIds)
 def history(
+    *,
     segment_id: Annotated[
         str, typer.Argument(metavar="SEGMENT-ID", parser=kafka_id, help="The segment's id, 22 characters.")
     ],
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
+    metadata_options: MetadataOptions,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
     """All events of one segment, with offsets, times and brokers."""
-    with metadata_place(log_dir, bootstrap_server, command_config, export).open() as stream:
+    with metadata_options.place().open() as stream:
         items = list(metadata_state.history(stream, segment_id))
         if not items:
             why = f"The metadata has no event of segment {segment_id}."
@@ -217,17 +190,14 @@ def history(
 
 @_commands.command("lookup")
 def lookup(
+    *,
     where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION")],
     epoch: Annotated[
         int,
         typer.Option(metavar="EPOCH", help="The leader epoch that the reader believes in.", min=0, max=GREATEST_INT32),
     ],
     offset: Annotated[int, typer.Option(metavar="OFFSET", help="The offset to be fetched.", min=0, max=GREATEST_INT64)],
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    as_of: AsOfPoint = None,
+    metadata_options: PastMetadataOptions,
     topic_id: TopicId = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
@@ -235,7 +205,7 @@ def lookup(
     """The segment that serves a fetch, or why none does (exit 3)."""
     topic, partition = topic_partition(where)
     selection = Selection(topic, topic_id, partition)
-    place = metadata_place(log_dir, bootstrap_server, command_config, export, as_of)
+    place = metadata_options.place()
     with opened_partition(place, selection) as opened:
         answer = metadata_state.lookup(opened.cache, epoch, offset)
         items = [segment_document(answer.segment)] if answer.segment else []
@@ -250,12 +220,9 @@ def lookup(
 
 @_commands.command("epochs")
 def epochs(
+    *,
     where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION")],
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    as_of: AsOfPoint = None,
+    metadata_options: PastMetadataOptions,
     topic_id: TopicId = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
@@ -266,7 +233,7 @@ def epochs(
     """
     topic, number = topic_partition(where)
     selection = Selection(topic, topic_id, number)
-    place = metadata_place(log_dir, bootstrap_server, command_config, export, as_of)
+    place = metadata_options.place()
     with opened_partition(place, selection) as opened:
         items = list(metadata_state.leader_epochs(opened.partition, opened.cache))
         listing = _listing("LeaderEpochs", opened.stream, items, EPOCH_COLUMNS)
@@ -275,34 +242,27 @@ def epochs(
 
 @_commands.command("stuck")
 def stuck(
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    as_of: AsOfPoint = None,
-    topic: Topic = None,
-    topic_id: TopicId = None,
-    partition: Partition = None,
+    *,
+    metadata_options: PastMetadataOptions,
+    selected: PartitionOptions,
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Younger ones may still be under way: 90s, 15m, 1h, 7d.")
     ] = "1h",
     now: Now = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Copies and deletions that never ended (exit 3 if any)."""
-    selection = Selection(topic, topic_id, partition)
+    selection = selected.selection()
     age_ms, moment = duration_ms(older_than), now_ms(now)
-    with metadata_place(log_dir, bootstrap_server, command_config, export, as_of).open() as stream:
+    with metadata_options.place().open() as stream:
         store = metadata_state.replayed(stream, selection)
         metadata_state.demand_known(stream, store, selection)
         found = metadata_state.stuck(store, selection, moment, age_ms)
         items = finding_documents(found)
         listing = _listing("StuckSegments", stream, items, STUCK_COLUMNS, stuck=len(found))
-        said = [*stream.findings, *found] if metrics_file else stream.findings
+        said = [*stream.findings, *found] if view.metrics_file else stream.findings
         otherwise = exit_code_of(found)
-        return finish(listing, output, said, quiet=quiet, metrics_file=metrics_file, otherwise=otherwise)
+        return view.show(listing, said, otherwise)
 
 
 @_commands.command("partition-of", cls=CommandOfIds)
@@ -332,14 +292,9 @@ def partition_of(
 
 @_commands.command("stats")
 def stats(
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    as_of: AsOfPoint = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    *,
+    metadata_options: PastMetadataOptions,
+    view: View,
 ) -> ExitCode:
     """What each metadata partition costs.
 
@@ -347,26 +302,22 @@ def stats(
     """
     from tieredctl.ops.metadata.stats import statistics
 
-    with metadata_place(log_dir, bootstrap_server, command_config, export, as_of).open() as stream:
+    with metadata_options.place().open() as stream:
         found = statistics(stream)
         listing = _listing("MetadataStatistics", stream, found.partitions, STATISTICS_COLUMNS, **found.total)
-        said = [_STATISTICS_SENTENCE.format_map(found.total)] if output in _TABLES else []
-        return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file, sentences=said)
+        said = [_STATISTICS_SENTENCE.format_map(found.total)] if view.is_table else []
+        return view.show(listing, stream.findings, sentences=said)
 
 
 @_commands.command("export")
 def export_to_file(
+    *,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", parser=given_path, help="What to write: *.parquet or *.jsonl.")
     ],
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
+    metadata_options: MetadataOptions,
     force: Annotated[bool, typer.Option("--force", help="Replace the file where it is there already.")] = False,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Write all records to one file, for --export.
 
@@ -374,9 +325,9 @@ def export_to_file(
     """
     from tieredctl.ops.metadata.export import export_metadata
 
-    with metadata_place(log_dir, bootstrap_server, command_config, export).open() as stream:
+    with metadata_options.place().open() as stream:
         items = export_metadata(stream, file, force=force)
         records = sum(item["records"] for item in items)
         summary = {"file": str(file), "records": records, "bytes": file.stat().st_size}
         listing = _listing("MetadataExport", stream, items, EXPORT_COLUMNS, **summary)
-        return finish(listing, output, stream.findings, quiet=quiet, metrics_file=metrics_file)
+        return view.show(listing, stream.findings)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.options import BootstrapServer, CommandConfig, MetricsFile, Output, Quiet
-from tieredctl.cli.outcome import finish, say
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.places import cluster_place
+from tieredctl.cli.outcome import say
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.places import ClusterOptions
+from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 from tieredctl.ops.cluster.offsets import FIELD_OF, topic_offsets
 
@@ -36,25 +36,23 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 
 def offsets(
+    *,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    cluster_options: ClusterOptions,
+    view: View,
 ) -> ExitCode:
     """Where each partition's log begins and ends, locally and in remote storage, as its leader says.
 
     A dash is an offset that there is none of; what a release cannot tell is said. Exit 5 where a leader did not answer.
     """
-    with cluster_place(bootstrap_server, command_config).open() as cluster:
+    with cluster_options.place().open() as cluster:
         found = topic_offsets(cluster, topic)
     rows = found.rows()
     listing = Listing("Offsets", cluster.describe(), rows, _COLUMNS, found.summary(), _FIELDS)
     errors = sorted({(name, error) for row in rows for name, error in row["errors"].items()})
-    if not quiet:
+    if not view.quiet:
         for name, error in errors:
             say(f"{name} is not known: {error}")
     unanswered = any(error != "UNSUPPORTED_VERSION" for _, error in errors)
     code = ExitCode.INCOMPLETE if unanswered else ExitCode.CLEAN
-    return finish(listing, output, (), quiet=quiet, metrics_file=metrics_file, otherwise=code)
+    return view.show(listing, code=code)

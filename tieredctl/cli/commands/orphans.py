@@ -14,44 +14,19 @@ from tieredctl.cli.commands.orphans_own import quarantine, unlock
 from tieredctl.cli.commands.orphans_plan import plan
 from tieredctl.cli.commands.orphans_purge import purge
 from tieredctl.cli.commands.orphans_restore import restore
-from tieredctl.cli.options import (
-    AsOfPoint,
-    BootstrapServer,
-    CommandConfig,
-    Export,
-    Inventory,
-    KraftSnapshot,
-    LayoutName,
-    LayoutOptions,
-    LiveTopicIds,
-    LogDirs,
-    MetricsFile,
-    MinAge,
-    Now,
-    Output,
-    Partition,
-    Quiet,
-    Resume,
-    SegmentId,
-    Store,
-    StoreOptions,
-    Topic,
-    TopicId,
-)
-from tieredctl.cli.outcome import finish, say
+from tieredctl.cli.options import Inventory, MinAge, Now, Resume
+from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
-from tieredctl.cli.places import metadata_place, store_place
+from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
+from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.documents import Document
-from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.orphans import ScanPlaces, opened_scan
-from tieredctl.wiring.places import TopicsPlace
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 for verb in (plan, apply, restore, purge, unlock):
@@ -83,22 +58,12 @@ _TOTAL_COLUMNS = (
 
 @_commands.command("scan")
 def scan(
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    as_of: AsOfPoint = None,
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
-    topic: Topic = None,
-    topic_id: TopicId = None,
-    partition: Partition = None,
-    segment_id: SegmentId = None,
+    *,
+    metadata_options: PastMetadataOptions,
+    remote_options: RemoteOptions,
+    selected: SegmentOptions,
     min_age: MinAge = "24h",
-    live_topic_ids: LiveTopicIds = None,
-    kraft_snapshot: KraftSnapshot = None,
+    topic_lists: TopicListOptions,
     key_list: Annotated[
         Path | None,
         typer.Option(
@@ -108,25 +73,23 @@ def scan(
     inventory: Inventory = None,
     resume: Resume = None,
     now: Now = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Whose every object is (exit 3 if any is nobody's).
 
     A table has totals; the other forms have each object, with the evidence. Changes nothing.
     """
-    metadata = metadata_place(log_dir, bootstrap_server, command_config, export, as_of)
+    metadata = metadata_options.place()
     places = ScanPlaces(
         metadata,
-        store_place(store, store_option, layout, layout_option),
-        TopicsPlace.beside(metadata, live_topic_ids, kraft_snapshot),
+        remote_options.place(),
+        topic_lists.beside(metadata),
         ListingPlace(key_list, inventory, resume),
     )
     options = ScanOptions(
         now_ms=now_ms(now),
         min_age_ms=duration_ms(min_age),
-        selection=Selection(topic, topic_id, partition, segment_id),
+        selection=selected.selection(),
     )
     with opened_scan(places, options) as opened:
         found = opened.scan
@@ -136,15 +99,15 @@ def scan(
             counted = unlisted()
             return found.summary() | {"noncurrent": counted and counted.document()}
 
-        if output in _TABLES:
+        if view.is_table:
             found.run()
             price = found.options.price
             columns = _TOTAL_COLUMNS if price is None else (*_TOTAL_COLUMNS, _cost_column(price))
             listing = Listing("RemoteObjects", opened.source, found.totals(), columns, summary)
         else:
             listing = Listing("RemoteObjects", opened.source, found.documents(), (), summary, _OBJECT_FIELDS)
-        code = finish(listing, output, found.findings, quiet=quiet, metrics_file=metrics_file)
-        if not quiet:
+        code = view.show(listing, found.findings)
+        if not view.quiet:
             say_unanswered(opened.topics)
             doubt = opened.doubt()
             if doubt is not None:

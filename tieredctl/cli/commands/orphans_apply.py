@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, kafka_id, objects_a_second, percentage
-from tieredctl.cli.change import View
 from tieredctl.cli.commands.removal_outcome import (
     COLUMNS,
     FIELDS,
@@ -23,24 +22,19 @@ from tieredctl.cli.options import (
     CommandConfig,
     DryRun,
     Export,
-    KraftSnapshot,
     LayoutOptions,
-    LiveTopicIds,
     LogDirs,
-    MetricsFile,
     NoLease,
     OfflineMetadata,
-    Output,
-    Quiet,
     StoreOptions,
     Yes,
 )
-from tieredctl.cli.output import Listing, OutputFormat
-from tieredctl.cli.places import metadata_place, store_place
+from tieredctl.cli.output import Listing
+from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOptions
+from tieredctl.cli.view import View
 from tieredctl.config.plan_key import known_key
 from tieredctl.errors import ExitCode
 from tieredctl.model.removal import RemovalMode
-from tieredctl.wiring.places import TopicsPlace
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
@@ -52,14 +46,14 @@ _IN_STORE = "store"
 
 
 def apply(
+    *,
     plan: Annotated[Path, typer.Argument(metavar="PLAN", parser=given_path, help="What `orphans plan` wrote.")],
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
     offline_metadata: OfflineMetadata = False,
     log_dir: LogDirs = None,
     export: Export = None,
-    live_topic_ids: LiveTopicIds = None,
-    kraft_snapshot: KraftSnapshot = None,
+    topic_lists: TopicListOptions,
     store_option: StoreOptions = None,
     layout_option: LayoutOptions = None,
     receipts: Annotated[
@@ -99,9 +93,7 @@ def apply(
     dry_run: DryRun = False,
     no_lease: NoLease = False,
     delete_versions: DeleteVersions = False,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Apply a plan, or resume an interrupted one: each object is checked once more before it goes.
 
@@ -114,7 +106,7 @@ def apply(
     from tieredctl.wiring.orphan_removal import PlanApplication, ReceiptPlace
 
     key = known_key()
-    chosen, view = read_plan(plan, key), View(output, quiet, metrics_file)
+    chosen = read_plan(plan, key)
     header = chosen.header
     given_age_ms = None if min_age is None else duration_ms(min_age)
     given = GivenLimits(given_age_ms, max_percent, allow_young, frozenset(foreign or ()), frozenset(unknown or ()))
@@ -123,11 +115,11 @@ def apply(
         demand_signed(chosen)
     elif not chosen.is_signed:
         view.say(f"{plan} was not signed with your key: its own limits and names count for nothing.")
-    demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
-    place = metadata_place(log_dir, bootstrap_server, command_config, export)
+    demand_source(bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given)
+    place = MetadataOptions(log_dir, bootstrap_server, command_config, export).place()
     application = PlanApplication(
-        *(chosen, limits, store_place(header.store, store_option, header.layout, layout_option), place),
-        *(TopicsPlace.beside(place, live_topic_ids, kraft_snapshot), clock_ms, key),
+        *(chosen, limits, RemoteOptions(header.store, store_option, header.layout, layout_option).place(), place),
+        *(topic_lists.beside(place), clock_ms, key),
     )
     if dry_run:
         applied = application.rehearse()
@@ -148,7 +140,7 @@ def apply(
     summary |= {"requests": applied.requests, "stays": applied.stays.document()}
     headline = _rehearsed(chosen, applied) if dry_run else _headline(chosen, applied)
     view.say(headline, *applied.stays.sentences())
-    rows = receipt_rows(applied.receipts, output)
+    rows = receipt_rows(applied.receipts, view.output)
     return view.end(Listing("Removal", source, rows, COLUMNS, summary, FIELDS), outcome)
 
 

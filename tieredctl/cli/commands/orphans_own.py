@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, pairs
-from tieredctl.cli.change import View
 from tieredctl.cli.confirmation import can_ask, demand_typed
-from tieredctl.cli.options import MetricsFile, Output, Quiet, Store, StoreOptions
+from tieredctl.cli.options import Store, StoreOptions
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.documents import Document
 from tieredctl.wiring.places import StorePlace
@@ -70,18 +70,16 @@ class _Totals:
 
 @quarantine.command("ls")
 def ls(
+    *,
     store: Store = None,
     store_option: StoreOptions = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """List what is in quarantine: a table has totals by plan, the other forms have each object. Changes nothing."""
     from tieredctl.wiring.kept_in_store import opened_quarantine
 
     if store is None:
         raise TieredctlError(ErrorCode.NO_STORE, "There is no store to list the quarantine of.")
-    view = View(output, quiet, metrics_file)
     opened = opened_quarantine(StorePlace(store, pairs("--store-option", store_option)))
     by_plan: dict[tuple[str, str | None], _Totals] = {}
 
@@ -92,7 +90,7 @@ def ls(
 
     copies = _documents(opened.copies, by_plan)
     source = {"store": opened.url}
-    if output not in _TABLES:
+    if not view.is_table:
         return view.show(Listing("Quarantine", source, copies, (), summary, _FIELDS))
     for _ in copies:
         pass
@@ -104,15 +102,14 @@ def ls(
 
 
 def unlock(
+    *,
     store: Store = None,
     store_option: StoreOptions = None,
     holder: Annotated[
         str | None, typer.Option(metavar="HOST:PID", help="Break the lease only if this run holds it.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needs --holder.")] = False,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Show which run holds a store's lease, and break the lease of one that is dead.
 
@@ -122,7 +119,6 @@ def unlock(
 
     if store is None:
         raise TieredctlError(ErrorCode.NO_STORE, "There is no store to unlock.")
-    view = View(output, quiet, metrics_file)
     lease = store_lease(StorePlace(store, pairs("--store-option", store_option)), clock_ms)
     found, held = lease.found, lease.is_held
     if found is not None and held:

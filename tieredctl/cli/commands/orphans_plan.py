@@ -10,41 +10,17 @@ from uuid import uuid4
 import typer
 
 from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, kafka_id, percentage
-from tieredctl.cli.options import (
-    BootstrapServer,
-    ClusterId,
-    CommandConfig,
-    Export,
-    Inventory,
-    KraftSnapshot,
-    LayoutName,
-    LayoutOptions,
-    LiveTopicIds,
-    LogDirs,
-    MetricsFile,
-    MinAge,
-    Output,
-    Partition,
-    Quiet,
-    Resume,
-    SegmentId,
-    Store,
-    StoreOptions,
-    Topic,
-    TopicId,
-)
-from tieredctl.cli.outcome import finish, say
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
-from tieredctl.cli.places import metadata_place, store_place
+from tieredctl.cli.options import ClusterId, Inventory, MinAge, Resume
+from tieredctl.cli.outcome import say
+from tieredctl.cli.output import Listing, TableColumn, printable
+from tieredctl.cli.places import MetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
+from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.removal import PlanTotals, RemovalMode
-from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.orphans import ScanPlaces, write_plan
-from tieredctl.wiring.places import TopicsPlace
 
 # `orphans scan` loads this module for the verb's name: what it does is loaded when it is typed.
 if TYPE_CHECKING:
@@ -54,19 +30,11 @@ _COLUMNS = (TableColumn("CAUSE", "cause"), TableColumn("OBJECTS", "objects"), Ta
 
 
 def plan(
+    *,
     to: Annotated[Path, typer.Option("--to", metavar="PLAN", parser=given_path, help="Write the plan here.")],
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
-    topic: Topic = None,
-    topic_id: TopicId = None,
-    partition: Partition = None,
-    segment_id: SegmentId = None,
+    metadata_options: MetadataOptions,
+    remote_options: RemoteOptions,
+    selected: SegmentOptions,
     cause: Annotated[
         list[OrphanCause] | None, typer.Option(help="Only objects of this cause; repeat it for several.")
     ] = None,
@@ -86,8 +54,7 @@ def plan(
     allow_young: Annotated[
         bool, typer.Option("--allow-young", help="Allow a --min-age below 1h: only where nothing writes.")
     ] = False,
-    live_topic_ids: LiveTopicIds = None,
-    kraft_snapshot: KraftSnapshot = None,
+    topic_lists: TopicListOptions,
     cluster_id: ClusterId = None,
     delete: Annotated[
         bool, typer.Option("--delete", help="Delete for good, instead of moving to quarantine first.")
@@ -103,9 +70,7 @@ def plan(
     ] = None,
     valid_for: Annotated[str, typer.Option(metavar="DURATION", help="How long the plan may be carried out.")] = "24h",
     force: Annotated[bool, typer.Option("--force", help="Replace the plan that is there.")] = False,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Write a plan to remove nobody's objects. Changes nothing in the store.
 
@@ -126,24 +91,24 @@ def plan(
         unknown_keys=frozenset(unknown or ()),
         allow_young=allow_young,
     )
-    metadata = metadata_place(log_dir, bootstrap_server, command_config, export)
+    metadata = metadata_options.place()
     places = ScanPlaces(
         metadata,
-        store_place(store, store_option, layout, layout_option),
-        TopicsPlace.beside(metadata, live_topic_ids, kraft_snapshot),
+        remote_options.place(),
+        topic_lists.beside(metadata),
         ListingPlace(inventory=inventory, resume=resume),
     )
     scanned = ScanOptions(
         now_ms=clock_ms(),
         min_age_ms=duration_ms(min_age),
-        selection=Selection(topic, topic_id, partition, segment_id),
+        selection=selected.selection(),
     )
     planning, totals, source = write_plan(places, scanned, options, to, with_uploads=multipart, force=force)
     summary = _summary(options, totals, planning)
     listing = Listing("RemovalPlan", source, _rows(planning), _COLUMNS, summary, ("cause", "objects", "bytes"))
-    if not quiet:
+    if not view.quiet:
         say(printable(_headline(totals, planning.left, to)))
-    return finish(listing, output, (), quiet=quiet, metrics_file=metrics_file)
+    return view.show(listing)
 
 
 def _rows(planning: Planning) -> Sequence[dict[str, object]]:

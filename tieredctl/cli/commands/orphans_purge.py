@@ -7,43 +7,23 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, duration_ms, percentage
-from tieredctl.cli.change import View
 from tieredctl.cli.commands.removal_outcome import (
     FIELDS,
     DeleteVersions,
     demand_source,
 )
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import (
-    BootstrapServer,
-    ClusterId,
-    CommandConfig,
-    DryRun,
-    Export,
-    KraftSnapshot,
-    LayoutName,
-    LayoutOptions,
-    LiveTopicIds,
-    LogDirs,
-    MetricsFile,
-    NoLease,
-    OfflineMetadata,
-    Output,
-    Quiet,
-    Store,
-    StoreOptions,
-    Yes,
-)
-from tieredctl.cli.output import Listing, OutputFormat
-from tieredctl.cli.places import metadata_place, store_place
+from tieredctl.cli.options import ClusterId, DryRun, NoLease, OfflineMetadata, Yes
+from tieredctl.cli.output import Listing
+from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOptions
+from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO
-from tieredctl.wiring.places import TopicsPlace
 
 _WHICH_TOPICS = " Give --live-topic-ids or --kraft-snapshot to purge what topics left that are gone."
 
 
 def purge(
+    *,
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Delete what has been in quarantine for longer: 7d.")
     ],
@@ -58,42 +38,35 @@ def purge(
             help="Refuse to delete more of the store's objects, those in quarantine included.",
         ),
     ] = 10.0,
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
+    metadata_options: MetadataOptions,
     offline_metadata: OfflineMetadata = False,
-    live_topic_ids: LiveTopicIds = None,
-    kraft_snapshot: KraftSnapshot = None,
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
+    topic_lists: TopicListOptions,
+    remote_options: RemoteOptions,
     cluster_id: ClusterId = None,
     yes: Yes = False,
     dry_run: DryRun = False,
     no_lease: NoLease = False,
     delete_versions: DeleteVersions = False,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Delete for good what has been in quarantine for long, and is still nobody's: exit 4 if something is not."""
     from tieredctl.ops.orphan_removal.purge import LEAST_AGE_MS
     from tieredctl.wiring.orphan_removal import quarantine_purge
 
-    if store is None:
+    if remote_options.store is None:
         raise TieredctlError(ErrorCode.NO_STORE, "There is no store to empty the quarantine of.")
     age_ms = duration_ms(older_than)
     if age_ms < LEAST_AGE_MS and not allow_young:
         message = "What has been in quarantine for less than an hour is not deleted for good."
         hint = "Give an --older-than of 1h or more, or --allow-young."
         raise TieredctlError(ErrorCode.AGE_TOO_LOW, message, hint=hint)
-    demand_source(bootstrap_server, offline_metadata=offline_metadata, topics=live_topic_ids or kraft_snapshot)
-    place = metadata_place(log_dir, bootstrap_server, command_config, export)
+    demand_source(
+        metadata_options.bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given
+    )
+    place = metadata_options.place()
     with quarantine_purge(
-        *(store_place(store, store_option, layout, layout_option), place),
-        TopicsPlace.beside(place, live_topic_ids, kraft_snapshot),
+        *(remote_options.place(), place),
+        topic_lists.beside(place),
         cluster_id=cluster_id,
         older_than_ms=age_ms,
         max_percent=max_percent,
@@ -102,10 +75,12 @@ def purge(
         if dry_run:
             purged = purge.rehearse()
         else:
-            what = f"The deletion for good of what has been in the quarantine of {store} for {older_than}"
+            what = (
+                f"The deletion for good of what has been in the quarantine of {remote_options.store} for {older_than}"
+            )
             demand_confirmation(what, purge.cluster_id, yes=yes, typed_cluster_id=cluster_id)
             purged = purge.apply(without_lease=no_lease, with_versions=delete_versions)
-    outcome, stays, view = purged.outcome, purged.stays, View(output, quiet, metrics_file)
+    outcome, stays = purged.outcome, purged.stays
     verb = "Would delete" if dry_run else "Deleted"
     done = outcome.planned - outcome.skipped if dry_run else outcome.done
     for_good = "" if stays.may_stay else " for good"
@@ -116,7 +91,7 @@ def purge(
         unproven = f"{outcome.unproven} more copies were kept: nothing tells which cluster they are of."
         view.say(f"{unproven} Put them back with `tieredctl orphans restore`, or delete them yourself.")
     if unclear := outcome.skipped - len(outcome.owned):
-        hint = "" if live_topic_ids or kraft_snapshot or bootstrap_server else _WHICH_TOPICS
+        hint = "" if topic_lists.are_given or metadata_options.bootstrap_server else _WHICH_TOPICS
         view.say(f"{unclear} copies were kept: what they are copies of has an owner, or may have one.{hint}")
     source = {"clusterId": purge.cluster_id, "store": purged.url}
     kept = {"unproven": outcome.unproven, "stays": stays.document(), "dryRun": dry_run}

@@ -7,37 +7,29 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, given_path, pairs
-from tieredctl.cli.change import View
 from tieredctl.cli.commands.removal_outcome import (
     COLUMNS,
     FIELDS,
     receipt_rows,
 )
-from tieredctl.cli.options import (
-    MetricsFile,
-    NoLease,
-    Output,
-    Quiet,
-    Store,
-    StoreOptions,
-)
+from tieredctl.cli.options import NoLease, Store, StoreOptions
 from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Listing, OutputFormat, printable
+from tieredctl.cli.output import Listing, printable
+from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 
 _MOST_LINES = 20
 
 
 def restore(
+    *,
     receipts: Annotated[
         str, typer.Argument(metavar="RECEIPTS", help="The file of receipts, or the plan's id with --store.")
     ],
     store: Store = None,
     store_option: StoreOptions = None,
     no_lease: NoLease = False,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Put back what a plan removed, from its quarantine: exit 5 if something could not be."""
     from tieredctl.wiring.orphan_removal import restoration_by_file, restoration_by_plan
@@ -50,7 +42,6 @@ def restore(
     outcome = restoration.apply(clock_ms, without_lease=no_lease)
     header = restoration.receipts.header
     source = {"receipts": receipts, "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
-    view = View(output, quiet, metrics_file)
     said = f"Put back {outcome.done} of {outcome.planned} objects, {outcome.bytes} bytes, in {header.store}."
     view.say(f"{said} It was done without receipts: the store has none of this plan." if restoration.are_lost else said)
     for damage in outcome.damaged[:_MOST_LINES]:
@@ -58,5 +49,5 @@ def restore(
     if len(outcome.damaged) > _MOST_LINES:
         say(f"… and {len(outcome.damaged) - _MOST_LINES} more lines of receipts that cannot be read.")
     summary = outcome.counts() | {"damagedReceipts": len(outcome.damaged), "receiptsLost": restoration.are_lost}
-    rows = receipt_rows(restoration.receipts, output)
+    rows = receipt_rows(restoration.receipts, view.output)
     return view.end(Listing("Restoration", source, rows, COLUMNS, summary, FIELDS), outcome)

@@ -7,34 +7,19 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, topic_id_partition
-from tieredctl.cli.change import View
 from tieredctl.cli.commands.removal_outcome import DeleteVersions
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.dashed_ids import CommandOfIds
-from tieredctl.cli.options import (
-    BootstrapServer,
-    ClusterId,
-    CommandConfig,
-    LayoutName,
-    LayoutOptions,
-    MetricsFile,
-    NoLease,
-    Output,
-    Quiet,
-    Store,
-    StoreOptions,
-    Yes,
-)
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.places import store_place
+from tieredctl.cli.options import ClusterId, NoLease, Yes
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.places import ClusterOptions, RemoteOptions
+from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.change import totals
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.kept_versions import for_good, retention_of
 from tieredctl.ops.topic_removal.remover import RemovedPartition
 from tieredctl.ops.topic_removal.topic_removal_plan import demand_silence
-from tieredctl.wiring.places import ClusterPlace
 from tieredctl.wiring.topic_removal import TopicRemoval, topic_removal
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -71,13 +56,10 @@ def partition() -> None:
 
 @_commands.command("remove", cls=CommandOfIds)
 def remove(
+    *,
     partition: Annotated[str, typer.Argument(metavar="TOPIC-ID[:PARTITION]", help="All of its partitions, or one.")],
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
+    cluster_options: ClusterOptions,
+    remote_options: RemoteOptions,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; else it is only shown what would be done.")] = False,
     segment_events_only: Annotated[
         bool, typer.Option("--segment-events-only", help="Write no partition-delete records, which no broker writes.")
@@ -97,23 +79,20 @@ def remove(
     yes: Yes = False,
     no_lease: NoLease = False,
     delete_versions: DeleteVersions = False,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Remove what a deleted topic has in remote storage, and record it in the metadata, as KIP-405 describes it.
 
     Interrupted anywhere, the same command goes on. Exit 5 if something is left.
     """
     topic_id, number = topic_id_partition(partition)
-    if bootstrap_server is None:
+    if cluster_options.bootstrap_server is None:
         message = "Partitions are removed by what the live cluster says, and it is told: give --bootstrap-server."
         hint = "For a cluster that is no more, `tieredctl orphans plan` finds what its topics left."
         raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
-    view = View(output, quiet, metrics_file)
     with topic_removal(
-        *(topic_id, number, ClusterPlace(bootstrap_server, command_config)),
-        store_place(store, store_option, layout, layout_option),
+        *(topic_id, number, cluster_options.place()),
+        remote_options.place(),
         segment_events_only=segment_events_only,
         even_if_live=even_if_live,
         to_apply=apply,

@@ -8,27 +8,12 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, kafka_id
-from tieredctl.cli.change import View
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import (
-    BootstrapServer,
-    ClusterId,
-    CommandConfig,
-    Export,
-    LayoutName,
-    LayoutOptions,
-    LogDirs,
-    MetricsFile,
-    Output,
-    Quiet,
-    Store,
-    StoreOptions,
-    Yes,
-)
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.places import metadata_place, store_place
+from tieredctl.cli.options import ClusterId, Yes
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.places import MetadataOptions, RemoteOptions
+from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan
 from tieredctl.ops.store_check.local_stores import REMOTE_LOG_INDEX_CACHE
 from tieredctl.wiring.index_recovery import SegmentRecovery, plan_segment_recovery
@@ -50,17 +35,12 @@ _OUTCOME_COLUMNS = (
 
 
 def indexes(
+    *,
     segment_id: Annotated[
         str, typer.Argument(metavar="SEGMENT-ID", parser=kafka_id, help="The segment's id, 22 characters.")
     ],
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
+    remote_options: RemoteOptions,
+    metadata_options: MetadataOptions,
     index_interval_bytes: Annotated[
         int | None,
         typer.Option(metavar="BYTES", help="The topic's index.interval.bytes; else a live cluster is asked.", min=0),
@@ -68,18 +48,16 @@ def indexes(
     apply: Annotated[bool, typer.Option("--apply", help="Do it; else it is only shown what would be done.")] = False,
     cluster_id: ClusterId = None,
     yes: Yes = False,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Rebuild the missing or damaged indexes of a segment, and its producer snapshot, from its log.
 
     Damaged objects are copied into quarantine first. Exit 3 if something is to mend, 5 if something stays unmended.
     """
-    place = metadata_place(log_dir, bootstrap_server, command_config, export)
-    remote = store_place(store, store_option, layout, layout_option)
+    place = metadata_options.place()
+    remote = remote_options.place()
     recovery = plan_segment_recovery(segment_id, place, remote, index_interval_bytes, to_apply=apply)
-    view, plan = View(output, quiet, metrics_file), recovery.plan
+    plan = recovery.plan
     advice = _advice(recovery)
     view.say(*_sentences(plan))
     if not apply or not plan.to_write():

@@ -8,36 +8,15 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT32, clock_ms, kafka_id, pairs
-from tieredctl.cli.change import View
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import (
-    BootstrapServer,
-    ClusterId,
-    CommandConfig,
-    Export,
-    LayoutName,
-    LayoutOptions,
-    LogDirs,
-    MetricsFile,
-    NoLease,
-    Output,
-    Partition,
-    ProgressStyle,
-    Quiet,
-    Store,
-    StoreOptions,
-    Topic,
-    TopicId,
-    Yes,
-)
+from tieredctl.cli.options import ClusterId, MetricsFile, NoLease, Output, ProgressStyle, Quiet, Yes
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
-from tieredctl.cli.places import metadata_place, store_place
+from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions
 from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.change import totals
-from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition
 from tieredctl.ops.metadata_recovery.steps import AFTERWARDS
 from tieredctl.wiring.metadata_recovery import MetadataRecovery, metadata_recovery
@@ -69,17 +48,10 @@ _OUTCOME_COLUMNS = (
 
 
 def metadata(
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
-    topic: Topic = None,
-    topic_id: TopicId = None,
-    partition: Partition = None,
+    *,
+    metadata_options: MetadataOptions,
+    remote_options: RemoteOptions,
+    selected: PartitionOptions,
     map_topic_id: Annotated[
         list[str] | None,
         typer.Option(
@@ -109,20 +81,20 @@ def metadata(
     Exit 3 if something is to be recovered. Interrupted anywhere, the same command goes on. Read what it says of the
     order of steps before brokers are restarted.
     """
-    if apply and bootstrap_server is None:
+    if apply and metadata_options.bootstrap_server is None:
         message = "Events are written to a live cluster: give --bootstrap-server."
         raise TieredctlError(
             ErrorCode.NO_SOURCE, message, hint="With --log-dir or --export it is only shown what is lacking."
         )
     ids = {kafka_id(old): kafka_id(new) for old, new in pairs("--map-topic-id", map_topic_id).items()}
-    remote = store_place(store, store_option, layout, layout_option)
+    remote = remote_options.place()
     view = View(output, quiet, metrics_file)
     with ExitStack() as opened:
         with counted_progress(progress, quiet, "segments") as told:
             planned = opened.enter_context(
                 metadata_recovery(
-                    *(metadata_place(log_dir, bootstrap_server, command_config, export), remote),
-                    *(Selection(topic, topic_id, partition), ids),
+                    *(metadata_options.place(), remote),
+                    *(selected.selection(), ids),
                     metadata_partitions=metadata_partitions,
                     cluster_id=cluster_id,
                     to_apply=apply,

@@ -10,29 +10,13 @@ import typer
 
 from tieredctl.cli.arguments import duration_ms, given_path, kafka_id, now_ms
 from tieredctl.cli.dashed_ids import CommandOfIds
-from tieredctl.cli.options import (
-    BootstrapServer,
-    CommandConfig,
-    Export,
-    LayoutName,
-    LayoutOptions,
-    LogDirs,
-    MetricsFile,
-    Now,
-    Output,
-    Partition,
-    Quiet,
-    SegmentId,
-    Store,
-    StoreOptions,
-    Topic,
-    TopicId,
-)
+from tieredctl.cli.options import Now, Output, Quiet
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.cli.places import metadata_place, store_place
+from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions, SegmentOptions
+from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO, ORIGINAL_PARTS, Part
+from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Inventory
@@ -97,69 +81,54 @@ def _original_part(text: str) -> Part:
 
 @_commands.command("ls")
 def list_objects(
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
-    topic: Topic = None,
-    topic_id: TopicId = None,
-    partition: Partition = None,
-    segment_id: SegmentId = None,
+    *,
+    remote_options: RemoteOptions,
+    selected: SegmentOptions,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
     """Every object, and what of which segment it holds by its key."""
-    opened, chosen = store_place(store, store_option, layout, layout_option).open()
-    inventory = Inventory(opened, chosen, Selection(topic, topic_id, partition, segment_id))
+    opened, chosen = remote_options.place().open()
+    inventory = Inventory(opened, chosen, selected.selection())
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     listing = Listing("RemoteObjects", source, inventory.rows(), _OBJECT_COLUMNS, inventory.summary, _OBJECT_FIELDS)
-    return _finish(listing, inventory, output, quiet)
+    return _finish(listing, inventory, View(output, quiet))
 
 
 @_commands.command("du")
 def disk_usage(
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
-    topic: Topic = None,
-    topic_id: TopicId = None,
-    partition: Partition = None,
-    segment_id: SegmentId = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    *,
+    remote_options: RemoteOptions,
+    selected: SegmentOptions,
+    view: View,
 ) -> ExitCode:
     """How many objects and bytes each partition has, by part."""
-    opened, chosen = store_place(store, store_option, layout, layout_option).open()
-    inventory = Inventory(opened, chosen, Selection(topic, topic_id, partition, segment_id))
+    opened, chosen = remote_options.place().open()
+    inventory = Inventory(opened, chosen, selected.selection())
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     listing = Listing("RemoteUsage", source, inventory.usage(), _USAGE_COLUMNS, inventory.summary, _USAGE_FIELDS)
-    return _finish(listing, inventory, output, quiet, metrics_file)
+    return _finish(listing, inventory, view)
 
 
 @_commands.command("multipart")
 def multipart(
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
+    *,
+    remote_options: RemoteOptions,
     older_than: Annotated[str, typer.Option(metavar="DURATION", help="Only uploads begun longer ago: 24h, 7d.")] = "0s",
     now: Now = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Uploads that were never completed: in no listing, but on the bill (exit 3 if there are any)."""
-    opened, chosen = store_place(store, store_option, layout, layout_option).open()
+    opened, chosen = remote_options.place().open()
     uploads = UnfinishedUploads(opened, chosen, now_ms(now), duration_ms(older_than))
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     listing = Listing("MultipartUploads", source, uploads.rows(), _UPLOAD_COLUMNS, uploads.summary, _UPLOAD_FIELDS)
-    return finish(listing, output, uploads.findings, quiet=quiet, metrics_file=metrics_file)
+    return view.show(listing, uploads.findings)
 
 
 @_commands.command("read", cls=CommandOfIds)
 def read(
+    *,
     segment_id: Annotated[
         str, typer.Argument(metavar="SEGMENT-ID", parser=kafka_id, help="The segment's id, 22 characters.")
     ],
@@ -167,17 +136,9 @@ def read(
     part: Annotated[
         Part, typer.Option(metavar="PART", parser=_original_part, help=f"One of {', '.join(ORIGINAL_PARTS)}.")
     ] = Part.LOG,
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    topic: Topic = None,
-    topic_id: TopicId = None,
-    partition: Partition = None,
+    remote_options: RemoteOptions,
+    metadata_options: MetadataOptions,
+    selected: PartitionOptions,
     force: Annotated[bool, typer.Option("--force", help="Replace the file where it is there already.")] = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
@@ -187,9 +148,9 @@ def read(
     What was altered is written too, and reported: exit 4. Without metadata the store is searched for the segment;
     topic, topic id and partition make that quick.
     """
-    opened, chosen = store_place(store, store_option, layout, layout_option).open()
-    selection = Selection(topic, topic_id, partition, segment_id)
-    place = metadata_place(log_dir, bootstrap_server, command_config, export)
+    opened, chosen = remote_options.place().open()
+    selection = Selection(selected.topic, selected.topic_id, selected.partition, segment_id)
+    place = metadata_options.place()
     if place.is_given:
         with place.open() as stream:
             segment = segment_in_metadata(stream, selection)
@@ -218,11 +179,9 @@ def _write_to_stdout(found: StoredPart) -> ExitCode:
     return exit_code_of(done.findings)
 
 
-def _finish(
-    listing: Listing, inventory: Inventory, output: OutputFormat, quiet: bool, metrics_file: MetricsFile = None
-) -> ExitCode:
-    code = finish(listing, output, [], quiet=quiet, metrics_file=metrics_file)
-    if output in (OutputFormat.TABLE, OutputFormat.WIDE) and not quiet:
+def _finish(listing: Listing, inventory: Inventory, view: View) -> ExitCode:
+    code = view.show(listing, [])
+    if view.is_table and not view.quiet:
         say(_total(inventory))
     return code
 

@@ -13,24 +13,12 @@ import typer
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.file_description import describe
 from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
-from tieredctl.cli.options import (
-    BootstrapServer,
-    CommandConfig,
-    Export,
-    LayoutName,
-    LayoutOptions,
-    LogDirs,
-    MetricsFile,
-    Output,
-    Quiet,
-    Store,
-    StoreOptions,
-)
-from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_error, say_what_is_incomplete
+from tieredctl.cli.options import Output, Quiet
+from tieredctl.cli.outcome import discard, finding_documents, say, say_error, say_what_is_incomplete
 from tieredctl.cli.output import Item, Listing, OutputFormat, render
-from tieredctl.cli.places import metadata_place, store_place
+from tieredctl.cli.places import MetadataOptions, RemoteOptions
+from tieredctl.cli.view import View
 from tieredctl.errors import DecodeError, ExitCode, TieredctlError, worst
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.inspection.inspect import FileKind, InspectedFile, inspect
 from tieredctl.ops.store_check.check import StoreCheck
 from tieredctl.wiring.store_check import check_local_stores
@@ -129,35 +117,28 @@ class _Inspection:
 
 @_commands.command("check")
 def check(
+    *,
     directories: Annotated[
         list[Path], typer.Argument(metavar="DIR", parser=given_path, help="Brokers' log directories.")
     ],
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    store: Store = None,
-    store_option: StoreOptions = None,
-    layout: LayoutName = AUTO,
-    layout_option: LayoutOptions = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    metadata_options: MetadataOptions,
+    remote_options: RemoteOptions,
+    view: View,
 ) -> ExitCode:
     """Do the local stores agree with each other and with the metadata topic?
 
     The metadata is read from DIR too, unless --log-dir, --bootstrap-server or --export says where it is. With --store,
     cached indexes are compared with the remote ones.
     """
-    metadata = metadata_place(log_dir, bootstrap_server, command_config, export)
-    remote = None if store is None else store_place(store, store_option, layout, layout_option)
+    metadata = metadata_options.place()
+    remote = remote_options.place_if_given()
     result, source, metadata_findings = check_local_stores(directories, metadata, remote)
     items = finding_documents(result.findings)
     listing = Listing("StoreCheck", source, items, FINDING_COLUMNS, result.summary(), FINDING_FIELDS)
-    if output in _TABLES and not quiet:
+    if view.is_table and not view.quiet:
         say_what_is_incomplete(metadata_findings)
         say(_headline(result))
-    return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)
+    return replace(view, quiet=True).show(listing, result.findings)
 
 
 def _headline(result: StoreCheck) -> str:

@@ -10,10 +10,11 @@ import typer
 from tieredctl.cli.arguments import duration_ms, now_ms
 from tieredctl.cli.commands.topic_disable import disable
 from tieredctl.cli.commands.topic_enable import enable
-from tieredctl.cli.options import BootstrapServer, CommandConfig, MetricsFile, Now, Output, Quiet
-from tieredctl.cli.outcome import finding_documents, finish, say
+from tieredctl.cli.options import Now
+from tieredctl.cli.outcome import finding_documents, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, known
-from tieredctl.cli.places import cluster_place
+from tieredctl.cli.places import ClusterOptions
+from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.tiering.ability import TieringAbility
@@ -60,18 +61,16 @@ _STATUS_COLUMNS = (
 
 @_commands.command("list")
 def list_topics(
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
+    *,
+    cluster_options: ClusterOptions,
     every: Annotated[bool, typer.Option("--all", help="Those that are not tiered, too.")] = False,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """The topics that are tiered, with bytes in remote storage and on all brokers' disks.
 
     A topic whose settings the user may not see is `unknown`: exit 5.
     """
-    place = cluster_place(bootstrap_server, command_config)
+    place = cluster_options.place()
     with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
         rows, unseen = topic_list(cluster, remote_parts(stream), every=every)
     counted = ("remoteSegments", "remoteBytes", "localBytes", "unfinished")
@@ -82,35 +81,33 @@ def list_topics(
         "findings": finding_documents(findings),
     }
     listing = Listing("Topics", stream.source.describe(), rows, _LIST_COLUMNS, summary)
-    return finish(listing, output, findings, quiet=quiet, metrics_file=metrics_file)
+    return view.show(listing, findings)
 
 
 @_commands.command("status")
 def status(
+    *,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
+    cluster_options: ClusterOptions,
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Copies and deletions under way for longer are stuck.")
     ] = "1h",
     now: Now = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """A topic's partitions: what is where, how far tiering lags, and what is stuck (exit 3).
 
     Settings are in the summary of -o json, with where each comes from.
     """
-    place = cluster_place(bootstrap_server, command_config)
+    place = cluster_options.place()
     with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
         found = topic_status(cluster, topic, remote_parts(stream), now_ms(now), duration_ms(older_than))
     findings = [*stream.findings, *found.findings]
     summary = {**found.summary(), "findings": finding_documents(findings)}
     listing = Listing("TopicStatus", stream.source.describe(), found.rows, _STATUS_COLUMNS, summary)
-    if output in _TABLES and not quiet:
+    if view.is_table and not view.quiet:
         say(_headline(found))
-    return finish(listing, output, findings, quiet=quiet, metrics_file=metrics_file)
+    return view.show(listing, findings)
 
 
 def _headline(found: TopicStatus) -> str:

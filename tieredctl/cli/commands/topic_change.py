@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from tieredctl.cli.change import View
 from tieredctl.cli.findings_table import FINDING_FIELDS
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.ops.change import Outcome

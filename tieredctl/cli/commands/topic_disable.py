@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import duration_ms
-from tieredctl.cli.change import View
 from tieredctl.cli.commands.topic_change import (
     Apply,
     NoWait,
@@ -19,19 +18,10 @@ from tieredctl.cli.commands.topic_change import (
     make,
 )
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import (
-    BootstrapServer,
-    ClusterId,
-    CommandConfig,
-    MetricsFile,
-    Output,
-    ProgressStyle,
-    Quiet,
-    Yes,
-)
-from tieredctl.cli.output import OutputFormat
-from tieredctl.cli.places import cluster_place
+from tieredctl.cli.options import ClusterId, ProgressStyle, Yes
+from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.progress import ProgressMode
+from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
 from tieredctl.ops.tiering.disable import DisablePlan, Form
@@ -43,9 +33,9 @@ _ENDS = {Seen.YES: "Topic {name} has nothing in remote storage any more."}
 
 
 def disable(
+    *,
     topic: Topic,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
+    cluster_options: ClusterOptions,
     stop_copying: Annotated[
         bool,
         typer.Option("--stop-copying", help="Copy no more (remote.log.copy.disable); what is remote is still read."),
@@ -66,9 +56,7 @@ def disable(
     cluster_id: ClusterId = None,
     yes: Yes = False,
     progress: ProgressStyle = ProgressMode.AUTO,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Stop copying a topic to remote storage, or take it out and delete what it has there (KIP-950, since 3.9).
 
@@ -83,7 +71,7 @@ def disable(
         raise TieredctlError(ErrorCode.USAGE, "--at-once is for --delete.")
     patience = Patience(duration_ms(timeout) / 1000)
     form = Form.DELETE if delete else Form.STOP_COPYING
-    place, view = cluster_place(bootstrap_server, command_config), View(output, quiet, metrics_file)
+    place = cluster_options.place()
     with topic_disabling(place, topic, form, at_once=at_once) as disabling:
         plan, summary = disabling.plan, disabling.plan.summary()
         shown = Shown("TopicDisable", disabling.source, view)

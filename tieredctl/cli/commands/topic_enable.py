@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT64, clock_ms, duration_ms, given_path
-from tieredctl.cli.change import View
 from tieredctl.cli.commands.topic_change import (
     Apply,
     NoWait,
@@ -20,19 +19,10 @@ from tieredctl.cli.commands.topic_change import (
     make,
 )
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import (
-    BootstrapServer,
-    ClusterId,
-    CommandConfig,
-    MetricsFile,
-    Output,
-    ProgressStyle,
-    Quiet,
-    Yes,
-)
-from tieredctl.cli.output import OutputFormat
-from tieredctl.cli.places import cluster_place
+from tieredctl.cli.options import ClusterId, ProgressStyle, Yes
+from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.progress import ProgressMode
+from tieredctl.cli.view import View
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.documents import Document
@@ -57,9 +47,9 @@ _ENDS = {
 
 
 def enable(
+    *,
     topic: Topic,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
+    cluster_options: ClusterOptions,
     local_retention_ms: Annotated[
         int | None,
         typer.Option(metavar="MS", help="local.retention.ms; as it is, if not given.", min=-2, max=GREATEST_INT64),
@@ -87,9 +77,7 @@ def enable(
     cluster_id: ClusterId = None,
     yes: Yes = False,
     progress: ProgressStyle = ProgressMode.AUTO,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: View,
 ) -> ExitCode:
     """Tier a topic, or copy it again where copying was stopped: checks, estimates, settings before and after.
 
@@ -102,7 +90,7 @@ def enable(
     if store is not None and price is None:
         hint = "Add it to `prices` in the configuration file."
         raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {store}.", hint=hint)
-    place, view = cluster_place(bootstrap_server, command_config), View(output, quiet, metrics_file)
+    place = cluster_options.place()
     with topic_enabling(place, topic, local, replicas, clock_ms()) as enabling:
         plan, summary = enabling.plan, enabling.plan.summary(price)
         shown = Shown("TopicEnable", enabling.source, view)

@@ -9,40 +9,27 @@ import typer
 from tieredctl.cli.arguments import duration_ms, now_ms, pairs
 from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
 from tieredctl.cli.options import (
-    AsOfPoint,
-    BootstrapServer,
-    CommandConfig,
     Engine,
-    Export,
-    KraftSnapshot,
     LayoutName,
     LayoutOptions,
-    LiveTopicIds,
-    LogDirs,
     MetricsFile,
     Now,
     Output,
-    Partition,
     ProgressStyle,
     Quiet,
-    SegmentId,
     SparkConf,
     Store,
     StoreOptions,
-    Topic,
-    TopicId,
 )
 from tieredctl.cli.outcome import finding_documents, finish, say, say_what_is_incomplete
 from tieredctl.cli.output import Listing, OutputFormat
-from tieredctl.cli.places import metadata_place, store_place
+from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.progress import ProgressMode, segment_progress
 from tieredctl.errors import ExitCode
 from tieredctl.model.clock import Clock
-from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.ops.verification.verify import Subset, Verification, VerifyOptions
-from tieredctl.wiring.places import TopicsPlace
 from tieredctl.wiring.verify import verify as run
 
 
@@ -52,19 +39,13 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 
 def verify(
+    *,
     store: Store = None,
-    log_dir: LogDirs = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    export: Export = None,
-    as_of: AsOfPoint = None,
+    metadata_options: PastMetadataOptions,
     level: Annotated[
         Level, typer.Option(help="The listing alone, the first and last batches too, or every byte.")
     ] = Level.HEADERS,
-    topic: Topic = None,
-    topic_id: TopicId = None,
-    partition: Partition = None,
-    segment_id: SegmentId = None,
+    selected: SegmentOptions,
     subset: Annotated[str | None, typer.Option(metavar="N/M|P%", help="A share of the segments: 3/30 or 5%.")] = None,
     layout: LayoutName = "auto",
     store_option: StoreOptions = None,
@@ -72,8 +53,7 @@ def verify(
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Copies and deletions under way for longer are stuck.")
     ] = "1h",
-    live_topic_ids: LiveTopicIds = None,
-    kraft_snapshot: KraftSnapshot = None,
+    topic_lists: TopicListOptions,
     index_interval: Annotated[
         int, typer.Option(metavar="BYTES", help="index.interval.bytes of the topics.", min=0)
     ] = DEFAULT_INDEX_INTERVAL_BYTES,
@@ -89,13 +69,13 @@ def verify(
     options = VerifyOptions(
         level=level,
         clock=Clock(now_ms(now), duration_ms(older_than)),
-        selection=Selection(topic, topic_id, partition, segment_id),
+        selection=selected.selection(),
         subset=Subset() if subset is None else Subset.parse(subset),
         index_interval_bytes=index_interval,
     )
-    metadata = metadata_place(log_dir, bootstrap_server, command_config, export, as_of)
-    topics = TopicsPlace.beside(metadata, live_topic_ids, kraft_snapshot)
-    remote = store_place(store, store_option, layout, layout_option)
+    metadata = metadata_options.place()
+    topics = topic_lists.beside(metadata)
+    remote = RemoteOptions(store, store_option, layout, layout_option).place()
     chosen = engine_named(engine, pairs("--spark-conf", spark_conf))
     with segment_progress(progress, quiet) as told:
         verified = run(metadata, remote, options, topics=topics, make_engine=lambda: chosen, progress=told)

@@ -1,29 +1,37 @@
-"""How every command that changes something shows what it plans, tells how far it is, and ends."""
+"""How commands show what they found, and those that change something what they plan, how far they are, and the end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from tieredctl.cli.option_groups import OptionGroup
+from tieredctl.cli.options import MetricsFile, Output, Quiet
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.progress import LinesApart
 from tieredctl.errors import ExitCode, worst
 from tieredctl.model.findings import Finding
-from tieredctl.ops.change import Outcome, Plan
+
+if TYPE_CHECKING:
+    from tieredctl.ops.change import Outcome, Plan
 
 _Done = TypeVar("_Done")
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class View(OptionGroup):
     """What was asked for of what is shown."""
 
-    output: OutputFormat
-    quiet: bool
-    metrics_file: Path | None
+    output: Output = OutputFormat.TABLE
+    quiet: Quiet = False
+    metrics_file: MetricsFile = None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is for people to read."""
+        return self.output in (OutputFormat.TABLE, OutputFormat.WIDE)
 
     def say(self, *sentences: str) -> None:
         """On stderr, a line each, unless that is to be quiet."""
@@ -66,6 +74,18 @@ class View:
             say_error(outcome.stopped)
         return code
 
-    def show(self, listing: Listing, findings: Sequence[Finding] = (), code: ExitCode = ExitCode.CLEAN) -> ExitCode:
-        """Shows anything; gives what its findings say, else `code`."""
-        return finish(listing, self.output, findings, quiet=self.quiet, metrics_file=self.metrics_file, otherwise=code)
+    def show(
+        self,
+        listing: Listing,
+        findings: Sequence[Finding] = (),
+        code: ExitCode = ExitCode.CLEAN,
+        sentences: Iterable[str] = (),
+    ) -> ExitCode:
+        """Shows anything; gives what its findings say, else `code`. Says sentences as `finish` does."""
+        return finish(
+            *(listing, self.output, findings),
+            quiet=self.quiet,
+            metrics_file=self.metrics_file,
+            otherwise=code,
+            sentences=sentences,
+        )
