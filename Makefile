@@ -1,5 +1,5 @@
 # `make demo` shows tieredctl at work, `make test` checks all of it. Each first sets up what it needs in .venv, from
-# the locks: once, so that the second run starts at once.
+# the locks, once: the second run starts immediately.
 
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
@@ -15,7 +15,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 JAVA_FOR_SPARK = $(shell version=$$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
 	[ "$${version:-0}" -ge 17 ] && echo "Java $$version")
 
-# What is installed beside tieredctl: a package for each storage layout, and the Spark jobs.
+# What is installed with tieredctl: a package for each storage layout, and the Spark jobs.
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 SPARK := $(patsubst %/pyproject.toml,%,$(wildcard spark/pyproject.toml))
 PACKAGES := $(PLUGINS) $(SPARK)
@@ -29,7 +29,7 @@ RUN_TESTS := $(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-load
 
 .PHONY: help demo check test lint bench fuzz soak completions lock clean
 
-help: ## Say what there is to make
+help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
 		printf '%-18s %s\n' "$$target" "$$meaning"; done
 
@@ -44,7 +44,7 @@ check: lint ## Lint, then run the tests that need no server and no Java: three m
 
 test: lint ## Lint, then run all tests; those with real servers need Java 17, Maven 3.8 and Go
 	@for tool in java mvn go; do command -v $$tool >/dev/null || \
-		echo "There is no $$tool on the PATH: the tests that need it $(if $(CI),fail,are skipped)"; done
+		echo "$$tool is not on the PATH: tests that need it $(if $(CI),fail,are skipped)"; done
 	@echo "Running all tests"
 	@$(RUN_TESTS)
 
@@ -58,14 +58,14 @@ lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, t
 bench: $(VENV)/development.installed $(VENV)/packages.installed ## Measure speed and memory
 	@$(BIN)/python -m benchmarks
 
-fuzz: $(VENV)/development.installed $(VENV)/packages.installed ## Give the readers five million damaged inputs: a quarter of an hour
+fuzz: $(VENV)/development.installed $(VENV)/packages.installed ## Feed five million damaged inputs to the readers: 15 minutes
 	@TIEREDCTL_FUZZ_INPUTS=5000000 $(BIN)/python -m pytest --timeout 0 tests/property/test_fuzz.py
 
 soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousand processes while they remove objects, and lie to a hundred: hours
 	@TIEREDCTL_CHAOS_SEEDS=10000 TIEREDCTL_CHAOS_PROCESSES=1000 TIEREDCTL_LYING_SEEDS=100 \
 		$(BIN)/python -m pytest --timeout 0 tests/chaos tests/cli/test_lying_store.py
 
-completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Write the shells' completion scripts anew
+completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Regenerate the shells' completion scripts
 	@for shell in bash zsh fish; do $(BIN)/tieredctl completions $$shell > completions/tieredctl.$$shell || exit; done
 
 # Versions in the locks stay unless pyproject.toml no longer allows them; remove a lock to bring all up to date.
@@ -74,7 +74,7 @@ LOCAL_NAMES = $(shell sed -n 's/^name = "\([a-z_-]*\)"$$/\1/p' pyproject.toml $(
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-header
 RESOLVE = printf '%s\n' $(1) | $(COMPILE) - $(LOCAL_NAMES:%=--no-emit-package %) $(2)
 
-lock: ## Write the locks anew (needs uv)
+lock: ## Regenerate the locks (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
 	@$(call RESOLVE,.[gs$(comma)kafka$(comma)s3$(comma)spark] $(PACKAGES:%=./%), \
 		--group pyproject.toml:build --group pyproject.toml:dev -o requirements.lock)
@@ -82,7 +82,7 @@ lock: ## Write the locks anew (needs uv)
 	@$(call RESOLVE,.[spark] $(PACKAGES:%=./%),-c requirements.lock -o requirements-spark.lock)
 	@$(COMPILE) --group pyproject.toml:build -c requirements.lock -o requirements-build.lock
 
-clean: ## Remove everything that was made
+clean: ## Remove everything that make built
 	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 $(BIN)/python:
