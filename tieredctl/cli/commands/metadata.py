@@ -39,10 +39,8 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.documents import event_document, segment_document
-from tieredctl.ops.metadata import state as metadata_state
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.wiring.metadata import opened_partition
 
 _STATISTICS_SENTENCE = (
     "{events} events, {deadEvents} of them dead, {liveSegments} live segments; "
@@ -144,6 +142,7 @@ def segments(
     view: View,
 ) -> ExitCode:
     """The current state of every segment, after replay."""
+    from tieredctl.ops.metadata import state as metadata_state
     from tieredctl.ops.metadata.segment_documents import segment_documents
 
     selection = selected.selection()
@@ -179,6 +178,8 @@ def history(
     quiet: Quiet = False,
 ) -> ExitCode:
     """All events of one segment, with offsets, times and brokers."""
+    from tieredctl.ops.metadata import state as metadata_state
+
     with metadata_options.place().open() as stream:
         items = list(metadata_state.history(stream, segment_id))
         if not items:
@@ -203,6 +204,9 @@ def lookup(
     quiet: Quiet = False,
 ) -> ExitCode:
     """The segment that serves a fetch, or why none does (exit 3)."""
+    from tieredctl.ops.metadata import state as metadata_state
+    from tieredctl.wiring.metadata import opened_partition
+
     topic, partition = topic_partition(where)
     selection = Selection(topic, topic_id, partition)
     place = metadata_options.place()
@@ -231,6 +235,9 @@ def epochs(
 
     Its lineage, with gaps and overlaps.
     """
+    from tieredctl.ops.metadata import state as metadata_state
+    from tieredctl.wiring.metadata import opened_partition
+
     topic, number = topic_partition(where)
     selection = Selection(topic, topic_id, number)
     place = metadata_options.place()
@@ -252,6 +259,8 @@ def stuck(
     view: View,
 ) -> ExitCode:
     """Copies and deletions that never ended (exit 3 if any)."""
+    from tieredctl.ops.metadata import state as metadata_state
+
     selection = selected.selection()
     age_ms, moment = duration_ms(older_than), now_ms(now)
     with metadata_options.place().open() as stream:
