@@ -1,1 +1,1 @@
-"""Speed and memory, measured beside Kafka's own tools in one run: `make bench`."""
+"""Speed and memory, measured together with Kafka's own tools in one run: `make bench`."""

@@ -41,7 +41,7 @@ def kafka_tool(jars: KafkaJars, class_name: str, *words: str) -> list[str]:
 
 
 def decode(folder: Path, jars: KafkaJars) -> list[Row]:
-    """A log of a million events, one a batch, into /dev/null."""
+    """A log of a million events, one per batch, formatted into /dev/null."""
     generated = generate_metadata_log(folder / "events", EVENTS)
     log_dir = generated.log_file.parent.parent
     dump = kafka_tool(jars, dump_log_class(jars), "--remote-log-metadata-decoder", "--files", str(generated.log_file))
@@ -57,11 +57,11 @@ def decode(folder: Path, jars: KafkaJars) -> list[Row]:
         for contender in contenders
     }
     goals = {contenders[1].name: 5.0}
-    return compared(f"{EVENTS:,} events, one a batch: user and system time", contenders, "cpu", "s", goals, notes)
+    return compared(f"{EVENTS:,} events, one per batch: user and system time", contenders, "cpu", "s", goals, notes)
 
 
 def verify(folder: Path, jars: KafkaJars) -> list[Row]:
-    """Some segments of 1 GiB, from the page cache."""
+    """A few segments of 1 GiB, from the page cache."""
     rows = []
     for batch_bytes, goal in ((16_384, 0.6), (500, None)):
         segment = generate_segment(folder / f"segment-{batch_bytes}", SEGMENT_BYTES, batch_bytes=batch_bytes)
@@ -92,7 +92,7 @@ def _rate(contender: Contender, size: int) -> str:
 
 
 def start(folder: Path, jars: KafkaJars) -> list[Row]:
-    """Commands that end at once."""
+    """Short commands, whose time is start-up."""
     shutil.unpack_archive(_CAPTURE, folder)
     log_dir = folder / "kafka-4.3.1" / "data"
     topics = "org.apache.kafka.tools.TopicCommand"
@@ -131,7 +131,7 @@ def orphans(folder: Path, _: KafkaJars) -> list[Row]:
     """A million objects, and ten million, one in a hundred of them orphaned: from a list of keys and a log."""
     rows = []
     for objects in (1_000_000, 10_000_000):
-        # Three objects a segment; a live segment has two events, a deleted one four.
+        # Three objects per segment; a live segment has two events, a deleted one four.
         generated = generate_metadata_log(folder / f"{objects}", int(objects / 3 * 2.02), live_share=0.99)
         log_dir = generated.log_file.parent.parent
         keys, lines = folder / "keys", folder / "lines"
@@ -145,7 +145,7 @@ def orphans(folder: Path, _: KafkaJars) -> list[Row]:
         ]
         race(*contenders, repetitions=3)
         notes = {one.name: f"{one.median('cpu'):.1f} s of CPU, {one.median('megabytes'):.0f} MB" for one in contenders}
-        title = f"Whose are {objects:,} objects: wall-clock time"
+        title = f"The owners of {objects:,} objects: wall-clock time"
         rows += compared(title, contenders, "wall", "s", {contenders[1].name: 1.0}, notes)
         shutil.rmtree(log_dir)
     return rows
@@ -169,7 +169,7 @@ def listing(_: Path, __: KafkaJars) -> list[Row]:
 
 
 def replay(folder: Path, jars: KafkaJars) -> list[Row]:
-    """A million events, and ten million, replayed by Kafka, and by the commands that look at all of them."""
+    """A million events, and ten million, replayed by Kafka and by the commands that read all of them."""
     return replay_rows(folder, jars)
 
 

@@ -17,7 +17,7 @@ _SUFFIXES = (".index", ".log", ".timeindex")
 
 
 def main() -> None:
-    """The keys are in the order of a listing, and older than every event."""
+    """The keys are in a listing's order, and older than every event."""
     events = SegmentEvents()
     read_events(EventStream(LogDirectories([Path(sys.argv[1])])), events)
     states = segment_states(events)

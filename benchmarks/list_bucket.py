@@ -15,7 +15,7 @@ _SUFFIXES = ("indexes", "log", "rsm-manifest")
 
 
 def fill_bucket(folder: Path) -> int:
-    """Makes the bucket's objects, empty, as the server's own files. Gives their number."""
+    """Makes the bucket's objects, empty, as the server's own files. Returns their number."""
     for partition in range(_PARTITIONS):
         place = folder / f"topic{partition // 5}-{partition // 5:022}" / str(partition % 5)
         place.mkdir(parents=True)
@@ -50,7 +50,7 @@ _WAYS: dict[str, Callable[[str], int]] = {"boto3": _by_boto3, "store": _by_store
 
 
 def main() -> None:
-    """Exits with 1 where it does not find so many objects."""
+    """Exits with 1 unless it finds OBJECTS objects."""
     way, endpoint, objects = sys.argv[1:]
     sys.exit(_WAYS[way](endpoint) != int(objects))
 

@@ -1,7 +1,7 @@
 """tieredctl with one more kind of store, `listed:FILE`: `python -m benchmarks.listed_store WORD …`, words as its own.
 
-The file names the store's objects as an inventory does: a key a line, in the order of their bytes. They can be listed,
-and have no bytes. `verify` takes no inventory, and millions of files would measure their file system.
+The file lists the store's objects as an inventory does: a key per line, in the order of their bytes. They can be
+listed, and have no bytes. `verify` takes no inventory, and millions of files would measure their file system.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _READ_AT_ONCE = 1 << 20
 
 
 class ListedStore(MemoryStore):
-    """Objects in name only. Every one has 1,000 bytes that can't be read."""
+    """Objects in name only. Each has 1,000 bytes that can't be read."""
 
     def __init__(self, file: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Runs commands side by side, several times in turn, and keeps what the system says they took."""
+"""Runs commands in turn, several times, and keeps the resources that the system reports for them."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Contender:
         return float(statistics.median(getattr(run, what) for run in self.runs))
 
     def spread(self, what: str) -> tuple[float, float]:
-        """The least and the most."""
+        """The minimum and the maximum."""
         values = [getattr(run, what) for run in self.runs]
         return min(values), max(values)
 
     def run(self) -> None:
-        """Once more. Raises RuntimeError where the command fails."""
+        """Runs it once more. Raises RuntimeError where the command fails."""
         with open(os.devnull, "wb") as out:
             began = time.perf_counter()
             process = subprocess.Popen(
@@ -58,7 +58,7 @@ class Contender:
 
 
 def race(*contenders: Contender, repetitions: int = REPETITIONS) -> None:
-    """Runs the contenders in turn, so that what else the machine does falls on all of them alike."""
+    """Runs the contenders in turn, so that other load on the machine affects all of them alike."""
     for number in range(repetitions):
         for contender in contenders:
             print(f"  {number + 1} of {repetitions}: {contender.name}", file=sys.stderr, flush=True)

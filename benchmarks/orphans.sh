@@ -1,6 +1,6 @@
 #!/bin/sh
-# Whose segment is not alive: ids cut out of text, sorted and joined. $1: lines of Kafka's formatter, $2: keys.
-# It knows no ages, no topics, no proof: a segment is alive if its copy finished and no deletion began.
+# Keys whose segment is not alive: ids cut out of text, sorted and joined. $1: lines of Kafka's formatter, $2: keys.
+# Ages, topics and proofs are ignored: a segment is alive if its copy finished and no deletion began.
 set -eu
 export LC_ALL=C
 work=$(mktemp -d)

@@ -1,4 +1,4 @@
-"""Reads a file and checksums it, nothing else: what verifying can at best cost."""
+"""Only reads a file and checksums it: the lower bound for verifying."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _EVENT_TIME_MS = 1_700_000_000_000
 
 @dataclass(frozen=True)
 class RemoteSegments:
-    """The folders to verify, the logs in the store, and how many bytes they are together."""
+    """The folders to verify, the logs in the store, and their total size in bytes."""
 
     log_dir: Path
     store: Path
@@ -32,8 +32,8 @@ class RemoteSegments:
 
 
 def remote_segments(folder: Path, segment: GeneratedSegment, copies: int) -> RemoteSegments:
-    """Links the segment's files into a store, once for each of so many partitions, beside a log directory with the
-    events that promise them."""
+    """Links the segment's files into a store, once for each of a number of partitions, and writes a log directory with
+    the events that promise them."""
     store, partition = folder / "kafka-tiered-storage", folder / "data" / "__remote_log_metadata-0"
     partition.mkdir(parents=True)
     events: list[MetadataEvent] = []

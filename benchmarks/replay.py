@@ -1,4 +1,4 @@
-"""The suite `replay`: what looks at a whole cluster's metadata, beside Kafka's own replay of the same log."""
+"""The suite `replay`: commands that read a whole cluster's metadata, against Kafka's own replay of the same log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REPLAY_CLASS = "org.apache.kafka.server.log.remote.metadata.storage.MetadataRep
 
 @dataclass(frozen=True)
 class ReplaySize:
-    """How many events to replay, how often, with which heap for Java, and what may be used for them."""
+    """How many events to replay, how often, with which heap for Java, and within which limits."""
 
     events: int
     repetitions: int
@@ -30,7 +30,7 @@ class ReplaySize:
     seconds: float
     """CPU of a command that prints little."""
     seconds_with_lines: float
-    """CPU of one that prints a line for each segment."""
+    """CPU of a command that prints a line for each segment."""
     megabytes: float
 
 
@@ -42,7 +42,7 @@ REPLAY_SIZES = (
 
 @dataclass(frozen=True)
 class _Commands:
-    """What looks at the whole of the metadata."""
+    """The commands that read all of the metadata."""
 
     stats: Contender
     stuck: Contender
@@ -57,7 +57,7 @@ class _Commands:
 
 @dataclass(frozen=True)
 class _Phases:
-    """What parts of the work take by themselves."""
+    """What parts of the work cost separately."""
 
     kafka_start: Contender
     kafka_read: Contender
@@ -164,7 +164,7 @@ def _cpu(contender: Contender) -> float:
 
 
 def _kafka(jars: KafkaJars, size: ReplaySize, log_file: Path, depth: str, *keys: Path) -> list[str]:
-    """Java with all of its heap from the start, so that collecting garbage costs it the least."""
+    """Java with all of its heap from the start, so that garbage collection costs the least."""
     classes = compile_java([JAVA_SOURCES / "MetadataReplay.java"], jars.class_path)
     heap = (f"-Xms{size.heap}", f"-Xmx{size.heap}", "-XX:+UseParallelGC")
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"

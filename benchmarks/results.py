@@ -1,4 +1,4 @@
-"""A benchmark's outcome: a table for people, JSON for what comes after."""
+"""A benchmark's outcome: a table for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.measure import Contender
 
 @dataclass(frozen=True)
 class Row:
-    """A contender against the first of its group. `ratio` is how many times less it took; `goal` what it should be."""
+    """A contender against the first of its group. `ratio` is how many times less it took; `goal` is its target."""
 
     group: str
     name: str
@@ -26,7 +26,7 @@ class Row:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the goal was; None where there is none."""
+        """Whether the goal was reached; None where there is none."""
         return None if self.goal is None or self.ratio is None else self.ratio >= self.goal
 
 
@@ -45,7 +45,7 @@ def compared(
 
 
 def within(group: str, contender: Contender, what: str, unit: str, limit: float, note: str = "") -> Row:
-    """A row for a contender against a limit; `ratio` is how many times it fits into that."""
+    """A row for a contender against a limit; `ratio` is how many times it fits into the limit."""
     median, (least, most) = contender.median(what), contender.spread(what)
     return Row(group, contender.name, what, median, least, most, unit, limit / median, 1.0, note)
 

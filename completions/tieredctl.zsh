@@ -1,5 +1,5 @@
 #compdef tieredctl
-# Source this in ~/.zshrc behind compinit, or put it as _tieredctl into a folder of $fpath.
+# Source this in ~/.zshrc after compinit, or save it as _tieredctl in a folder of $fpath.
 _tieredctl() {
     eval $(_TYPER_COMPLETE_ARGS="${words[1,$CURRENT]}" _TIEREDCTL_COMPLETE=complete_zsh "${words[1]}" 2>/dev/null)
 }

@@ -1,4 +1,4 @@
-"""Tells a session of tieredctl's data sources."""
+"""Registers tieredctl's data sources in a session."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tieredctl_spark.remote_objects import RemoteObjects
 
 
 def register(session: SparkSession) -> None:
-    """Makes `remote_log_metadata` and `remote_objects` known to `session.read.format`."""
+    """Makes `remote_log_metadata` and `remote_objects` available to `session.read.format`."""
     for source in (RemoteLogMetadata, RemoteObjects):
         session.dataSource.register(source)

@@ -1,4 +1,4 @@
-"""`--engine spark`: the checks that the local engine makes, made on executors."""
+"""`--engine spark`: the local engine's checks, run on executors."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.segment_rows import REPORT_SCHEMA, TASK_SCHEMA, check_rows, read_report, task_row
 from tieredctl_spark.session import spark_session
 
-# Spark cuts local rows into as many consecutive slices as this says, and gives their results in their order.
+# Spark cuts local rows into this number of consecutive slices, and returns their results in order.
 _SLICES = "spark.sql.leafNodeDefaultParallelism"
 _SLICES_PER_CORE = 4
-# A wave is one Spark job, whose reports come when it ends: soon, for those who watch, but not too soon, since cores
+# A wave is one Spark job, whose reports arrive when it ends: soon, for people who watch, but not too soon, since cores
 # idle while its last segments are read.
 _WAVE_TASKS = 8_192
 _WAVE_BYTES_PER_CORE = 1 << 34
@@ -34,13 +34,13 @@ def spark_engine(settings: dict[str, str]) -> Engine:
 
 
 class SparkEngine:
-    """Runs `check_segment` in Spark's Python workers, in the session that is active or in one of its own.
+    """Runs `check_segment` in Spark's Python workers, in the active session or in one of its own.
 
-    Executors need the same Python packages as the driver, and must reach the store by themselves.
+    Executors need the same Python packages as the driver, and access to the store.
     """
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        """`settings` are for a session of its own; one that is active is taken as it is."""
+        """`settings` are for a session of its own; an active one is used as it is."""
         self._settings = settings
 
     def check_segments(
@@ -49,7 +49,7 @@ class SparkEngine:
         """A report for each task, in the order of the tasks. Raises TieredctlError `missing-extra`, `spark-failed`."""
         with spark_session(self._settings) as session:
             cores = session.sparkContext.defaultParallelism
-            # What is set in a session beside the given one is nobody else's.
+            # Settings in a new session do not affect the given one.
             own = session.newSession()
             silence = Silence()
             for wave in _waves(tasks, cores):

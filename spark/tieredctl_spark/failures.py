@@ -1,4 +1,4 @@
-"""What Spark says when it fails, as one sentence."""
+"""Spark's failures, each as one sentence."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _HOLLOW = "Exception thrown in awaitResult"
 @contextmanager
 def spark_failures() -> Iterator[None]:
     """Turns what Spark raises into TieredctlError, without a traceback: `missing-extra` for a package that PySpark
-    lacks, else `spark-failed`. Ctrl-C stays an interrupt."""
+    needs, else `spark-failed`. Ctrl-C stays an interrupt."""
     try:
         yield
     except PySparkImportError as error:
-        hint = "Install what it needs with `pip install tieredctl-spark`."
+        hint = "Install the required packages with `pip install tieredctl-spark`."
         raise TieredctlError(
             ErrorCode.MISSING_EXTRA, f"Spark cannot run here: {reason(str(error))}", hint=hint
         ) from None
@@ -42,15 +42,15 @@ def _interrupted(error: BaseException | None) -> bool:
 
 
 def reason(text: str) -> str:
-    """The line of an exception's text that says why: a Python worker's, or that of a Java exception or its cause."""
+    """The line of an exception's text that gives the reason: a Python worker's, a Java exception's or its cause's."""
     if _TRACEBACK in text:
-        behind = text.rpartition(_TRACEBACK)[2].splitlines()[1:]
-        return next((line for line in behind if not line.startswith(" ")), behind[-1])
+        after = text.rpartition(_TRACEBACK)[2].splitlines()[1:]
+        return next((line for line in after if not line.startswith(" ")), after[-1])
     causes = (_without_names(match["exceptions"]) for match in _JAVA_CAUSE.finditer(text))
-    first_line = next(iter(text.splitlines()), "it did not say why")
+    first_line = next(iter(text.splitlines()), "it gave no reason")
     return next((cause for cause in causes if cause and not cause.startswith(_HOLLOW)), first_line)
 
 
 def _without_names(exceptions: str) -> str:
-    """The message behind the last name of a Java exception in a line, each of which repeats those it was caused by."""
+    """The message after the last name of a Java exception in a line, since each exception repeats its causes."""
     return _JAVA_EXCEPTION_NAME.split(exceptions)[-1].strip()

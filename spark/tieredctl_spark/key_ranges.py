@@ -1,4 +1,4 @@
-"""Cuts a store's keys into ranges that are listed beside each other."""
+"""Cuts a store's keys into ranges that are listed in parallel."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _ID_CHARACTERS = "-123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxy
 
 
 class KeyRange(NamedTuple):
-    """The keys behind `after`, up to and with `last`; all that follow where `last` is None."""
+    """The keys after `after`, up to and including `last`; all keys after it where `last` is None."""
 
     after: str
     last: str | None
 
     def objects(self, store: ObjectStore) -> Iterator[StoredObject]:
-        """The objects of the range but tieredctl's own, by ascending key."""
+        """The objects of the range without tieredctl's own, by ascending key."""
         for stored in list_unreserved(store, start_after=self.after):
             if self.last is not None and stored.key > self.last:
                 return
@@ -28,8 +28,8 @@ class KeyRange(NamedTuple):
 def key_ranges(store: ObjectStore, most: int) -> list[KeyRange]:
     """At most `most` ranges that together hold every key once, whatever is stored or removed meanwhile.
 
-    They are of like length where folders are of like size, or where a store without folders names objects by ids.
-    Each folder takes a listing of one object to be found.
+    They are of similar length where folders are of similar size, or where a store without folders names objects by
+    ids. Finding a folder takes a listing of one object.
     """
     edges = _edges(store)
     step = -(-(len(edges) + 1) // most)
@@ -41,7 +41,7 @@ def _edges(store: ObjectStore) -> list[str]:
     """Where the keys may be cut, ascending."""
     prefix = ""
     folders = _folders(store, prefix)
-    while len(folders) == 1:  # whoever stores all below one folder means what is in it
+    while len(folders) == 1:  # where everything is below one folder, cut its content
         prefix = folders[0]
         folders = _folders(store, prefix)
     if folders:

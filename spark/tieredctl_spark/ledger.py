@@ -1,4 +1,4 @@
-"""What a job has already checked, so that one that was interrupted goes on where it was."""
+"""What a job has already checked, so that an interrupted job resumes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ LEDGER_SCHEMA = pa.schema(
         ("fingerprint", pa.string()),
     ]
 )
-"""A row for each segment that was read. `fingerprint` is of all that decided what was looked at."""
+"""A row for each segment that was read. `fingerprint` covers everything that determined the check."""
 
 _SECONDS_BETWEEN_ENTRIES = 60.0
 
 
 def fingerprint(task: SegmentTask, store: ObjectStore, layout: Layout) -> str:
-    """The same for a segment only while its metadata and its objects' names are, and the store, layout and level."""
+    """Changes whenever the segment's metadata, its objects' names, the store, the layout or the level do."""
     row = task_row(task) | {"store": store.url, "layout": layout.name}
     text = json.dumps(row, default=bytes.hex, sort_keys=True)
     return blake2b(text.encode("ascii"), digest_size=16).hexdigest()
@@ -53,7 +53,7 @@ class Ledger:
         self._output = output
 
     def reports(self) -> dict[str, SegmentReport]:
-        """By fingerprint, of the segments that need not be read again: those that could be read to their end."""
+        """By fingerprint, the reports of segments that need not be read again, as they were read to their end."""
         rows = self._output.read_table(TABLE, LEDGER_SCHEMA).sort_by("checkedAt").to_pylist()
         reports = {row["fingerprint"]: read_report(row) for row in rows}
         return {mark: report for mark, report in reports.items() if not _is_incomplete(report)}
@@ -65,15 +65,15 @@ class Ledger:
 
 @dataclass(slots=True)
 class ResumingEngine:
-    """An engine that leaves out the segments of which the ledger has a report, and enters those that it reads.
+    """An engine that skips the segments of which the ledger has a report, and enters those that it reads.
 
-    It enters them once a minute, so that this much is lost at most.
+    It enters them once a minute, so at most a minute's work is lost.
     """
 
     engine: Engine
     ledger: Ledger
     resumed: int = 0
-    """How many segments were left out so far."""
+    """How many segments were skipped so far."""
     _pending: list[dict[str, Any]] = field(default_factory=list)
 
     def check_segments(

@@ -19,8 +19,8 @@ from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
 from tieredctl_spark.schemas import as_spark_reads, spark_schema
 
 METADATA_SCHEMA = pa.schema([*(field.with_nullable(True) for field in RECORD_TABLE_SCHEMA), ("finding", FINDING_TYPE)])
-"""A row for each record, as `metadata export` has it: its value unchanged beside the columns of what it says, which are
-null where it cannot be decoded. And a row for each thing that was found odd, in which `finding` is not null."""
+"""A row for each record, as in `metadata export`: its value unchanged, and columns of its content, which are null where
+it cannot be decoded. And a row for each finding, in which `finding` is not null."""
 
 _BATCH_SCHEMA = as_spark_reads(METADATA_SCHEMA)
 _PARTITION, _OFFSET = "metadataPartition", "metadataOffset"
@@ -28,9 +28,9 @@ _OF_NO_PARTITION = None
 
 
 class RemoteLogMetadata(DataSource):
-    """Options: `logDir`, brokers' log directories, between commas; or `export`, a file of `metadata export`.
+    """Options: `logDir`, brokers' log directories, separated by commas; or `export`, a file of `metadata export`.
 
-    Executors read the files by themselves. Each metadata partition is a partition of the DataFrame: its replicas are
+    Executors read the files themselves. Each metadata partition is a partition of the DataFrame: its replicas are
     merged, its rows in the order of the topic.
     """
 
@@ -41,7 +41,7 @@ class RemoteLogMetadata(DataSource):
     def schema(self) -> StructType:
         return spark_schema(METADATA_SCHEMA)
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark gives the one it was told
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark passes the schema that it got from here
         log_dirs, export = self.options.get("logDir", ""), self.options.get("export")
         folders = tuple(Path(folder) for folder in log_dirs.split(",") if folder)
         return _Reader(MetadataPlace(folders, export=Path(export) if export else None))

@@ -32,7 +32,7 @@ OBJECT_SCHEMA = pa.schema(
         "storageClass": pa.string(),
     }
 )
-"""A row for each object, as `remote ls` has it; null where the layout cannot say, and for a time that is no date."""
+"""A row for each object, as in `remote ls`; null where the layout cannot say, and for a time that is not a date."""
 
 _BATCH_SCHEMA = as_spark_reads(OBJECT_SCHEMA)
 _BATCH_OBJECTS = 10_000
@@ -44,7 +44,7 @@ class RemoteObjects(DataSource):
     """Options: `store`, its URL; `layout`, by default the one that explains the store's first keys; and for each of
     their own options `storeOption.NAME` and `layoutOption.NAME` (Spark makes NAME lower case).
 
-    Executors list the store by themselves, each partition of the DataFrame a range of its keys.
+    Executors list the store themselves; each partition of the DataFrame is a range of its keys.
     """
 
     @classmethod
@@ -54,10 +54,10 @@ class RemoteObjects(DataSource):
     def schema(self) -> StructType:
         return spark_schema(OBJECT_SCHEMA)
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark gives the one it was told
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark passes the schema that it got from here
         url = self.options.get("store")
         if url is None:
-            raise TieredctlError(ErrorCode.NO_STORE, "The option store names no store.")
+            raise TieredctlError(ErrorCode.NO_STORE, "The option store does not name a store.")
         options, layout_options = (_named(self.options, prefix) for prefix in (_STORE_OPTION, _LAYOUT_OPTION))
         place = StorePlace(url, options, self.options.get("layout", AUTO), layout_options)
         return _Reader(*place.open())
@@ -91,5 +91,5 @@ def _row(listed: ListedObject) -> dict[str, Any]:
 
 
 def _text(key: str) -> str:
-    r"""A key; bytes of it that are not UTF-8 as `\udcff`, since Arrow has no place for them."""
+    r"""A key; bytes of it that are not UTF-8 as `\udcff`, since Arrow cannot represent them."""
     return key.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -13,5 +13,5 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def as_spark_reads(schema: pa.Schema) -> pa.Schema:
-    """The same columns in the very types that Spark demands of the batches that a data source gives."""
+    """The same columns in exactly the types that Spark requires in a data source's batches."""
     return to_arrow_schema(spark_schema(schema), timezone="UTC")

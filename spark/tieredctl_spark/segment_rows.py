@@ -1,4 +1,4 @@
-"""What travels to executors and back: segments to be read, and reports of them, as rows of Arrow."""
+"""What is sent to executors and back: segments to be read, and reports of them, as rows of Arrow."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TASK_SCHEMA = pa.schema(
         "indexIntervalBytes": pa.int32(),
     }
 )
-"""A `SegmentTask`. Metadata is a record's value in Kafka's form, which holds what any other form does; `recordForm` is
-the one that it came in."""
+"""A `SegmentTask`. Metadata is a record's value in Kafka's form, which can hold any other form's content; `recordForm`
+is its original form."""
 
 REPORT_SCHEMA = pa.schema(
     {
@@ -87,8 +87,8 @@ def read_report(row: Mapping[str, Any]) -> SegmentReport:
 
 
 def check_rows(batches: Iterable[pa.RecordBatch], store: ObjectStore, layout: Layout) -> Iterator[pa.RecordBatch]:
-    """Reads the segments that rows of TASK_SCHEMA name: what an executor does. A report for each, in their order;
-    once the store is silent they say so, and no other is asked for."""
+    """Reads the segments that rows of TASK_SCHEMA name, on an executor. A report for each, in their order; once the
+    store is silent the reports say so, and no further object is requested."""
     silence = Silence()
 
     def check(row: Mapping[str, Any]) -> SegmentReport:

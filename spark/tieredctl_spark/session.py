@@ -1,4 +1,4 @@
-"""A Spark session: the one that is active, or a quiet one of our own."""
+"""A Spark session: the active one, or a quiet one of our own."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _LOCAL_DEFAULTS = {
 _LOCAL_MASTER = re.compile(r"local(\[.*\])?")
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
-# Where the JVM of this process logs: it outlives its sessions, of which the next may need what it logged.
+# Where the JVM of this process logs: it outlives its sessions, and the next one may need its log.
 _jvm_log: Path | None = None
 
 
 @contextmanager
 def spark_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """The active session, as it is; where there is none, one made with `settings`, and stopped in the end.
+    """The active session, as it is; without one, a session made with `settings`, which is stopped in the end.
 
     Our own runs on this machine unless `spark.master` says otherwise, and logs to a file that is kept only when
-    something fails. Raises TieredctlError: `missing-extra` without a fitting Java, `spark-failed`.
+    something fails. Raises TieredctlError: `missing-extra` without a suitable Java, `spark-failed`.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -65,7 +65,7 @@ def spark_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     except TieredctlError as error:
         raise _with_log(error) from None
     finally:
-        # PySpark puts its own in place, which calls the session that is no more.
+        # PySpark installs its own, which calls the session that no longer exists.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, interrupt_handler)
 
@@ -82,7 +82,7 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _configuration(settings: Mapping[str, str], by_spark_submit: bool) -> dict[str, str]:
-    """spark-submit's own settings would give way to ours, so there only what was asked for is set."""
+    """Our settings would override spark-submit's, so there only the given ones are set."""
     if by_spark_submit:
         return dict(settings)
     master = settings.get("spark.master", "local[*]")
@@ -123,7 +123,7 @@ def _demand_java() -> str:
     java = shutil.which(os.path.join(home, "bin", "java") if home else "java")
     if java is None:
         where = f"in JAVA_HOME, {home}" if home else "on the PATH"
-        raise _java_missing(f"Spark needs Java {OLDEST_JAVA} or later, and there is none {where}.")
+        raise _java_missing(f"Spark needs Java {OLDEST_JAVA} or later, but there is none {where}.")
     return java
 
 
@@ -132,7 +132,7 @@ def _demand_new_enough(java: str) -> None:
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     version = _JAVA_VERSION.search(said)
     if version and int(version[1]) < OLDEST_JAVA:
-        raise _java_missing(f"Spark needs Java {OLDEST_JAVA} or later, and {java} is Java {version[1]}.")
+        raise _java_missing(f"Spark needs Java {OLDEST_JAVA} or later, but {java} is Java {version[1]}.")
 
 
 def _java_missing(message: str) -> TieredctlError:

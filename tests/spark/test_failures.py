@@ -50,7 +50,7 @@ OF_THE_CONTEXT = """An error occurred while calling None.org.apache.spark.api.ja
         (OF_THE_START, "Master must either be yarn or start with spark"),
         (OF_THE_CONTEXT, "Could not parse Master URL: 'nonsense'"),
         ("[CONDITION] Something. SQLSTATE: 0A000", "[CONDITION] Something. SQLSTATE: 0A000"),
-        ("", "it did not say why"),
+        ("", "it gave no reason"),
     ],
 )
 def test_the_line_that_says_why_is_found(text: str, said: str) -> None:

@@ -86,7 +86,7 @@ def test_objects_without_events_are_found_by_a_join_on_ids(spark: SparkSession, 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "The option store names no store"),
+        ({}, "The option store does not name a store"),
         ({"store": "file:/nowhere/at/all"}, "There is no /nowhere/at/all"),
         ({"store": "memory:", "layout": "local", "storeOption.region": "x"}, "has no option 'region'"),
         ({"store": "memory:", "layout": "local", "layoutOption.key": "x"}, "has no option 'key'"),

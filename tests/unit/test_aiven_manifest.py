@@ -120,7 +120,7 @@ class TestManifest:
             ({"chunkIndex": VARIABLE | {"originalFileSize": 50}}, "claims 4 chunks where the log has 1"),
             ({"chunkIndex": VARIABLE | {"transformedChunks": "*"}}, "transformedChunks is not base64"),
             ({"chunkIndex": VARIABLE | {"transformedChunks": "AAAA"}}, "transformedChunks cannot be read"),
-            ({"encryption": {"dataKey": "AAAA", "aad": "AAAA"}}, "dataKey names no key"),
+            ({"encryption": {"dataKey": "AAAA", "aad": "AAAA"}}, "dataKey does not name a key"),
             ({"encryption": ENCRYPTION}, "has 8 bytes, fewer than encryption adds|for a last chunk of 50 bytes"),
             ({"segmentIndexes": {}}, "segmentIndexes has no offset"),
             (

@@ -75,7 +75,7 @@ def test_what_is_no_private_key_is_said_in_a_sentence(tmp_path: Path, text: str 
     file = tmp_path / "private.pem"
     file.write_text(key_pair().public_key().export_key().decode() if text is None else text)
 
-    with pytest.raises(TieredctlError, match="holds no RSA private key") as raised:
+    with pytest.raises(TieredctlError, match="does not hold an RSA private key") as raised:
         private_keys(str(file))
 
     assert raised.value.exit_code is ExitCode.USAGE
@@ -86,7 +86,7 @@ def test_a_key_with_a_passphrase_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "private.pem"
     file.write_bytes(key_pair().export_key(passphrase="secret", pkcs=8))
 
-    with pytest.raises(TieredctlError, match="holds no RSA private key"):
+    with pytest.raises(TieredctlError, match="does not hold an RSA private key"):
         private_keys(str(file))
 
 

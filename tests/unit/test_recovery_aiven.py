@@ -60,7 +60,7 @@ def rebuilt(bucket: Path) -> RemoteLogSegmentMetadata:
         (lambda recorded: recorded.update(endOffset=1 << 63), "endOffset cannot be"),
         (lambda recorded: recorded.update(maxTimestampMs="now"), "maxTimestampMs is not a whole number"),
         (lambda recorded: recorded.update(segmentLeaderEpochs={}), "has no epoch"),
-        (lambda recorded: recorded.update(segmentLeaderEpochs={"-1": 150}), "is no leader epoch"),
+        (lambda recorded: recorded.update(segmentLeaderEpochs={"-1": 150}), "is not a leader epoch"),
         (lambda recorded: recorded.update(segmentLeaderEpochs={"0": 10**17}), "0 cannot be 100000000000000000"),
         (lambda recorded: recorded.update(segmentLeaderEpochs={"0": 151}), "0 cannot be 151"),
         (lambda recorded: recorded.update(segmentLeaderEpochs={"0": 149}), "0 cannot be 149"),

@@ -1,6 +1,6 @@
-"""Which bytes of a stored log stand for which bytes of the log that the broker wrote (the plugin's ChunkIndex).
+"""Maps bytes of a stored log to bytes of the log that the broker wrote (the plugin's ChunkIndex).
 
-The log is cut into chunks of one size, the last may be shorter. Each is transformed, and stored one behind the other.
+The log is cut into chunks of one size; the last may be shorter. The chunks are transformed and stored in a row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tieredctl.errors import DecodeError
 from tieredctl.formats.windows import Ints
 
 LARGEST_LIST = 10 << 20
-"""The plugin refuses a list of chunk sizes with more bytes."""
+"""The plugin rejects a longer list of chunk sizes."""
 _LARGEST_INT = (1 << 31) - 1
 _COUNT_BYTES = _VALUE_BYTES = 4
 _WIDTHS = range(1, 5)
@@ -28,13 +28,13 @@ class StoredChunks(Protocol):
         ...
 
     def whole(self, size: int) -> int:
-        """How many chunks an object of so many bytes holds to their ends."""
+        """How many complete chunks an object of this size holds."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FixedChunks:
-    """Chunks that are stored with one size, but for the last."""
+    """Chunks that are stored with one size, except the last."""
 
     count: int
     size: int
@@ -97,7 +97,7 @@ class ChunkIndex:
         return end - start
 
     def recoverable(self, size: int) -> int:
-        """How much of the log's beginning can be had from the first `size` bytes of the object."""
+        """How many bytes of the log's beginning the first `size` bytes of the object yield."""
         return min(self.stored.whole(size) * self.chunk_size, self.file_size) if self.count else 0
 
 
@@ -122,7 +122,7 @@ def decode_chunk_sizes(data: bytes, count: int) -> Ints:
     position += 1
     end = position + (count - 1) * width
     if end > len(data):
-        raise DecodeError("the list of chunk sizes is cut", len(data))
+        raise DecodeError("the list of chunk sizes is truncated", len(data))
     digits = np.frombuffer(data, np.uint8, (count - 1) * width, position).reshape(-1, width)
     differences = digits.astype(np.int64) @ (1 << 8 * np.arange(width - 1, -1, -1, dtype=np.int64))
     return _checked(np.append(differences + base, _integer(data, end)), data, end + _VALUE_BYTES)
@@ -132,11 +132,11 @@ def _checked(sizes: Ints, data: bytes, end: int) -> Ints:
     if end != len(data):
         raise DecodeError("bytes left over after the list of chunk sizes", end)
     if ((sizes < 0) | (sizes > _LARGEST_INT)).any():
-        raise DecodeError("a chunk size that no object can have", _COUNT_BYTES)
+        raise DecodeError("an impossible chunk size", _COUNT_BYTES)
     return sizes
 
 
 def _integer(data: bytes, position: int) -> int:
     if position + _VALUE_BYTES > len(data):
-        raise DecodeError("the list of chunk sizes is cut", len(data))
+        raise DecodeError("the list of chunk sizes is truncated", len(data))
     return int.from_bytes(data[position : position + _VALUE_BYTES], "big", signed=True)

@@ -13,17 +13,17 @@ _REMOTE_SIZE, _OBJECT_PREFIX, _OBJECT_KEY = range(3)
 
 @dataclass(frozen=True, slots=True)
 class CustomMetadata:
-    """The fields; None for what the plugin was not told to include (`custom.metadata.fields.include`)."""
+    """The fields; None for those that the plugin is not configured to include (`custom.metadata.fields.include`)."""
 
     remote_size: int | None = None
-    """Bytes of the segment's three objects together."""
+    """The total size in bytes of the segment's three objects."""
     object_prefix: str | None = None
     object_key: str | None = None
     """Without prefix and suffix."""
 
 
 def read_custom_metadata(data: bytes) -> CustomMetadata:
-    """The fields of custom metadata; fields of later releases are passed over. Raises DecodeError."""
+    """The fields of custom metadata; fields of later releases are skipped. Raises DecodeError."""
     fields: dict[int, bytes] = {}
     count, position = read_unsigned_varint(data, 0, len(data)) if data else (0, 0)
     for _ in range(count):
@@ -37,14 +37,14 @@ def read_custom_metadata(data: bytes) -> CustomMetadata:
         fields[tag] = data[position : position + size]
         position += size
     if position != len(data):
-        raise DecodeError("custom metadata goes on behind its last field", position)
+        raise DecodeError("custom metadata has bytes after its last field", position)
     return CustomMetadata(
         _varlong(fields.get(_REMOTE_SIZE)), _text(fields.get(_OBJECT_PREFIX)), _text(fields.get(_OBJECT_KEY))
     )
 
 
 def encode_custom_metadata(fields: CustomMetadata) -> bytes | None:
-    """The bytes of the fields that are there; None without any, as the plugin has it."""
+    """The bytes of the fields that are set; None without any, as in the plugin."""
     values = (
         None if fields.remote_size is None else varlong(fields.remote_size),
         None if fields.object_prefix is None else _compact(fields.object_prefix),
@@ -66,18 +66,18 @@ def _varlong(data: bytes | None) -> int | None:
         return None
     value, position = read_varlong(data, 0, len(data))
     if position != len(data):
-        raise DecodeError("a number of custom metadata goes on behind its end", position)
+        raise DecodeError("a number in custom metadata has bytes after its end", position)
     return value
 
 
 def _text(data: bytes | None) -> str | None:
-    """A compact string: its length and one more, then UTF-8."""
+    """A compact string: its length plus one, then UTF-8."""
     if data is None:
         return None
     length, position = read_unsigned_varint(data, 0, len(data))
     if position + length - 1 != len(data):
-        raise DecodeError(f"a text of custom metadata claims {length - 1} bytes", 0)
+        raise DecodeError(f"a string in custom metadata claims {length - 1} bytes", 0)
     try:
         return data[position:].decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DecodeError("a text of custom metadata is not UTF-8", position + error.start) from None
+        raise DecodeError("a string in custom metadata is not UTF-8", position + error.start) from None

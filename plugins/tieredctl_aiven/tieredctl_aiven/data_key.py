@@ -1,4 +1,4 @@
-"""Unwraps a segment's data key, and tells a private key that is wrong from a data key that was altered."""
+"""Unwraps a segment's data key, and distinguishes a wrong private key from an altered data key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def open_data_key(keys: PrivateKeys, store: ObjectStore, manifest: str, prefix: 
     """The data key of the segment whose manifest has this key.
 
     Raises TieredctlError `private-key` without the right private key, DecodeError where the data key was altered:
-    that is sure where the private key opens other segments'.
+    that is certain if the private key opens other segments' data keys.
     """
     if not keys.texts:
         message = f"{manifest} is encrypted for key pair {encryption.key_id!r}, and there is no private key"
@@ -33,7 +33,7 @@ def open_data_key(keys: PrivateKeys, store: ObjectStore, manifest: str, prefix: 
 
 
 def _opens_another(keys: PrivateKeys, store: ObjectStore, manifest: str, prefix: str, key_id: str) -> bool:
-    """Whether the keys open a segment beside this one that was encrypted for the same key pair."""
+    """Whether the keys open another segment near this one that was encrypted for the same key pair."""
     tried = 0
     for stored in islice(store.list(prefix), _KEYS_LOOKED_AT):
         if not stored.key.endswith(_MANIFEST_SUFFIX) or stored.key == manifest:

@@ -1,6 +1,6 @@
-"""The plugin's Iceberg mode (`segment.format=iceberg`): no log, but rows in Parquet files of a table that is named like
-the topic, and beside the table's own metadata a Puffin file for each segment, with its indexes and the names of its
-data files.
+"""The plugin's Iceberg mode (`segment.format=iceberg`): not a log, but rows in Parquet files of a table named like the
+topic, and next to the table's own metadata a Puffin file for each segment, with its indexes and the names of its data
+files.
 
 Where a table is, its catalog decides; what is in it is named as Iceberg names it. Sources: IcebergRemoteStorageManager,
 Iceberg's OutputFileFactory, SnapshotProducer, TableMetadata.
@@ -30,6 +30,6 @@ _OBJECT = re.compile(
 
 
 def iceberg_object(key: str) -> OtherForm | None:
-    """What a key says, if a table has such objects."""
+    """What a key says, if it is of a table's object."""
     match = _OBJECT.fullmatch(key)
     return OtherForm(FORM, f"{match['table']}/", match["segment_id"]) if match else None

@@ -1,4 +1,4 @@
-"""Reads fields out of JSON that may be damaged or hostile: what is not as it should be raises DecodeError."""
+"""Reads fields of JSON that may be damaged or hostile: anything invalid raises DecodeError."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class JsonFields:
 
     @classmethod
     def parse(cls, data: bytes, where: str) -> JsonFields:
-        """The object that a whole document in UTF-8 is."""
+        """A whole document in UTF-8, which must be an object."""
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -32,8 +32,8 @@ class JsonFields:
             values = json.loads(text)
         except json.JSONDecodeError as error:
             raise DecodeError(f"{where} is not JSON: {error.msg}", len(text[: error.pos].encode())) from None
-        except (ValueError, RecursionError):  # a number or a nesting that Python refuses
-            raise DecodeError(f"{where} is not JSON that a manager writes", 0) from None
+        except (ValueError, RecursionError):  # a number or a nesting that Python rejects
+            raise DecodeError(f"{where} is not JSON that a storage manager writes", 0) from None
         if not isinstance(values, dict):
             raise DecodeError(f"{where} is not an object", 0)
         return cls(values, where, text)
@@ -54,7 +54,7 @@ class JsonFields:
         return value
 
     def number(self, name: str, least: int = 0, greatest: int = GREATEST_INT) -> int:
-        """A whole number, of those that Java's int can hold unless told."""
+        """A whole number, by default within Java's int."""
         value = self._value(name, int, "a whole number")
         if isinstance(value, bool) or not least <= value <= greatest:
             raise self.error(name, f"cannot be {value}")
@@ -64,14 +64,14 @@ class JsonFields:
         return self.decoded(name, self.string(name))
 
     def decoded(self, name: str, text: str) -> bytes:
-        """Base64 that stands in a field."""
+        """The bytes of a field in base64."""
         try:
             return b64decode(text, validate=True)
         except (Base64Error, ValueError):
             raise self.error(name, "is not base64") from None
 
     def error(self, name: str, what: str) -> DecodeError:
-        """A field that is wrong, at the place of its name."""
+        """The error for a wrong field, at the position of its name."""
         return DecodeError(f"{self.where}.{name} {what}", len(self.text[: self._place(name)].encode()))
 
     def _place(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Finds out from a store's keys what the plugin's `key.prefix` is, so that nobody has to say it."""
+"""Finds the plugin's `key.prefix` from a store's keys, so that users need not give it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAIN_PATH = (
     rf"(?P<topic>[A-Za-z0-9._-]+)-(?P<topic_id>{UUID})/(?P<partition>0|[1-9][0-9]{{0,9}})"
     rf"/(?P<start_offset>[0-9]{{20}})-(?P<segment_id>{UUID})"
 )
-"""What stands in a key between prefix and suffix. An id has a known width, so that it splits in one way only."""
+"""The part of a key between prefix and suffix. An id has a known width, so that it splits in one way only."""
 _KEY = re.compile(rf"(?P<stem>(?P<folder>(?s:.)*/)?{MAIN_PATH})\.(log|indexes|rsm-manifest)")
 _LARGEST_MANIFEST_READ = 1 << 20
 _KEYS_LOOKED_AT = 1_000
@@ -24,8 +24,8 @@ _AFTER_SLASH = chr(ord("/") + 1)
 
 
 def key_prefix_of(store: ObjectStore) -> str:
-    """The one prefix that the first keys of the plugin's kind have; empty where there is no such key. Raises
-    TieredctlError `usage` where there are several: two clusters may share the bucket."""
+    """The prefix of the first keys that look like the plugin's; empty where there is no such key. Raises TieredctlError
+    `usage` where there are several prefixes: two clusters may share the bucket."""
     prefixes = _prefixes(store)
     if len(prefixes) > 1:
         named = ", ".join(repr(prefix) for prefix in prefixes)
@@ -46,7 +46,7 @@ def _prefixes(store: ObjectStore) -> list[str]:
 
 
 def _first_keys(store: ObjectStore) -> Iterator[re.Match[str]]:
-    """Keys of the plugin's kind among the first of the store, one of each folder that all of a prefix lie in."""
+    """The plugin's keys among the first keys of the store, one for each folder that contains a whole prefix."""
     left, after = _KEYS_LOOKED_AT, ""
     while left:
         for key in _listed(store, after, left):
@@ -62,7 +62,7 @@ def _first_keys(store: ObjectStore) -> Iterator[re.Match[str]]:
 
 
 def _listed(store: ObjectStore, after: str, most: int) -> Iterator[str]:
-    """As many as can be listed."""
+    """The keys, as far as they can be listed."""
     stored = None
     try:
         for stored in islice(list_unreserved(store, start_after=after), most):
@@ -73,8 +73,8 @@ def _listed(store: ObjectStore, after: str, most: int) -> Iterator[str]:
 
 
 def _beginning_of_topic(store: ObjectStore, match: re.Match[str]) -> str:
-    """What of the topic in a key is prefix, since that need not end with a slash: the manifest has the topic too.
-    Nothing where it cannot be read."""
+    """The part of a key's topic that is prefix, since a prefix need not end with a slash: the manifest has the topic,
+    too. Nothing where it cannot be read."""
     try:
         fields = JsonFields.parse(store.read(f"{match['stem']}.rsm-manifest", 0, _LARGEST_MANIFEST_READ), "manifest")
         segment_id = fields.fields("remoteLogSegmentMetadata").fields("remoteLogSegmentId")

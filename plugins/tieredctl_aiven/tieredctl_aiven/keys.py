@@ -1,4 +1,4 @@
-"""The private keys that segments' data keys are wrapped for. Nothing here shows a key, nor puts one into a message."""
+"""The private keys that segments' data keys are wrapped for. Nothing here shows a key or puts one into a message."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _DATA_KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class PrivateKeys:
-    """RSA private keys: several, where a cluster's key pair was exchanged. They travel along when pickled."""
+    """RSA private keys: several, where a cluster's key pair was rotated. Pickling includes them."""
 
     texts: tuple[str, ...] = field(default=(), repr=False)
     """In PEM."""
 
     def unwrap(self, wrapped: bytes) -> bytes | None:
-        """The data key that was wrapped for one of these; None where it was for none, or was altered since."""
+        """The data key that was wrapped for one of these; None where it was not, or was altered since."""
         from Crypto.Cipher import PKCS1_OAEP
         from Crypto.Hash import SHA3_512
 
@@ -50,7 +50,7 @@ class PrivateKeys:
 def private_keys(file: str | None, environment: Mapping[str, str] = os.environ) -> PrivateKeys:
     """The keys in a file of one or more PEM blocks, else those in the environment, else none.
 
-    Raises TieredctlError: `private-key` for what is no RSA private key, `path-missing` and `path-forbidden`.
+    Raises TieredctlError: `private-key` for anything but an RSA private key, `path-missing` and `path-forbidden`.
     """
     if file is not None:
         return _parsed(_text_of(file), file)
@@ -75,7 +75,7 @@ def _parsed(text: str, where: str) -> PrivateKeys:
     blocks = tuple(match[0] for match in _PEM_BLOCK.finditer(text))
     if not blocks or not all(map(_is_usable, blocks)):
         hint = "It is a file in PEM that begins with -----BEGIN PRIVATE KEY-----, without a passphrase."
-        raise TieredctlError(ErrorCode.PRIVATE_KEY, f"{where} holds no RSA private key.", hint=hint)
+        raise TieredctlError(ErrorCode.PRIVATE_KEY, f"{where} does not hold an RSA private key.", hint=hint)
     return PrivateKeys(blocks)
 
 

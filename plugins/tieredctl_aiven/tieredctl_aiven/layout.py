@@ -45,14 +45,14 @@ class AivenLayout:
     """Three objects for each segment: its log, its indexes, and a manifest that says how they were transformed."""
 
     prefix: str | None = None
-    """`key.prefix`, as far as it is not in the store's URL; None until the store's keys tell it."""
+    """`key.prefix`, without what the store's URL has of it; None until it is detected from the store's keys."""
     root: str = "/"
     """The store's URL, with a slash at its end."""
     keys: PrivateKeys = field(default_factory=PrivateKeys)
     custom_metadata_fields: frozenset[str] = frozenset()
     """The plugin's `custom.metadata.fields.include`."""
     segment_format: str = _FORMATS[0]
-    """The plugin's `segment.format`. Whatever it is, segments may be there in either."""
+    """The plugin's `segment.format`. Whatever it is, there may be segments in either format."""
 
     @property
     def name(self) -> str:
@@ -122,7 +122,7 @@ class AivenLayout:
         return CustomMetadata(0 if size else None, self._whole_prefix() if prefix else None, "" if key else None)
 
     def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
-        # Here, so that who looks at keys alone need not load numpy.
+        # Here, so that code that only looks at keys need not load numpy.
         from tieredctl_aiven.data_key import open_data_key
         from tieredctl_aiven.segment import ObjectsReader
 
@@ -131,12 +131,12 @@ class AivenLayout:
         return ObjectsReader(store, objects, partial(open_data_key, self.keys, store, manifest, self.prefix or ""))
 
     def _prefix_of(self, fields: CustomMetadata) -> str:
-        """A segment keeps the prefix that it was copied under. What of it the store's URL names, no key has."""
+        """A segment keeps the prefix that it was copied under. Keys do not contain the part in the store's URL."""
         named = fields.object_prefix
         return self.prefix or "" if named is None or self._is_own(named) else named
 
     def _own_prefix(self, pattern: CustomMetadata) -> str:
-        """What the plugin called the prefix of the keys here. Another segment's prefix tells, if it is the same one."""
+        """The plugin's own prefix for the keys here: another segment's prefix, if it is the same one."""
         named = pattern.object_prefix
         return named if named is not None and self._is_own(named) else self._whole_prefix()
 
@@ -145,12 +145,12 @@ class AivenLayout:
         return named.endswith(prefix) and self.root.endswith("/" + named.removesuffix(prefix))
 
     def _whole_prefix(self) -> str:
-        """What of key.prefix the store's URL names is no part of the keys here, but it is of the plugin's."""
+        """The part of key.prefix that the store's URL names is not in the keys here, but in the plugin's."""
         return _folder_in_bucket(self.root) + (self.prefix or "")
 
 
 def _folder_in_bucket(url: str) -> str:
-    """What stands behind the bucket in a URL such as s3://bucket/folder/; of a folder on a disk nothing is known."""
+    """The part after the bucket in a URL such as s3://bucket/folder/; for a folder on a disk it is not known."""
     _, separator, rest = url.partition("://")
     return rest.partition("/")[2] if separator else ""
 
@@ -170,13 +170,13 @@ def _custom_metadata(segment: SegmentIdentity) -> CustomMetadata:
 def _decoded(data: bytes) -> CustomMetadata:
     try:
         return read_custom_metadata(data)
-    except DecodeError:  # another storage manager's, which says nothing of these keys
+    except DecodeError:  # another storage manager's, which does not concern these keys
         return CustomMetadata()
 
 
 def aiven_layout(options: Mapping[str, str]) -> Layout:
     """The layout. Options: `private-key`, a file; `key-prefix`, the plugin's `key.prefix` where the store's keys do
-    not tell; `custom-metadata-fields`, its `custom.metadata.fields.include`, for metadata that is rebuilt;
+    not show it; `custom-metadata-fields`, its `custom.metadata.fields.include`, for rebuilt metadata;
     `segment-format=iceberg`, its `segment.format`, where tables are in another store. Raises TieredctlError `usage` for
     another option, and what `private_keys` raises."""
     for option in options:
@@ -193,6 +193,6 @@ def aiven_layout(options: Mapping[str, str]) -> Layout:
 def _field_names(text: str) -> frozenset[str]:
     names = frozenset(filter(None, (name.strip() for name in text.split(","))))
     for name in sorted(names.difference(_FIELDS)):
-        hint = f"There are {', '.join(_FIELDS)}."
+        hint = f"The fields are {', '.join(_FIELDS)}."
         raise TieredctlError(ErrorCode.USAGE, f"{CUSTOM_METADATA_FIELDS} has no field {name!r}.", hint=hint)
     return names

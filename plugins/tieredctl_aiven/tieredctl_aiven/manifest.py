@@ -1,5 +1,5 @@
-"""A segment's manifest (`.rsm-manifest`, the plugin's SegmentManifestV1): JSON that says how its other two objects came
-out of what the broker wrote. The copy of Kafka's metadata in it is never read back, neither there nor here."""
+"""A segment's manifest (`.rsm-manifest`, the plugin's SegmentManifestV1): JSON that says how its other two objects were
+made from what the broker wrote. The plugin never reads back the copy of Kafka's metadata in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tieredctl_aiven.chunk_index import (
 from tieredctl_aiven.json_fields import JsonFields
 
 LARGEST_MANIFEST = 2 * LARGEST_LIST
-"""In bytes; the list of chunk sizes stands in it as base64."""
+"""In bytes; it contains the list of chunk sizes as base64."""
 ENCRYPTED_EXTRA = 28
 """How many bytes a chunk grows by when it is encrypted: 12 of initialisation vector, 16 of authentication tag."""
 _VERSION = "1"
@@ -75,9 +75,9 @@ class SegmentManifest:
 
 
 def read_manifest(data: bytes) -> SegmentManifest:
-    """Raises DecodeError, also where what the manifest says cannot be."""
+    """Raises DecodeError, also for an impossible manifest."""
     if len(data) > LARGEST_MANIFEST:
-        raise DecodeError("manifest is too large to be one", LARGEST_MANIFEST)
+        raise DecodeError("manifest is too large", LARGEST_MANIFEST)
     fields = JsonFields.parse(data, "manifest")
     version = fields.string("version")
     if version != _VERSION:
@@ -92,7 +92,7 @@ def read_manifest(data: bytes) -> SegmentManifest:
 def _encryption(fields: JsonFields) -> Encryption:
     key_id, colon, wrapped = fields.string("dataKey").partition(":")
     if not colon:
-        raise fields.error("dataKey", "names no key")
+        raise fields.error("dataKey", "does not name a key")
     return Encryption(key_id, fields.decoded("dataKey", wrapped), fields.base64("aad"))
 
 
@@ -105,7 +105,7 @@ def _chunk_index(fields: JsonFields, compression: bool, extra: int) -> ChunkInde
     if kind != "fixed":
         raise fields.error("type", f"{kind!r} is not known")
     stored = fields.number("transformedChunkSize"), fields.number("finalTransformedChunkSize")
-    # What is encrypted grows, and what is neither stays: the two sizes follow from the file's.
+    # Encrypted chunks grow, and untransformed ones keep their size: the two sizes follow from the file's.
     if not compression and count and (last := file_size - (count - 1) * size) + extra != stored[1]:
         raise fields.error("finalTransformedChunkSize", f"is {stored[1]} for a last chunk of {last} bytes")
     if not compression and count > 1 and stored[0] != size + extra:

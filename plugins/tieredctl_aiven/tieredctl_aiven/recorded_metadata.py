@@ -16,9 +16,9 @@ _TXN_IDX_EMPTY = "txnIdxEmpty"
 
 
 def read_recorded_metadata(store: ObjectStore, key: str, segment: SegmentIdentity) -> RecordedMetadata:
-    """What the manifest under a key records of a segment. Its topic and topic id are not looked at: the key has them.
+    """What the manifest under a key records of a segment, without topic and topic id, which the key has.
 
-    Raises TieredctlError as the store does; DecodeError for what is no manifest, or another segment's.
+    Raises TieredctlError as the store does; DecodeError for what is not a manifest, or is another segment's.
     """
     data = store.read(key, 0, LARGEST_MANIFEST + 1)
     manifest = read_manifest(data)
@@ -40,11 +40,11 @@ def read_recorded_metadata(store: ObjectStore, key: str, segment: SegmentIdentit
 
 
 def _leader_epochs(fields: JsonFields, start: int, end: int) -> tuple[tuple[int, int], ...]:
-    """The epochs of the offsets `start` to `end` (inclusive): the first is cut to where these begin, and each later one
-    begins behind the one before (LeaderEpochFileCache.epochEntriesInRange)."""
+    """The epochs of the offsets `start` to `end` (inclusive): the first is cut to `start`, and each later one begins
+    after the one before (LeaderEpochFileCache.epochEntriesInRange)."""
     for name in fields.values:
         if _EPOCH.fullmatch(name) is None or int(name) > GREATEST_INT:
-            raise fields.error(name, "is no leader epoch")
+            raise fields.error(name, "is not a leader epoch")
     found: list[tuple[int, int]] = []
     for epoch in sorted(map(int, fields.values)):
         least, greatest = (found[-1][1] + 1, end) if found else (start, start)

@@ -21,7 +21,7 @@ OpenDataKey = Callable[[Encryption], bytes]
 
 @dataclass(frozen=True)
 class ObjectsReader:
-    """A `SegmentReader` that reads the manifest once, and of the others what is asked for."""
+    """A `SegmentReader` that reads the manifest once, and of the other objects what is requested."""
 
     store: ObjectStore
     keys: Mapping[Part, str]
@@ -30,7 +30,7 @@ class ObjectsReader:
     def parts(self) -> dict[Part, int]:
         if self._size_of(Part.MANIFEST) is None:
             return {}
-        _ = self._undo  # without the right private key, that is to be said before anything is found amiss
+        _ = self._undo  # report a wrong private key before anything else
         self._demand_that_something_decrypts()
         found = {}
         if self._log_object_size is not None:
@@ -64,12 +64,12 @@ class ObjectsReader:
             yield from filter(None, [self._read_index(part)])
 
     def _demand_that_something_decrypts(self) -> None:
-        """Where nothing does that could, the manifest is to blame, not each of the chunks. Raises DecodeError."""
+        """If nothing does, the manifest is at fault, not each of the chunks. Raises DecodeError."""
         if self._manifest.encryption is None or self._indexes_object_size != self._manifest.indexes_size:
             return
         written = [part for part in self._manifest.indexes if self._manifest.index_size(part)]
         if written and not any(map(self._decrypts, written)) and not self._first_chunk_decrypts():
-            raise DecodeError("nothing of the segment decrypts with manifest's data key and aad", 0)
+            raise DecodeError("no part of the segment decrypts with the manifest's data key and aad", 0)
 
     def _decrypts(self, part: Part) -> bool:
         try:
@@ -80,7 +80,7 @@ class ObjectsReader:
 
     def _first_chunk_decrypts(self) -> bool:
         if self._log_object_size is None:
-            return True  # nothing can be said of it
+            return True  # it cannot be judged
         try:
             self.read(Part.LOG, 0, 1)
         except DecodeError:
@@ -119,14 +119,14 @@ class ObjectsReader:
         return found.size if found else None
 
     def _contradiction(self, part: Part, size: int, claimed: int) -> AlteredObject:
-        message = f"{self.keys[part]} has {size} bytes where its manifest says {claimed}"
+        message = f"{self.keys[part]} has {size} bytes, but its manifest says {claimed}"
         return AlteredObject(part, message, min(size, claimed))
 
     def _read_index(self, part: Part) -> bytes:
         index = self._manifest.indexes.get(part)
         if index is None:
             raise TieredctlError(
-                ErrorCode.OBJECT_MISSING, f"The segment has no {part}: {self.keys[Part.MANIFEST]} names none."
+                ErrorCode.OBJECT_MISSING, f"The segment has no {part}: {self.keys[Part.MANIFEST]} does not name one."
             )
         stored = self._stored_index(index)
         if not stored:

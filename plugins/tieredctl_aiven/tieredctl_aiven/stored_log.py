@@ -1,4 +1,4 @@
-"""The log of a segment: read chunk by chunk out of its object, and each chunk's transformation undone."""
+"""The log of a segment, read from its object chunk by chunk, with each chunk's transformation undone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StoredBytes:
     key: str
 
     def read(self, start: int, end: int) -> bytes:
-        """Fewer bytes where the object ends before `end`."""
+        """The object's bytes; fewer where it ends before `end`."""
         return self.store.read(self.key, start, end)
 
     def cut(self, sizes: Iterator[int], piece_size: int) -> Iterator[memoryview]:
@@ -37,7 +37,7 @@ class StoredBytes:
 
 
 def _gathered(left: memoryview, pieces: Iterator[bytes], size: int) -> memoryview:
-    """What is left and as many more pieces as make `size` bytes, where there are so many."""
+    """What is left, and more pieces up to `size` bytes, as far as there are any."""
     gathered: list[bytes | memoryview] = [left] if left else []
     length = len(left)
     while length < size and (piece := next(pieces, None)):
@@ -55,8 +55,8 @@ class TransformedLog:
     undo: UndoChunk
 
     def read(self, start: int, end: int) -> bytes:
-        """The log's bytes `start` to `end`, of which there is at least one. Raises DamagedRange for the first chunk
-        among them that is damaged, and those behind it as far as they all are."""
+        """The log's bytes `start` to `end`, of which there is at least one. Raises DamagedRange for the first
+        damaged chunk among them, and all damaged ones that directly follow it."""
         covering = self.chunks.covering(start, end)
         base = self.chunks.stored_range(covering[0])[0]
         stored = memoryview(self.stored.read(base, self.chunks.stored_range(covering[-1])[1]))
@@ -65,8 +65,8 @@ class TransformedLog:
             try:
                 pieces.append(self._chunk(number, stored, base))
             except DecodeError as error:
-                behind = self._next_sound(number + 1, covering.stop, stored, base)
-                raise self._damaged(number, behind, error) from None
+                after = self._next_sound(number + 1, covering.stop, stored, base)
+                raise self._damaged(number, after, error) from None
         first = self.chunks.original_range(covering[0])[0]
         joined = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         return joined[start - first : end - first]
@@ -77,7 +77,7 @@ class TransformedLog:
         chunks, together = self.chunks, max(size // self.chunks.chunk_size, 1)
         sizes = (chunks.stored_size_of(number) for number in range(chunks.count))
         pieces: list[bytes] = []
-        # Pieces of the size that chunks have, where they all have one, need no copying together.
+        # If all chunks have one size, pieces of this size need not be joined.
         for number, stored in enumerate(self.stored.cut(sizes, max(chunks.stored_size_of(0), size))):
             try:
                 pieces.append(self._undo(number, stored))
@@ -90,22 +90,22 @@ class TransformedLog:
             yield b"".join(pieces)
 
     def recoverable(self, stored_size: int) -> int:
-        """How much of the log can be had from the first bytes of the object."""
+        """How many bytes of the log the first bytes of the object yield."""
         return self.chunks.recoverable(stored_size)
 
     def _chunk(self, number: int, stored: memoryview, base: int) -> bytes:
-        """A chunk out of the bytes that are stored from `base` on."""
+        """A chunk from the bytes that are stored from `base` on."""
         start, end = self.chunks.stored_range(number)
         return self._undo(number, stored[start - base : end - base])
 
     def _undo(self, number: int, stored: memoryview) -> bytes:
         if len(stored) < self.chunks.stored_size_of(number):
             raise DecodeError(_CUT, 0)
-        first, behind = self.chunks.original_range(number)
-        return self.undo(stored, behind - first)
+        first, after = self.chunks.original_range(number)
+        return self.undo(stored, after - first)
 
     def _next_sound(self, number: int, end: int, stored: memoryview, base: int) -> int:
-        """The next chunk from this on that is sound; `end` where none is."""
+        """The next sound chunk from this one on; `end` where none is."""
         while number < end:
             try:
                 self._chunk(number, stored, base)
@@ -115,10 +115,10 @@ class TransformedLog:
                 break
         return number
 
-    def _damaged(self, first: int, behind: int, error: DecodeError) -> DamagedRange:
-        """Of the chunks from the first up to, not including, another."""
-        original = self.chunks.original_range(first)[0], self.chunks.original_range(behind - 1)[1]
-        stored = self.chunks.stored_range(first)[0], self.chunks.stored_range(behind - 1)[1]
+    def _damaged(self, first: int, after: int, error: DecodeError) -> DamagedRange:
+        """The ranges of the chunks from `first` up to, not including, another."""
+        original = self.chunks.original_range(first)[0], self.chunks.original_range(after - 1)[1]
+        stored = self.chunks.stored_range(first)[0], self.chunks.stored_range(after - 1)[1]
         return DamagedRange(error.reason, original, stored)
 
 

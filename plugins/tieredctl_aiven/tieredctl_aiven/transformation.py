@@ -14,13 +14,13 @@ Decrypt = Callable[[memoryview], bytes]
 
 
 class Undo(Protocol):
-    """Gives a chunk back as the broker wrote it, by its size in bytes there. Raises DecodeError."""
+    """Returns a chunk as the broker wrote it, given its size in bytes there. Raises DecodeError."""
 
     def __call__(self, stored: memoryview, size: int, *, compression: bool) -> bytes: ...
 
 
 def undo(data_key: bytes | None = None, aad: bytes = b"") -> Undo:
-    """Of the segment with this data key; of one that is not encrypted without."""
+    """For a segment with this data key, or without one for a segment that is not encrypted."""
     decrypt: Decrypt = bytes if data_key is None else _decryption(data_key, aad)
 
     def undo_one(stored: memoryview, size: int, *, compression: bool) -> bytes:
@@ -28,7 +28,7 @@ def undo(data_key: bytes | None = None, aad: bytes = b"") -> Undo:
         if compression:
             chunk = decompress_zstd(memoryview(chunk), min(size, most_unfolded(len(chunk))))
         if len(chunk) != size:
-            raise DecodeError(f"{len(chunk)} bytes come out where the broker wrote {size}", 0)
+            raise DecodeError(f"the chunk has {len(chunk)} bytes where the broker wrote {size}", 0)
         return chunk
 
     return undo_one
@@ -43,7 +43,7 @@ def _decryption(data_key: bytes, aad: bytes) -> Decrypt:
     def decrypt(stored: memoryview) -> bytes:
         try:
             return cipher.decrypt(stored[:_VECTOR_BYTES], stored[_VECTOR_BYTES:], aad)
-        except (InvalidTag, ValueError):  # a vector that is cut is no vector
-            raise DecodeError("AES-GCM refuses them", 0) from None
+        except (InvalidTag, ValueError):  # a truncated vector is invalid
+            raise DecodeError("AES-GCM rejects the bytes", 0) from None
 
     return decrypt

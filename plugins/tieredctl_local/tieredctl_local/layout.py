@@ -89,7 +89,7 @@ class LocalLayout:
     def original_log_size(self, stored: Mapping[Part, int]) -> int | None:
         return stored.get(Part.LOG)
 
-    def stored_size(self, segment: SegmentIdentity) -> int | None:  # noqa: ARG002 - Kafka is told nothing
+    def stored_size(self, segment: SegmentIdentity) -> int | None:  # noqa: ARG002 - there is no custom metadata
         return None
 
     def recorded_metadata(self, store: ObjectStore, segment: SegmentIdentity) -> RecordedMetadata | None:  # noqa: ARG002

@@ -41,7 +41,7 @@ _STUCK_AFTER_MS = 3_600_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the job: its exit code. What went wrong is said on stderr, in a sentence."""
+    """Runs the job, and returns its exit code. A failure is reported on stderr, in a sentence."""
     try:
         return int(_run(_parser().parse_args(arguments)))
     except TieredctlError as error:
@@ -64,17 +64,23 @@ def _parser() -> argparse.ArgumentParser:
     add("--log-dir", type=Path, action="append", default=[], help="a broker's log directory; repeat it for several")
     add("--bootstrap-server", help="a live cluster, as HOST:PORT")
     add("--command-config", type=Path, help="client properties, as Kafka's own tools take them")
-    add("--export", type=Path, help="what `tieredctl metadata export` wrote")
+    add("--export", type=Path, help="a file that `tieredctl metadata export` wrote")
     add("--store", required=True, help="the remote store, such as file:DIR")
     add("--store-option", action="append", default=[], type=_pair, metavar="NAME=VALUE", help="for the store")
     add("--layout", required=True, help="how keys map to segments: local, or a plugin's name")
     add("--layout-option", action="append", default=[], type=_pair, metavar="NAME=VALUE", help="for the layout")
-    add("--live-topic-ids", type=Path, metavar="FILE", help="the ids of all topics, one a line")
-    add("--kraft-snapshot", type=Path, metavar="FILE", help="which topics there were, for a cluster that is down")
-    add("--level", type=Level, choices=[level.value for level in Level], default=Level.HEADERS, help="how deep to look")
+    add("--live-topic-ids", type=Path, metavar="FILE", help="the ids of all topics, one per line")
+    add("--kraft-snapshot", type=Path, metavar="FILE", help="the topics of a cluster that is down")
+    add(
+        "--level",
+        type=Level,
+        choices=[level.value for level in Level],
+        default=Level.HEADERS,
+        help="how thoroughly to check",
+    )
     add("--subset", type=Subset.parse, default=Subset(), help="a share of the segments: 3/30 or 5%%")
     add("--index-interval", type=int, default=DEFAULT_INDEX_INTERVAL_BYTES, help="index.interval.bytes of the topics")
-    add("--output", required=True, metavar="URL", help="the folder for the results, by a path of Spark's")
+    add("--output", required=True, metavar="URL", help="the folder for the results, as a path that Spark can write")
     return parser
 
 
@@ -100,7 +106,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
 
 
 def _places(options: argparse.Namespace) -> tuple[MetadataPlace, StorePlace, TopicsPlace]:
-    """What the arguments say of where things are."""
+    """Where the arguments say that things are."""
     server, config = options.bootstrap_server, options.command_config
     cluster = None if server is None else ClusterPlace(server, config)
     metadata = MetadataPlace(tuple(options.log_dir), cluster, options.export)
@@ -109,7 +115,7 @@ def _places(options: argparse.Namespace) -> tuple[MetadataPlace, StorePlace, Top
 
 
 class _Started:
-    """A Spark session, once there is something for it to do; and what is kept of it."""
+    """A Spark session, started once there is work for it; and what is kept of it."""
 
     def __init__(self, stack: ExitStack, output_url: str) -> None:
         self._stack = stack

@@ -1,7 +1,7 @@
-"""`tieredctl completions SHELL`: what a shell sources to complete commands and options.
+"""`tieredctl completions SHELL`: the script that a shell sources to complete commands and options.
 
-The scripts ask tieredctl itself, in Typer's protocol: `_TIEREDCTL_COMPLETE` says which shell asks, and the line so far
-is in the variables that Typer reads.
+The scripts ask tieredctl itself, by Typer's protocol: `_TIEREDCTL_COMPLETE` names the shell, and the line so far is in
+the variables that Typer reads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _tieredctl_completion() {
 complete -o default -F _tieredctl_completion tieredctl
 """
 _ZSH = r"""#compdef tieredctl
-# Source this in ~/.zshrc behind compinit, or put it as _tieredctl into a folder of $fpath.
+# Source this in ~/.zshrc after compinit, or save it as _tieredctl in a folder of $fpath.
 _tieredctl() {
     eval $(_TYPER_COMPLETE_ARGS="${words[1,$CURRENT]}" _TIEREDCTL_COMPLETE=complete_zsh "${words[1]}" 2>/dev/null)
 }
@@ -47,7 +47,7 @@ complete --command tieredctl --no-files --condition "__tieredctl_complete is-arg
 
 
 class Shell(StrEnum):
-    """A shell that can be told what tieredctl takes."""
+    """A shell that has a completion script."""
 
     BASH = "bash"
     ZSH = "zsh"
