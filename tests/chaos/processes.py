@@ -170,7 +170,7 @@ def _told(supervised: Supervised, ended: subprocess.CompletedProcess[str] | None
     assert ended is not None
     read = (supervised.last_read[0], supervised.last_read[1])
     if not ended.stdout:
-        used = "a plan is used once" in ended.stderr
+        used = "a plan can be used only once" in ended.stderr
         assert used, ended
         return Told(0, 0, [], False, "plan-used", read, [])
     summary = json.loads(ended.stdout)["summary"]

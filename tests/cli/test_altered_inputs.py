@@ -144,7 +144,7 @@ def test_a_topic_that_nobody_tells_of_any_more_is_said_to_be_unclear(
     outcome = cluster.apply()
 
     assert outcome.exit_code == 5
-    assert "whether it is there is not known now" in outcome.err
+    assert "whether the topic exists is now unknown" in outcome.err
     assert "owned now" not in outcome.err
     assert without_own(cluster.objects()) == before
 
@@ -189,7 +189,7 @@ def test_a_metadata_log_that_lost_its_last_events_makes_no_orphans_of_what_they_
     assert (scanned.exit_code, made.exit_code, cut.plan_file.exists()) == (5, 5, False)
     assert not owned & {line["key"] for line in scanned.lines() if line["status"] == "orphan"}
     assert "metadata-cut-short: __remote_log_metadata-0: the log ends at offset" in made.err
-    assert "checkpoints know it up to 226" in made.err
+    assert "checkpoints have it up to 226" in made.err
 
 
 def test_a_plan_is_not_applied_by_a_metadata_log_that_lost_its_last_events(

@@ -86,7 +86,7 @@ def test_a_plan_is_used_once(planned: CrashedClusterOnDisk) -> None:
     second = planned.apply()
 
     assert (first.exit_code, second.exit_code) == (0, 2)
-    assert "a plan is used once" in second.err
+    assert "a plan can be used only once" in second.err
     assert without_lease(planned.objects()) == after
 
 
@@ -153,7 +153,7 @@ def test_an_object_that_was_written_anew_stops_a_plan(planned: CrashedClusterOnD
     outcome = planned.apply()
 
     assert outcome.exit_code == 5
-    assert f"{key} was written anew since it was planned" in outcome.err
+    assert f"{key} was rewritten after planning" in outcome.err
     assert (planned.bucket / key).read_bytes() == b"other bytes"
 
 
@@ -216,7 +216,7 @@ def test_a_file_that_is_no_plan_is_refused(cluster: CrashedClusterOnDisk, data: 
     outcome = cluster.apply()
 
     assert outcome.exit_code == 2
-    assert "is not a plan as tieredctl writes it" in outcome.err
+    assert "is not a valid plan" in outcome.err
 
 
 def test_a_plan_that_is_not_there_is_refused(cluster: CrashedClusterOnDisk) -> None:

@@ -79,7 +79,7 @@ def test_owned_objects_never_go_whatever_a_plan_calls_them(planned: CrashedClust
     unsigned, trusted = planned.apply(), planned.apply(*TRUSTED, *names)
 
     assert (unsigned.exit_code, trusted.exit_code) == (2, 5)
-    assert "was not signed with your key" in unsigned.err
+    assert "is not signed with your key" in unsigned.err
     assert without_own(planned.objects()) == before
 
 
@@ -93,7 +93,7 @@ def test_an_owned_object_among_orphans_stops_its_batch_before_anything_of_it_is_
     outcome = planned.apply(*TRUSTED)
 
     assert outcome.exit_code == 5
-    assert f"{owned} was orphan, and is owned now" in outcome.err
+    assert f"{owned} was orphan, and is now owned" in outcome.err
     assert without_own(planned.objects()) == before
     assert not any("quarantine" in key for key in planned.objects())
 
@@ -115,7 +115,7 @@ def test_what_a_plan_names_by_itself_needs_to_be_named_once_more(
     by_name = planned.apply(*TRUSTED, "--foreign", FOREIGN_TOPIC_ID, "--unknown", UNKNOWN)
 
     assert (unnamed.exit_code, was_left) == (5, True)
-    assert "go only by name" in unnamed.err
+    assert "name them with --foreign" in unnamed.err
     assert (by_name.exit_code, key in planned.objects()) == (0, False)
 
 
@@ -174,7 +174,7 @@ def test_totals_that_are_not_those_of_the_lines_are_found_out(planned: CrashedCl
     outcome = planned.apply("--trust-plan", "--min-age", "1h")
 
     assert outcome.exit_code == 2
-    assert f"has {ORPHANS} objects, and says that it has 0" in outcome.err
+    assert f"has {ORPHANS} objects, but its totals give 0" in outcome.err
     assert without_own(planned.objects()) == before
 
 
@@ -214,7 +214,7 @@ def test_another_store_below_the_root_that_a_plan_names_is_found_out(planned: Cr
     outcome = planned.apply(*TRUSTED, "--layout-option", "key-prefix=tiered/")
 
     assert (outcome.exit_code, other.exists()) == (2, True)
-    assert "holds the root of another store" in outcome.err
+    assert "contains another store's root" in outcome.err
 
 
 def test_a_signed_plan_keeps_what_was_typed_to_make_it(cluster: CrashedClusterOnDisk) -> None:

@@ -194,7 +194,7 @@ def test_a_partition_that_is_not_here_cannot_be_asked_for(half: HalfACluster) ->
     outcome = half.run("metadata", "format", "{log}", "--metadata-partition", str(half.missing))
 
     assert outcome.exit_code == 2
-    assert f"There is no metadata partition {half.missing} here; there are {half.found}." in outcome.err
+    assert f"There is no metadata partition {half.missing} here; found {half.found}." in outcome.err
 
 
 def test_nothing_is_removed_by_half_of_the_metadata(tieredctl: Tieredctl, captures: Path, tmp_path: Path) -> None:

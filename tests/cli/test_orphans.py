@@ -162,7 +162,7 @@ def test_an_inventory_stands_for_the_buckets_listing(tieredctl: Tieredctl, crash
 @pytest.mark.parametrize(
     ("store", "words", "said"),
     [
-        ("file:.", ("--inventory", "manifest.json"), "An inventory is of a bucket"),
+        ("file:.", ("--inventory", "manifest.json"), "Only a bucket has an inventory"),
         ("s3://tiered", ("--inventory", "missing/manifest.json"), "There is no file"),
         ("s3://tiered", ("--inventory", "manifest.json", "--key-list", "keys"), "exclude each other"),
     ],

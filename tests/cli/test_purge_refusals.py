@@ -69,7 +69,7 @@ def test_another_clusters_metadata_is_refused(quarantined: CrashedClusterOnDisk,
     outcome = purge(quarantined, "--log-dir", captures / "aiven-plain-4.3.1/data", "--layout", "aiven", *confirmed)
 
     assert outcome.exit_code == 2
-    assert f"is of cluster {CLUSTER_ID}, not of {OTHER_CLUSTER_ID}" in outcome.err
+    assert f"belongs to cluster {CLUSTER_ID}, not {OTHER_CLUSTER_ID}" in outcome.err
     assert without_lease(quarantined.objects()) == before
 
 
@@ -80,7 +80,7 @@ def test_another_layout_is_refused(quarantined: CrashedClusterOnDisk) -> None:
     outcome = purge(quarantined, "--log-dir", quarantined.log_dir, "--layout", "local", *confirmed)
 
     assert outcome.exit_code == 2
-    assert "of layout aiven, not of local" in outcome.err
+    assert "of layout aiven, not local" in outcome.err
     assert without_lease(quarantined.objects()) == before
 
 

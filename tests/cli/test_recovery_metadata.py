@@ -46,7 +46,7 @@ def test_what_empty_metadata_lacks_is_shown_with_the_steps(
 
     document = outcome.document()
     assert (outcome.exit_code, document["summary"]["toRecover"]) == (3, 172)
-    assert "restart no broker" in document["summary"]["steps"][0]
+    assert "do not restart brokers" in document["summary"]["steps"][0]
     assert {item["metadataPartition"] for item in document["items"]} <= set(range(METADATA_PARTITIONS))
     assert "172 to recover" in outcome.err
 
@@ -89,7 +89,7 @@ def test_a_mapped_topic_id_whose_objects_lie_under_the_old_one_is_refused(
     outcome = tieredctl("recover", "metadata", *words)
 
     assert outcome.exit_code == 2
-    assert f"brokers look for them under orders7-0-{NEW_ID}/" in outcome.err
+    assert f"brokers look for objects under orders7-0-{NEW_ID}/" in outcome.err
 
 
 def test_a_mapped_topic_id_whose_objects_were_copied_is_recovered_as_the_new_one(
@@ -111,7 +111,7 @@ def test_an_id_that_the_store_does_not_have_is_not_mapped(tieredctl: Tieredctl, 
 
     outcome = tieredctl("recover", "metadata", *words)
 
-    assert (outcome.exit_code, "no segment of a topic with the id" in outcome.err) == (2, True)
+    assert (outcome.exit_code, "no segment of a topic with id" in outcome.err) == (2, True)
 
 
 def test_events_are_written_to_a_live_cluster_alone(tieredctl: Tieredctl, capture: Path, forgotten: Path) -> None:

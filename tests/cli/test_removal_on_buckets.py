@@ -136,7 +136,7 @@ def test_such_a_server_remembers_that_a_plan_was_used(cluster: CrashedCluster, f
     again = cluster.apply("--no-lease")
 
     assert again.exit_code == 2
-    assert "a plan is used once" in again.err
+    assert "a plan can be used only once" in again.err
     assert filled.kept() == before
 
 

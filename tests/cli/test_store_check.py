@@ -130,7 +130,7 @@ def test_what_is_lacking_is_said_in_a_sentence(captures: Path, tmp_path: Path, t
         f"There is no {tmp_path}/no.": (tmp_path / "no",),
         f"{data}/meta.properties is a file": (data / "meta.properties",),
         f"{tmp_path} holds no file of a broker's local stores.": (tmp_path,),
-        "No __remote_log_metadata partition is in": (captures / "rlmm-3.4.1/store",),
+        "There is no __remote_log_metadata partition in": (captures / "rlmm-3.4.1/store",),
         f"There is no {tmp_path}/none.": (data, "--store", f"file:{tmp_path}/none"),
         "Missing argument 'DIR'.": (),
     }

@@ -110,7 +110,7 @@ def test_a_scan_counts_what_no_listing_shows(
     size = planned_bytes(cluster, contents)
     found = scanned.document()["summary"]["noncurrent"]
     assert found == {"versioning": "enabled", "versions": UNFINISHED, "bytes": size, "deleteMarkers": UNFINISHED}
-    assert f"{UNFINISHED} noncurrent versions, {size} bytes, and {UNFINISHED} delete markers" in scanned.err
+    assert f"{UNFINISHED} noncurrent versions ({size} bytes) and {UNFINISHED} delete markers" in scanned.err
 
 
 def test_versions_that_a_lock_keeps_are_said_to_be_there(

@@ -71,7 +71,7 @@ class EventsInMemory:
         yield chunk_of(
             MetadataRecord(offset, event.event_timestamp_ms, encode_event(event))
             for offset, event in enumerate(self.events[: self._end])
-        ).behind(from_offset)
+        ).starting_at(from_offset)
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
         return OffsetRange(0, self._end)

@@ -101,7 +101,7 @@ def test_a_user_who_may_not_write_events_is_told_so(
 def test_brokers_do_not_tell_the_count_of_partitions_that_they_are_configured_with(tieredctl: CommandLine) -> None:
     outcome = tieredctl.apply(told_partitions=None)
 
-    assert (outcome.exit_code, "Say with --metadata-partitions" in outcome.err) == (2, True), outcome.err
+    assert (outcome.exit_code, "with --metadata-partitions" in outcome.err) == (2, True), outcome.err
 
 
 def test_a_partition_count_that_brokers_are_not_configured_with_is_refused(tieredctl: CommandLine) -> None:

@@ -62,13 +62,13 @@ def an_object(topic: RemovedTopic) -> str:
 def other_bytes(topic: RemovedTopic) -> str:
     key = topic.keys()[0]
     topic.store.put(key, b"other bytes")
-    return f"object {key} was written again"
+    return f"object {key} was rewritten"
 
 
 def the_same_bytes_again(topic: RemovedTopic) -> str:
     key = topic.keys()[-1]
     topic.store.put(key, b"bytes")
-    return f"object {key} was written again"
+    return f"object {key} was rewritten"
 
 
 def a_partition(topic: RemovedTopic) -> str:
@@ -197,5 +197,5 @@ def test_where_a_store_deletes_whatever_is_under_a_key_it_is_looked_at_right_bef
     outcome = topic.remove()
 
     assert outcome.stopped is not None
-    assert f"object {key} was written again" in outcome.stopped.message
+    assert f"object {key} was rewritten" in outcome.stopped.message
     assert topic.store.head(key) is not None

@@ -108,7 +108,7 @@ def test_an_upload_that_is_said_to_be_given_up_and_is_not_has_failed(
 
     assert planned.document()["summary"]["uploads"] == 1, planned.err
     assert (applied.exit_code, applied.document()["summary"]["done"]) == (5, 0)
-    assert "its parts are there" in applied.out + applied.err
+    assert "but its parts still exist" in applied.out + applied.err
     assert {item["uploadId"] for item in json.loads(listed(debris).out)["items"]} == {debris.owned, debris.unknown}
 
 

@@ -174,7 +174,7 @@ class Made:
         return []
 
     def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
-        yield from (chunk_of(records).behind(from_offset) for records in self._chunks[metadata_partition])
+        yield from (chunk_of(records).starting_at(from_offset) for records in self._chunks[metadata_partition])
         if self._failure is not None:
             raise self._failure
 

@@ -201,7 +201,7 @@ def test_without_the_private_key_no_leader_epochs_are_named_and_the_plan_says_wh
     moved = moved_above_all(captures / "aiven-zstd-encrypted-4.3.1" / "bucket")
 
     assert moved.document() is None
-    assert "how to put it back is not known" in moved.finding().message
+    assert "how to restore the log start is not known" in moved.finding().message
     assert "there is no private key" in moved.finding().message
 
 
@@ -212,4 +212,4 @@ def test_without_a_sound_checkpoint_no_leader_epochs_are_named(bucket: Path) -> 
     moved = moved_above_all(bucket)
 
     assert moved.document() is None
-    assert "how to put it back is not known" in moved.finding().message
+    assert "how to restore the log start is not known" in moved.finding().message

@@ -270,7 +270,10 @@ def test_where_the_leaders_epochs_contradict_all_copies_no_way_back_is_named() -
     (plan,) = cluster.plan().partitions
 
     assert plan.document()["restore"] is None
-    assert "how to put it back is not known: the leader's epochs contradict all of them" in plan.findings[0].message
+    assert (
+        "how to restore the log start is not known: the leader's epochs contradict all of them"
+        in plan.findings[0].message
+    )
 
 
 def test_what_other_leaders_wrote_at_the_offsets_is_not_recovered() -> None:

@@ -94,7 +94,7 @@ def test_the_events_of_one_metadata_partition_are_opened_where_it_is_here(tmp_pa
         events = [record.event for record in stream.records()]
 
     assert len(events) == 1
-    with pytest.raises(TieredctlError, match="no metadata partition 2 here; there are 3"), place.open(2):
+    with pytest.raises(TieredctlError, match="no metadata partition 2 here; found 3"), place.open(2):
         pass
 
 

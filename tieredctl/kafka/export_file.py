@@ -1,4 +1,4 @@
-"""What `metadata export` wrote, read back: a `MetadataSource` that needs neither a broker nor its disk."""
+"""Reads what `metadata export` wrote: a `MetadataSource` that needs neither a broker nor its disk."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _CHUNK_BYTES = 1 << 22
 
 
 class ExportFile:
-    """An export, whichever of its two forms the file has. Gives the answers of the source that was exported."""
+    """An export in either form, Parquet or JSON lines. Answers as the exported source did."""
 
     def __init__(self, path: Path) -> None:
-        """Raises TieredctlError where the file cannot be read or is no export."""
+        """Raises TieredctlError if the file cannot be read or is not an export."""
         self._path = path
         self._rows = _opened(path)
         self._partitions = {partition.metadata_partition: partition for partition in self._rows.header.partitions}
@@ -85,13 +85,13 @@ class ExportFile:
         count = 0
         for chunk in self._rows.chunks(partition):
             count += len(chunk)
-            yield chunk.behind(from_offset)
+            yield chunk.starting_at(from_offset)
         if count != partition.records:
             reason = f"it has {count} of the {partition.records} records of partition {metadata_partition}"
             raise _damaged(self._path, reason)
 
     def advance(self) -> bool:
-        """An export is what it is."""
+        """An export never changes."""
         return False
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ def _opened(path: Path) -> _Rows:
 
 
 def _damaged(path: Path, reason: str) -> TieredctlError:
-    hint = "Make it anew with `tieredctl metadata export`."
+    hint = "Export again with `tieredctl metadata export`."
     return TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read as an export: {reason}.", hint=hint)
 
 
@@ -141,7 +141,7 @@ class _LineRows:
 
     def chunks(self, partition: ExportedPartition) -> Iterator[RecordChunk]:
         if partition.lines is None:
-            raise _damaged(self._path, "its header tells no place of its lines")
+            raise _damaged(self._path, "its header does not tell where the lines are")
         left, crc = partition.lines.length, 0
         with self._path.open("rb") as file:
             file.seek(self._body_position + partition.lines.position)
@@ -169,7 +169,9 @@ class _LineRows:
         except DecodeError as error:
             raise _damaged(self._path, error.reason) from None
         if any(record.metadata_partition != partition.metadata_partition for record in records):
-            raise _damaged(self._path, f"another partition's lines are among those of {partition.metadata_partition}")
+            raise _damaged(
+                self._path, f"it has another partition's lines among those of {partition.metadata_partition}"
+            )
         return chunk_of(MetadataRecord(*record[1:]) for record in records)
 
 
@@ -247,6 +249,6 @@ def _integers(table: pa.Table, name: str) -> Any:
 
 
 def _told(error: Exception) -> str:
-    """What a library says of a damaged file, where it is fit to be shown."""
+    """A library's message about a damaged file, if it is fit to be shown."""
     line = str(error).partition("\n")[0].strip(" .")
     return line if " " in line and line.isprintable() else "it is damaged"

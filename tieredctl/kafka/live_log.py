@@ -1,6 +1,6 @@
-"""The log of `__remote_log_metadata` on a live cluster, as its leaders give it out: whole batches, as they lie on disk.
+"""The log of `__remote_log_metadata` on a live cluster, as its leaders serve it: whole batches, as they are on disk.
 
-Over Fetch requests of no group: nothing is asked of a group coordinator, for which a cluster would make
+Uses Fetch requests without a consumer group: asking a group coordinator would make a cluster create
 `__consumer_offsets`.
 """
 
@@ -20,27 +20,27 @@ from tieredctl.model.ids import uuid_bytes
 
 _CONSUMER = -1
 _FIRST_VERSION = 4
-"""Of Fetch: what brokers since 0.11 know, and those before give out older batches."""
+"""Of Fetch: known to brokers since 0.11; with earlier versions, brokers convert batches to older formats."""
 _MOST_MS_TO_WAIT = 100
-"""A broker has what is asked for: it lies below the high watermark. Only one that just began to lead may not know."""
+"""A broker has what is asked for: it is below the high watermark. Only a new leader may not know that yet."""
 _WHOLE_FETCH = -1
-"""The epoch of a fetch session that is none (KIP-227)."""
+"""The epoch of a fetch without a session (KIP-227)."""
 _UNKNOWN_TOPIC, _OFFSET_OUT_OF_RANGE = 3, 1
 _UNKNOWN_TOPIC_ID = 100
 
 
 class FetchedLog(NamedTuple):
-    """Batches from a position on, the first and the last of which may be there in part."""
+    """Batches from a position on; the first and the last may be incomplete."""
 
     data: bytes
     high_watermark: int
 
 
 class LiveLog(LiveCluster):
-    """To be closed."""
+    """Must be closed."""
 
     def metadata_topic(self) -> TopicDescription:
-        """The topic as it is now. Raises TieredctlError `no-metadata-topic` where there is none."""
+        """The topic as it is now. Raises TieredctlError `no-metadata-topic` if there is none."""
         try:
             return self.topic(METADATA_TOPIC)
         except TieredctlError as error:
@@ -57,17 +57,17 @@ class LiveLog(LiveCluster):
             start = starts[partition]
             if start.offset is None or end.offset is None:
                 reason = start.error or end.error
-                message = f"{METADATA_TOPIC}-{partition} does not tell where it begins and ends: {reason}."
+                message = f"The offsets of {METADATA_TOPIC}-{partition} are not available: {reason}."
                 raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message)
             found[partition] = OffsetRange(start.offset, end.offset)
         return found
 
     def fetch(self, topic: TopicDescription, partition: int, offset: int, most_bytes: int) -> FetchedLog:
-        """What a partition's leader has from `offset` on, at least a batch, and `most_bytes` otherwise; nothing where
-        it has none yet.
+        """What a partition's leader has from `offset` on: at least one batch, otherwise at most `most_bytes`; nothing
+        if it has none yet.
 
-        Waits for another leader, for the request timeout. Raises TieredctlError: `unreadable` where the offset is lost,
-        `world-changed` where the topic is another one.
+        Waits up to the request timeout for another leader. Raises TieredctlError: `unreadable` if the offset is lost,
+        `world-changed` if the topic is another one.
         """
         deadline = time.monotonic() + self._request_timeout_seconds
         topic_id, reason = topic.topic_id, "it has no leader"
@@ -88,32 +88,32 @@ class LiveLog(LiveCluster):
             self._client.hear_of_changes()
             topic = self.metadata_topic()
             if topic.topic_id != topic_id:
-                message = f"{METADATA_TOPIC} was deleted and made again while it was read."
+                message = f"{METADATA_TOPIC} was deleted and recreated while it was read."
                 raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
 
     @property
     def request_timeout_seconds(self) -> float:
-        """How long it may stay silent before it is given up."""
+        """How long to wait for an answer."""
         return self._request_timeout_seconds
 
     def gave_nothing(self, partition: int, offset: int, reason: str) -> TieredctlError:
-        """The error after a silence."""
-        where = f"{METADATA_TOPIC}-{partition} gave nothing from offset {offset} on"
+        """The error if no answer came in time."""
+        where = f"{METADATA_TOPIC}-{partition} returned nothing from offset {offset} on"
         waited = f"within the request timeout of {self._request_timeout_seconds:g} s"
         return TieredctlError(ErrorCode.BROKER_UNREACHABLE, f"{where} {waited}: {reason}.")
 
     def _passing_reason(self, error_code: int, partition: int, offset: int) -> str:
-        """The name of an error after which another answer may come. Raises TieredctlError for any other."""
+        """The name of an error that may pass. Raises TieredctlError for any other."""
         from kafka.errors import for_code
 
         self._demand_access(error_code, f"topic {METADATA_TOPIC}")
         if error_code == _OFFSET_OUT_OF_RANGE:
             message = f"{METADATA_TOPIC}-{partition} lost offset {offset} while it was read."
-            hint = "Its retention may be at work, which loses history; run it again."
+            hint = "Retention may have deleted it, and history with it. Run the command again."
             raise TieredctlError(ErrorCode.UNREADABLE, message, hint=hint)
         name: str = for_code(error_code).__name__
         if not is_passing(error_code) and error_code not in (_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID):
-            message = f"The leader of {METADATA_TOPIC}-{partition} does not give out offset {offset}: {name}."
+            message = f"The leader of {METADATA_TOPIC}-{partition} does not return offset {offset}: {name}."
             raise TieredctlError(ErrorCode.UNREADABLE, message)
         return name
 
@@ -152,6 +152,6 @@ class LiveLog(LiveCluster):
 
 
 class _Refused(NamedTuple):
-    """An answer that is about no partition."""
+    """An error for the whole request, not for a partition."""
 
     error_code: int

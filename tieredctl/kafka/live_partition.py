@@ -17,15 +17,15 @@ from tieredctl.model.findings import Finding
 
 _BYTES_AT_ONCE = 1 << 22
 _MOST_BYTES = 1 << 26
-"""Where a damaged batch hides the next sound one, so much is searched for it."""
+"""How far to search for the next sound batch after a damaged one."""
 _GROWTH = 4
 
 
 class LivePartition:
-    """Reads from a start to an end that lies above it.
+    """Reads from a start offset to a higher end offset.
 
-    A leader finds batches by the offsets in their headers, which no CRC covers. Where one was altered, it may give out
-    batches twice, or others than were asked for: what was read already is known by its place.
+    A leader finds batches by the offsets in their headers, which no CRC covers. If one was altered, the leader may
+    return batches twice, or others than were asked for: what was read already is recognized by its position.
     """
 
     def __init__(self, log: LiveLog, topic: TopicDescription, partition: int, offsets: OffsetRange) -> None:
@@ -34,14 +34,14 @@ class LivePartition:
         self._last_offset = offsets.start - 1
         self._reader = BlockReader(offsets.start, self._unreadable)
         self._is_resuming = True
-        """Whether an answer has given nothing new so far."""
+        """Whether an answer contained nothing new so far."""
         self._misplaced: set[tuple[int, int]] = set()
-        """Base offset and CRC of sound batches that lie where their offsets do not belong."""
+        """Base offset and CRC of sound batches that are where their offsets do not belong."""
         self._damage: tuple[int, str] | None = None
-        """The first offset of a damaged stretch that reading is still in, and what is wrong with it."""
+        """The first offset of the damaged stretch being read, and what is wrong with it."""
 
     def chunks(self) -> Iterator[RecordChunk]:
-        """Records by rising offset, with what is damaged as findings."""
+        """Records by ascending offset, with damage as findings."""
         most_bytes, deadline = _BYTES_AT_ONCE, self._deadline()
         while self._position < self._end:
             before, self._is_resuming, may_be_cut = self._position, True, False
@@ -69,10 +69,8 @@ class LivePartition:
 
     def _chunks_of(self, block: LogBlock[Any], high_watermark: int) -> Iterator[RecordChunk]:
         findings: list[Finding] = []
-        for first, behind in self._new_batches(block, high_watermark, findings):
-            some = LogBlock(
-                block.buffer, block.file_position, block.positions[first:behind], block.headers[first:behind]
-            )
+        for first, end in self._new_batches(block, high_watermark, findings):
+            some = LogBlock(block.buffer, block.file_position, block.positions[first:end], block.headers[first:end])
             for chunk in self._reader.chunks(some):
                 chunk.findings[:0], findings = findings, []
                 self._demand_order(chunk)
@@ -85,8 +83,7 @@ class LivePartition:
     def _new_batches(
         self, block: LogBlock[Any], high_watermark: int, findings: list[Finding]
     ) -> Iterator[tuple[int, int]]:
-        """The rows of those batches that were not given out yet and lie before the end, in stretches; with what is said
-        of damage before them."""
+        """The rows of batches that are new and before the end, in stretches; adds findings about damage before them."""
         if (last_offset := self._last_if_all_are_next(block)) is not None:
             findings += self._ended_damage(self._position)
             self._position, self._is_resuming = last_offset + 1, False
@@ -104,12 +101,12 @@ class LivePartition:
                 first = row + 1
                 continue
             if before_jump <= base < self._position and before_jump >= 0:
-                # It was the batch before it that claimed too much.
+                # The previous batch claimed too many offsets.
                 self._misplaced.add((batches[row - 1][0], batches[row - 1][2]))
                 self._position = before_jump
             before_jump = self._position if self._position < base < self._end else -1
             if before_jump >= 0 and row == len(batches) - 1 and not self._is_resuming:
-                # What follows it, in the next answer, tells whether it belongs here.
+                # The batch after it, in the next answer, tells whether it belongs here.
                 if first < row:
                     yield first, row
                 return
@@ -123,7 +120,7 @@ class LivePartition:
             yield first, len(batches)
 
     def _last_if_all_are_next(self, block: LogBlock[Any]) -> int | None:
-        """The last offset of batches that follow one another from where reading is, as they nearly always do."""
+        """The last offset of batches that follow one another from the current position, as they nearly always do."""
         if isinstance(block.headers, list):
             return None
         bases = block.headers["baseOffset"].astype("i8")
@@ -140,7 +137,7 @@ class LivePartition:
             chunk.findings.append(Finding(FindingCode.OFFSETS_OUT_OF_ORDER, subject, message, evidence))
 
     def _ended_damage(self, next_offset: int) -> list[Finding]:
-        """What is said of damage that ends before an offset; nothing where nothing is missing."""
+        """The finding about damage that ends before an offset; empty if nothing is missing."""
         if self._damage is None:
             return []
         (first, reason), self._damage = self._damage, None
@@ -155,7 +152,7 @@ class LivePartition:
         return Finding(
             FindingCode.BATCH_CORRUPT,
             f"{METADATA_TOPIC}-{self._partition}@{first}",
-            f"{reason}; the log was read on after it",
+            f"{reason}; reading resumed after it",
             {"metadataPartition": self._partition, "offsets": [first, last]},
         )
 

@@ -14,7 +14,7 @@ from tieredctl.model.findings import Finding
 
 
 class LiveTopic:
-    """The topic up to its end offsets (high watermarks) of the moment this is made, or advanced last."""
+    """The topic up to its end offsets (high watermarks) when this was made or last advanced."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class LiveTopic:
         *,
         request_timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
     ) -> None:
-        """Raises TieredctlError where no broker answers in time or one refuses, and where there is no such topic."""
+        """Raises TieredctlError if no broker answers in time or one refuses, and if there is no such topic."""
         self._bootstrap_server = bootstrap_server
         self._log = LiveLog(bootstrap_server, command_config, request_timeout_seconds)
         try:

@@ -1,4 +1,4 @@
-"""Turns sound batches, out of a broker's file or its answer, into chunks of records."""
+"""Turns sound batches, from a broker's file or its answer, into chunks of records."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tieredctl.kafka.source import MetadataRecord, RecordChunk, chunk_of
 from tieredctl.model.findings import Finding
 
 COLUMNS_FROM = 1 << 20
-"""Bytes from which on a log is read as columns: below, importing numpy costs more than it saves."""
+"""Logs of at least this many bytes are read as columns: for smaller ones, importing numpy costs more than it saves."""
 MOST_ROWS = 1 << 16
-"""Records of a batch from which on they are read as columns alone, however small the log."""
+"""Batches with more records are read only as columns, however small the log."""
 
 
 def log_blocks(pieces: Iterable[bytes], size: int) -> Iterator[LogBlock[Any] | Damage]:
-    """Sound batches and damage of a log of `size` bytes, in its order; headers as rows, or as columns."""
+    """Sound batches and damage of a log of `size` bytes, in order; headers as rows, or as columns."""
     if size < COLUMNS_FROM:
         return scan_log(pieces, size, OneByOne())
     from tieredctl.formats.batch_columns import AsColumns
@@ -29,7 +29,7 @@ def log_blocks(pieces: Iterable[bytes], size: int) -> Iterator[LogBlock[Any] | D
 
 
 def end_offset(block: LogBlock[Any]) -> int:
-    """The offset after the highest that one of its batches has."""
+    """The offset after the highest in its batches."""
     if isinstance(block.headers, list):
         return 1 + int(max(header.last_offset for header in block.headers))
     return int((block.headers["baseOffset"] + block.headers["lastOffsetDelta"]).max()) + 1
@@ -40,9 +40,9 @@ class BlockReader:
     """Reads the records of sound batches."""
 
     first_offset: int
-    """Records below it are gone for consumers."""
+    """Consumers no longer get records below it."""
     corrupt: Callable[[int, BatchHeader, str], Finding]
-    """What is said of a batch that cannot be read: (its position, its header, why)."""
+    """Makes the finding about a batch that cannot be read: (its position, its header, why)."""
 
     def chunks(self, block: LogBlock[Any]) -> Iterator[RecordChunk]:
         """In the order of the log. A batch that cannot be read is a finding, and reading goes on after it."""
@@ -96,7 +96,7 @@ class BlockReader:
 
 
 def odd_offsets(chunk: RecordChunk, last_offset: int) -> list[int] | None:
-    """A chunk's first offset and its last, where they do not rise from the last offset before it on."""
+    """A chunk's first and last offset, if its offsets do not ascend from the last offset before it."""
     if not len(chunk) or (last_offset < chunk.offsets[0] and _rises(chunk.offsets)):
         return None
     return [int(chunk.offsets[0]), int(chunk.offsets[-1])]

@@ -1,4 +1,4 @@
-"""`__remote_log_metadata` out of brokers' log directories: a `MetadataSource` that needs no broker."""
+"""`__remote_log_metadata` from brokers' log directories: a `MetadataSource` that needs no broker."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _MERGED_RECORDS = 10_000
 
 
 class LogDirectories:
-    """One or more brokers' log directories. The same partition in several of them is replicas of one log."""
+    """One or more brokers' log directories. The same partition in several of them counts as replicas of one log."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Raises TieredctlError where a folder is missing, may not be read, or holds no metadata partition, and where
-        two are of different clusters."""
+        """Raises TieredctlError if a folder is missing, may not be read, or has no metadata partition, and if two
+        belong to different clusters."""
         self._found = _Found(folders)
         self._end_offsets: dict[int, int] = {}
 
@@ -95,7 +95,7 @@ class LogDirectories:
             if len(chunk):
                 end = max(end, int(chunk.offsets[-1]) + 1)
             self._end_offsets[metadata_partition] = end
-            yield chunk.behind(from_offset)
+            yield chunk.starting_at(from_offset)
         log_end = max((one.end_offset for one in replicas), default=0)
         self._end_offsets[metadata_partition] = max(end, log_end)
         least_end = self._found.least_ends.get(metadata_partition, 0)
@@ -129,13 +129,13 @@ class _Found:
         self.replicas: dict[int, list[PartitionLog]] = {}
         self.passed_over: list[Finding] = []
         self.least_ends: dict[int, int] = {}
-        """Up to where each log is known to have gone."""
+        """The end offset that each log is known to have reached."""
         self.topic_ids: set[str] = set()
         for folder in self.folders:
             self._add(folder)
         if not self.replicas:
             names = ", ".join(str(folder) for folder in self.folders)
-            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"No {METADATA_TOPIC} partition is in {names}.")
+            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"There is no {METADATA_TOPIC} partition in {names}.")
         self.cluster_id = _one_cluster_id(self.folders)
 
     @cached_property
@@ -143,7 +143,7 @@ class _Found:
         return metadata_topic_partition_count(self.folders)
 
     def state(self) -> object:
-        """What differs as soon as anything does that this and its replicas would answer."""
+        """A value that changes as soon as anything does that this and its replicas would answer."""
         replicas = {number: [one.state() for one in replicas] for number, replicas in self.replicas.items()}
         return (replicas, self.passed_over, self.least_ends, self.topic_ids, self.cluster_id, self.partition_count)
 
@@ -167,14 +167,14 @@ class _Found:
 
 
 def _topic_ids(folder: Path) -> set[str]:
-    """By the partition's own file, where there is a usable one."""
+    """From the partition's own file, if it is usable."""
     with suppress(OSError, DecodeError):
         return {read_partition_metadata((folder / PARTITION_METADATA_FILE).read_bytes()).topic_id}
     return set()
 
 
 def _cluster_id(log_dir: Path) -> str | None:
-    """By its `meta.properties`; None where there is no usable one, as in a copy of some folders."""
+    """From its `meta.properties`; None if there is no usable one, as in a copy of some folders."""
     with suppress(OSError, DecodeError):
         return read_meta_properties((log_dir / META_PROPERTIES_FILE).read_bytes()).cluster_id
     return None
@@ -183,9 +183,11 @@ def _cluster_id(log_dir: Path) -> str | None:
 def _one_cluster_id(log_dirs: Sequence[Path]) -> str | None:
     found = {log_dir: cluster_id for log_dir in log_dirs if (cluster_id := _cluster_id(log_dir)) is not None}
     if len(set(found.values())) > 1:
-        told = ", ".join(f"{log_dir} of {cluster_id}" for log_dir, cluster_id in found.items())
+        listed = ", ".join(f"{log_dir} of {cluster_id}" for log_dir, cluster_id in found.items())
         hint = "Give the log directories of one cluster; `tieredctl store inspect` shows a meta.properties."
-        raise TieredctlError(ErrorCode.USAGE, f"These log directories are of different clusters: {told}.", hint=hint)
+        raise TieredctlError(
+            ErrorCode.USAGE, f"These log directories belong to different clusters: {listed}.", hint=hint
+        )
     return next(iter(found.values()), None)
 
 
@@ -207,7 +209,7 @@ def _unreadable(path: Path, error: OSError) -> TieredctlError:
 
 
 def _merged(partition: int, replicas: Sequence[PartitionLog], from_offset: int) -> Iterator[RecordChunk]:
-    """The union of replicas by offset; different bytes at one offset are a finding."""
+    """The union of replicas by offset; different bytes at the same offset are a finding."""
     findings: list[Finding] = []
 
     def records(replica: PartitionLog) -> Iterator[tuple[MetadataRecord, Path]]:
@@ -239,6 +241,6 @@ def _conflict(partition: int, offset: int, one: Path, other: Path) -> Finding:
     return Finding(
         FindingCode.METADATA_CONFLICT,
         f"{METADATA_TOPIC}-{partition}@{offset}",
-        f"{one} and {other} hold different bytes at offset {offset}; the first was believed",
+        f"{one} and {other} have different bytes at offset {offset}; the first was used",
         {"metadataPartition": partition, "metadataOffset": offset, "file": str(other), "otherFile": str(one)},
     )

@@ -13,12 +13,12 @@ from tieredctl.model.findings import Finding
 METADATA_TOPIC = "__remote_log_metadata"
 NO_VALUE = -1
 CUT_SHORT = FindingCode.METADATA_CUT_SHORT
-"""The code of the finding that a log lacks its end."""
+"""The code of the finding that the end of a log is missing."""
 
 
 class MetadataRecord(NamedTuple):
     """A record of the metadata topic, not decoded. `value` is None for a tombstone, which no released Kafka writes;
-    `tombstone_key` is which key's events it deletes."""
+    `tombstone_key` is the key whose events it deletes."""
 
     offset: int
     timestamp_ms: int
@@ -34,7 +34,7 @@ class OffsetRange(NamedTuple):
 
 
 Column = Any
-"""A sequence of int: a list, or a numpy array, which is none to the type checker."""
+"""A sequence of int: a list, or a numpy array, which the type checker does not accept as a Sequence."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class RecordChunk:
     """Consecutive records of one metadata partition, as parallel sequences (lists, or numpy arrays on bulk paths).
 
     The value of record i is `buffer[starts[i]:ends[i]]`; `starts[i]` is NO_VALUE for a tombstone. `findings` is what
-    was wrong with the log between the records before and these.
+    was wrong with the log between the previous records and these.
     """
 
     buffer: bytes
@@ -52,15 +52,15 @@ class RecordChunk:
     ends: Column
     findings: list[Finding] = field(default_factory=list)
     unkeyed: int | None = None
-    """How many of the records have no key; None where the source does not tell."""
+    """How many of the records have no key; None if the source does not tell."""
     tombstone_keys: Mapping[int, bytes] = field(default_factory=dict)
     """By offset, the keys of those tombstones that have one."""
 
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def behind(self, offset: int) -> RecordChunk:
-        """What of it has this offset or a higher one."""
+    def starting_at(self, offset: int) -> RecordChunk:
+        """Its records with this offset or a higher one."""
         first = bisect_left(self.offsets, offset)
         offsets, timestamps, starts, ends = (
             column[first:] for column in (self.offsets, self.timestamps, self.starts, self.ends)
@@ -97,21 +97,21 @@ def chunk_of(records: Iterable[MetadataRecord], findings: Iterable[Finding] = ()
 
 
 def truncated(metadata_partition: int, start: int) -> Finding:
-    """What is said of a metadata partition whose log begins above offset 0."""
+    """The finding about a metadata partition whose log begins above offset 0."""
     return Finding(
         FindingCode.METADATA_TRUNCATED,
         f"{METADATA_TOPIC}-{metadata_partition}",
-        f"the log begins at offset {start}: events below it are lost, and what they said is unknown",
+        f"the log begins at offset {start}: earlier events are lost, and what they reported is unknown",
         {"metadataPartition": metadata_partition, "logStartOffset": start},
     )
 
 
 def cut_short(metadata_partition: int, end: int, least_end: int) -> Finding:
-    """What is said of a metadata partition whose log ends before the offset up to which it is known to have gone."""
+    """The finding about a metadata partition whose log ends before an offset that it is known to have reached."""
     return Finding(
         CUT_SHORT,
         f"{METADATA_TOPIC}-{metadata_partition}",
-        f"the log ends at offset {end}, and its broker's checkpoints know it up to {least_end}: events are lost",
+        f"the log ends at offset {end}, but its broker's checkpoints have it up to {least_end}: events are lost",
         {"metadataPartition": metadata_partition, "logEndOffset": end, "leastLogEndOffset": least_end},
     )
 
@@ -119,23 +119,23 @@ def cut_short(metadata_partition: int, end: int, least_end: int) -> Finding:
 class MetadataSource(Protocol):
     """Somewhere that holds `__remote_log_metadata`: a live topic, brokers' log directories, an export.
 
-    All sources give the same records for the same events, up to where each partition ended when the source was made,
-    or advanced last. To be closed.
+    All sources give the same records for the same events, up to where each partition ended when the source was made
+    or last advanced. Must be closed.
     """
 
     @property
     def cluster_id(self) -> str | None:
-        """Whose metadata it is, where that is known here."""
+        """The cluster that the metadata belongs to, if that is known here."""
         ...
 
     @property
     def metadata_topic_id(self) -> str | None:
-        """The id of the topic itself, where that is known here: another one is another topic of the same name."""
+        """The id of the topic itself, if that is known here: another id is another topic of the same name."""
         ...
 
     @property
     def partition_count(self) -> int | None:
-        """How many partitions the topic has, those that are not here included; None where nothing here tells."""
+        """How many partitions the topic has, including those that are not here; None if nothing here tells."""
         ...
 
     def describe(self) -> dict[str, object]:
@@ -147,25 +147,25 @@ class MetadataSource(Protocol):
         ...
 
     def findings(self) -> list[Finding]:
-        """What was found odd before any record was read."""
+        """What was wrong before any record was read."""
         ...
 
     def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
-        """A partition's records of `from_offset` (inclusive) and above, by rising offset. Streams."""
+        """A partition's records from `from_offset` (inclusive) on, by ascending offset. Streams."""
         ...
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
-        """From where to where a partition was read; of one that was not read yet, the end may be its start."""
+        """The offsets of a partition that were read; if it was not read yet, the end may be its start."""
         ...
 
     def advance(self) -> bool:
-        """Looks again, over the connections that are there: all answers are of now from here on.
+        """Looks again, over the same connections: from here on, all answers are as of now.
 
-        Returns whether anything may differ from before. Raises TieredctlError as making the source does, and leaves
-        it as it was then.
+        Returns whether anything may have changed. Raises TieredctlError as making the source does, and then leaves
+        the source as it was.
         """
         ...
 
     def close(self) -> None:
-        """Ends connections and closes files."""
+        """Closes connections and files."""
         ...

@@ -19,7 +19,7 @@ from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace, loc
 
 
 class Diagnosed(NamedTuple):
-    """What is wrong with a cluster, and which one it is."""
+    """What is wrong with a cluster, and which cluster it is."""
 
     diagnosis: Diagnosis
     source: Document
@@ -35,8 +35,8 @@ def diagnose_cluster(
 ) -> Diagnosed:
     """All checks of a live cluster that need no bulk read.
 
-    Brokers that stand still answer by what they knew before, and are asked nothing more. `release` is what the brokers
-    are said to run; with `store`, small objects are read too, and with `log_dirs` what is on these disks. Raises
+    Brokers that are at a standstill answer from old state, so nothing more is asked of them. `release` is the brokers'
+    release, if given; with `store`, small objects are read too, and with `log_dirs` what is on these disks. Raises
     TieredctlError as the places do.
     """
     replicas = local_replicas(log_dirs)

@@ -1,4 +1,4 @@
-"""`recover indexes`: what of a segment's indexes is missing or damaged, planned; and what was planned, written."""
+"""`recover indexes`: plans which of a segment's indexes are missing or damaged, and writes what was planned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INDEX_INTERVAL = "index.interval.bytes"
 
 @dataclass(frozen=True, slots=True)
 class SegmentRecovery:
-    """A plan, and what carries it out."""
+    """A plan, and what applies it."""
 
     plan: IndexRecoveryPlan
     index_interval_bytes: int
@@ -32,14 +32,14 @@ class SegmentRecovery:
     _source: Document
     _metadata: MetadataPlace
     _remote: Remote[WritableObjectStore] | None
-    """None where the store was opened to be looked at alone."""
+    """None if the store was opened for reading only."""
 
     def source(self) -> Document:
         """What it is about."""
         return self._source
 
     def findings(self) -> list[Finding]:
-        """None: the rows have what is wrong with each part."""
+        """None: the rows tell what is wrong with each part."""
         return []
 
     def rows(self) -> list[Document]:
@@ -47,21 +47,21 @@ class SegmentRecovery:
         return [part.document() for part in self.plan.parts]
 
     def summary(self) -> Document:
-        """The segment, and how many parts are in which condition."""
+        """The segment, and how many parts are in each condition."""
         cached = {"files": self.cached_file_names(), "found": [str(path) for path in self.cached_files()]}
         return {**self.plan.summary(), "indexIntervalBytes": self.index_interval_bytes, "brokerCache": cached}
 
     def cached_file_names(self) -> list[str]:
-        """The files that a broker which has read the segment keeps in its cache."""
+        """The files that a broker keeps in its cache after reading the segment."""
         return cached_file_names(self.plan.metadata)
 
     def cached_files(self) -> list[Path]:
-        """Which of them are in the log directories whose metadata is read."""
+        """Those of them that are in the log directories whose metadata is read."""
         return cached_files(self.plan.metadata, self._metadata.log_dirs)
 
     def apply(self, clock_ms: Callable[[], int]) -> IndexRecoveryOutcome:
         """Writes what was shown, while it holds the store's lease. Whatever stops it is in the outcome. Raises
-        TieredctlError where it cannot begin."""
+        TieredctlError if it cannot begin."""
         if self._remote is None:
             raise TypeError("a store that was opened to be read is not changed")
         store = self._remote.store
@@ -72,10 +72,10 @@ class SegmentRecovery:
 def plan_segment_recovery(
     segment_id: str, metadata: MetadataPlace, store: StorePlace, index_interval_bytes: int | None, *, to_apply: bool
 ) -> SegmentRecovery:
-    """The plan for a segment's indexes, by its whole log. Changes nothing.
+    """The plan for a segment's indexes, made from its whole log. Changes nothing.
 
-    Without `index_interval_bytes` the live cluster is asked. Raises TieredctlError as what it opens does, and
-    `store-incapable` where the plan could not be carried out in this store, and is to be.
+    Without `index_interval_bytes` the live cluster is asked. Raises TieredctlError as opening does, and
+    `store-incapable` if the plan is to be applied but this store does not allow it.
     """
     remote = store.open_writable() if to_apply else None
     opened = remote or store.open()
@@ -93,7 +93,7 @@ def plan_segment_recovery(
 
 
 def _index_interval(topic: str, place: MetadataPlace) -> int:
-    """What the live cluster says, if there is one; Kafka's default for a topic that it no longer has."""
+    """The live cluster's setting, if there is one; Kafka's default for a topic that it no longer has."""
     if place.cluster is None:
         return DEFAULT_INDEX_INTERVAL_BYTES
     with place.cluster.open() as cluster:

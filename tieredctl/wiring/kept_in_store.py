@@ -1,4 +1,4 @@
-"""What tieredctl itself keeps in a store: the copies in quarantine, and the lease of the run that changes the store."""
+"""What tieredctl itself keeps in a store: copies in quarantine, and the lease of the run that changes the store."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tieredctl.wiring.places import StorePlace
 
 
 class OpenedQuarantine(NamedTuple):
-    """The copies in a store, each with what its key tells, by ascending key. They stream."""
+    """The copies in a store, each with what its key tells, by ascending key. Streams."""
 
     url: str
     copies: Iterator[tuple[StoredObject, Quarantined]]
 
 
 def opened_quarantine(place: StorePlace) -> OpenedQuarantine:
-    """Raises TieredctlError where the store cannot be opened; listing it does where it does not answer."""
+    """Raises TieredctlError if the store cannot be opened; iterating raises it if the store does not answer."""
     store = place.open_store()
     return OpenedQuarantine(store.url, copies_in_quarantine(store))
 
@@ -33,7 +33,7 @@ class StoreLease:
     """The lease of a store, as it was found."""
 
     found: FoundLease | None
-    """None where no run ever took it."""
+    """None if no run ever took it."""
     is_held: bool
     _store: WritableObjectStore
 
@@ -43,22 +43,22 @@ class StoreLease:
         return self._store.url
 
     def free(self) -> None:
-        """Breaks the lease. Raises TieredctlError `locked` where its holder renewed it since it was found."""
+        """Breaks the lease. Raises TieredctlError `locked` if its holder renewed it since it was found."""
         if self.found is None or break_lease(self._store, self.found):
             return
-        message = f"{self.found.holder} renewed the lease of {self.url} just now: it is alive."
-        raise TieredctlError(ErrorCode.LOCKED, message, hint="Stop that run, or wait until it ends.")
+        message = f"{self.found.holder} renewed the lease of {self.url} just now: that run is active."
+        raise TieredctlError(ErrorCode.LOCKED, message, hint="Stop it, or wait until it ends.")
 
 
 def store_lease(place: StorePlace, clock_ms: Callable[[], int]) -> StoreLease:
-    """The lease of a store that is opened to be changed. Raises TieredctlError where that cannot be done."""
+    """The lease of a store, which is opened for writing. Raises TieredctlError if that fails."""
     store = place.open_writable_store()
     found = find_lease(store)
     return StoreLease(found, found is not None and _is_held(store, found, clock_ms), store)
 
 
 def _is_held(store: WritableObjectStore, found: FoundLease, clock_ms: Callable[[], int]) -> bool:
-    """By the store's time; where nobody knows what time it is, until it is released."""
+    """By the store's clock; if the time is uncertain, until the lease is released."""
     if found.is_released:
         return False
     try:

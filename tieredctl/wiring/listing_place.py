@@ -1,4 +1,4 @@
-"""Where `orphans` reads which objects a store has: from the store itself, its inventory, or a list of keys."""
+"""Where `orphans` gets the list of a store's objects: from the store itself, its inventory, or a list of keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpenedListing:
-    """A listing, and what the `source` of a JSON document says of it."""
+    """A listing, and its description in the `source` of a JSON document."""
 
     objects: Listing
     described: Document = field(default_factory=dict)
@@ -27,14 +27,14 @@ class OpenedListing:
 
 @dataclass(frozen=True, slots=True)
 class ListingPlace:
-    """The store itself, where nothing is given. Raises TieredctlError `usage` where several are."""
+    """The store itself unless something else is given. Raises TieredctlError `usage` if several are."""
 
     key_list: Path | None = None
-    """The store's keys, one a line."""
+    """The store's keys, one per line."""
     inventory: str | None = None
     """The path or URL of the manifest of the bucket's inventory."""
     resume: Path | None = None
-    """Where the store's own listing is kept until it ends, so that an interrupted one goes on."""
+    """The checkpoint of the store's own listing, with which an interrupted one continues."""
 
     def __post_init__(self) -> None:
         given = [self.key_list, self.inventory, self.resume]
@@ -49,8 +49,8 @@ class ListingPlace:
     def open(self, store: ObjectStore, place: StorePlace, now_ms: int, oldest_ms: int) -> OpenedListing:
         """The listing of `store`, which was opened at `place`; a live one is made when it is entered.
 
-        One to be resumed may not have begun before `oldest_ms`. Raises TieredctlError where what it is read from is not
-        there.
+        A listing to resume must not have begun before `oldest_ms`. Raises TieredctlError if its file or inventory does
+        not exist.
         """
         if self.key_list is not None:
             return OpenedListing(KeyFile(self.key_list), {"keyList": str(self.key_list)})
@@ -61,7 +61,7 @@ class ListingPlace:
 
         if self.resume is None:
             return OpenedListing(live_listing(store))
-        # The same URL is another store at another endpoint.
+        # At another endpoint, the same URL is another store.
         options = sorted(f"{name}={value}" for name, value in place.options.items())
         return OpenedListing(ResumableListing(store, " ".join([store.url, *options]), self.resume, now_ms, oldest_ms))
 
@@ -74,7 +74,7 @@ def _open_inventory(manifest: str, store_url: str, place: StorePlace) -> BucketI
 
     scheme, _, rest = store_url.partition(":")
     if scheme not in ("s3", "gs"):
-        raise TieredctlError(ErrorCode.USAGE, f"An inventory is of a bucket, and the store is {store_url}.")
+        raise TieredctlError(ErrorCode.USAGE, f"Only a bucket has an inventory, but the store is {store_url}.")
     address = bucket_address(scheme, rest)
     bucket_place = BucketPlace(scheme, address.bucket, address.root)
     kind, colon, path = manifest.partition(":")
@@ -85,6 +85,6 @@ def _open_inventory(manifest: str, store_url: str, place: StorePlace) -> BucketI
     file = Path(os.path.abspath(path if colon and kind == "file" else manifest))
     if not file.is_file():
         raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no file {file}.")
-    # What an inventory consists of lies in the manifest's own folder, or in another beside that.
+    # An inventory's files are in the manifest's own folder, or in one next to it.
     around = file.parent.parent
     return find_inventory(open_store(f"file:{around}", {}), file.relative_to(around).as_posix(), bucket_place)

@@ -28,8 +28,8 @@ class OpenedPartition:
 def opened_partition(metadata: MetadataPlace, selection: Selection) -> Iterator[OpenedPartition]:
     """The partition that is selected by its topic's name or id, and its number.
 
-    Which id the topic of a name has today is asked after the metadata was read, so that it is in there if it has
-    segments. Raises TieredctlError as the places and `partition_of_today` do.
+    The cluster is asked for the topic's present id after the metadata was read, so that the metadata has the id if it
+    has segments. Raises TieredctlError as the places and `partition_of_today` do.
     """
     with metadata.open() as stream:
         store = replayed(stream, replace(selection, partition=None))

@@ -1,4 +1,4 @@
-"""`recover metadata`: what the metadata lacks of a store's segments, planned; and what was planned, written."""
+"""`recover metadata`: plans which of a store's segments to register in the metadata again, and writes the events."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 
 @dataclass(frozen=True, slots=True)
 class MetadataRecovery:
-    """A plan, and what carries it out."""
+    """A plan, and what applies it."""
 
     recovery: Recovery
     faults: Sequence[Finding]
-    """What would let recovered metadata go again."""
+    """What would delete recovered metadata again."""
     metadata: MetadataPlace
     cluster_id: str | None
     store_url: str
     _known: KnownMetadata
     _remote: Remote[WritableObjectStore] | None
-    """None where the store was opened to be looked at alone."""
+    """None if the store was opened for reading only."""
 
     def source(self) -> Document:
         """What it is about."""
@@ -56,11 +56,11 @@ class MetadataRecovery:
         }
 
     def findings(self) -> list[Finding]:
-        """Of the metadata topic, of the metadata, then of each partition."""
+        """About the metadata topic, the metadata, then each partition."""
         return [*self.faults, *self.recovery.all_findings()]
 
     def steps(self) -> list[str]:
-        """What an operator does around it, in order."""
+        """What an operator does before and after it, in order."""
         return steps(self.recovery, is_live=self.metadata.cluster is not None)
 
     def rows(self) -> list[Document]:
@@ -68,7 +68,7 @@ class MetadataRecovery:
         return [one.document() for one in self.recovery.partitions]
 
     def summary(self) -> Document:
-        """Totals, what is to be done around it, and what was found."""
+        """Totals, the operator's steps, and what was found."""
         found = [finding.document() for finding in self.findings()]
         return self.recovery.summary() | {"steps": self.steps(), "findings": found}
 
@@ -80,7 +80,7 @@ class MetadataRecovery:
         without_lease: bool = False,
     ) -> RecoveryOutcome:
         """Writes what was shown, while it holds the store's lease. Whatever stops it is in the outcome. Raises
-        TieredctlError where it cannot begin."""
+        TieredctlError if it cannot begin."""
         cluster = self.metadata.cluster
         if self._remote is None or cluster is None:
             raise TypeError("without a live cluster, and a store whose lease can be held, nothing is written")
@@ -108,9 +108,9 @@ def metadata_recovery(
 ) -> Iterator[MetadataRecovery]:
     """The plan for a store's segments. Changes nothing.
 
-    `ids` maps old topic ids to new ones; `metadata_partitions` is how many brokers are configured with, where they do
-    not tell; `cluster_id` is the cluster that is meant, if one was named. What cannot be read, or is another cluster's,
-    is refused before the store is read.
+    `ids` maps old topic ids to new ones; `metadata_partitions` is the count that brokers are configured with, if they
+    do not report it; `cluster_id` is the cluster that was named, if any. Metadata that cannot be read, or belongs to
+    another cluster, is refused before the store is read.
     """
     remote = store.open_writable() if to_apply else None
     opened = remote or store.open()
@@ -134,7 +134,7 @@ def metadata_recovery(
 
 
 def _source(place: MetadataPlace) -> MetadataSource:
-    """Raises TieredctlError as the source does; with what to do where there is no metadata topic at all."""
+    """Raises TieredctlError as the source does; if there is no metadata topic at all, with a hint how to create it."""
     try:
         return place.open_source()
     except TieredctlError as error:
@@ -142,7 +142,7 @@ def _source(place: MetadataPlace) -> MetadataSource:
             raise
         create = f"kafka-topics.sh --create --topic {METADATA_TOPIC} --partitions N"
         hint = (
-            "Was it deleted? Create it again, with as many partitions as brokers are configured with (50 by default): "
+            "Was it deleted? Recreate it, with as many partitions as brokers are configured with (50 by default): "
             f"{create} --replication-factor R --config cleanup.policy=delete --config retention.ms=-1"
         )
         raise TieredctlError(error.code, error.message, hint=hint) from None
@@ -155,8 +155,8 @@ def _planned(
     metadata_partitions: int | None,
     tell: Callable[[int, int], None],
 ) -> Recovery:
-    """Lists first, and reads the metadata afterwards: what a broker copies meanwhile is known there before it is
-    stored."""
+    """Lists first, and reads the metadata afterwards: a copy that a broker makes meanwhile is in the metadata before it
+    is in the store."""
     stored = list(listing.partitions())
     known.refresh()
     live = None if cluster is None else LivePartitions(cluster)

@@ -1,4 +1,4 @@
-"""`orphans apply`, `restore` and `purge`: each opens what it needs, reads the metadata of today, and does its work."""
+"""`orphans apply`, `restore` and `purge`: each opens what it needs, reads the current metadata, and does its work."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Applied(NamedTuple):
     stays: WhatStays
     """What the store keeps of what was deleted."""
     requests: Mapping[str, int]
-    """How many the store was asked, by method."""
+    """How many requests the store got, by method."""
     receipts: Receipts | None = None
-    """None where nothing was to be done."""
+    """None if nothing was to be done."""
 
 
 class Purged(NamedTuple):
@@ -57,25 +57,25 @@ class Purged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReceiptPlace:
-    """Where the receipts of a plan are to be."""
+    """Where to keep the receipts of a plan."""
 
     file: Path | None
     """None for the plan's own store."""
 
     def begin(self, store: WritableObjectStore, header: ReceiptsHeader, must_exist: bool) -> Receipts:
-        """The receipts, which are made where there are none. Raises TieredctlError `receipts-missing` where a run of
-        the plan left some that are not here."""
+        """The receipts, created if there are none. Raises TieredctlError `receipts-missing` if an earlier run of the
+        plan left some that are not here."""
         if self.file is None:
             return StoredReceipts.begun(store, header)
         if must_exist and not self.file.exists():
-            message = f"A run of this plan left receipts, but not in {self.file}."
+            message = f"An earlier run of this plan left receipts, but not in {self.file}."
             raise TieredctlError(ErrorCode.RECEIPTS_MISSING, message)
         return ReceiptFile.begun(self.file, header)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanApplication:
-    """A plan that was read, and where it is to be carried out."""
+    """A plan that was read, and where to apply it."""
 
     plan: PlanFile
     limits: Limits
@@ -85,10 +85,10 @@ class PlanApplication:
     topics: TopicsPlace
     clock_ms: Callable[[], int]
     key: bytes | None
-    """With which notes of how old objects are were sealed, and are."""
+    """Seals notes of objects' original times, and checks their seals."""
 
     def rehearse(self) -> Applied:
-        """Looks whether it could be carried out now; writes nothing. Raises TieredctlError where it may not be."""
+        """Checks whether it could be applied now; writes nothing. Raises TieredctlError if it may not be."""
         opened, layout = self.store.open()
         store = CountingReader(opened)
         with self._fresh_metadata(store, layout) as metadata:
@@ -106,7 +106,7 @@ class PlanApplication:
         without_lease: bool,
         with_versions: bool,
     ) -> Applied:
-        """Removes what is left to remove. Raises TieredctlError where nothing may be."""
+        """Removes what is left to remove. Raises TieredctlError if nothing may be removed."""
         opened, layout = self.store.open_writable()
         store, begun = CountingStore(opened), list[Receipts]()
 
@@ -146,7 +146,7 @@ class PlanApplication:
 
 @dataclass(frozen=True, slots=True)
 class QuarantinePurge:
-    """A store whose quarantine is to be emptied, and the metadata that says what of it may go."""
+    """A store whose quarantine is to be purged, and the metadata that tells which copies may be deleted."""
 
     store: StorePlace
     topics: TopicsPlace
@@ -157,7 +157,7 @@ class QuarantinePurge:
     _followed: FollowedMetadata
 
     def rehearse(self) -> Purged:
-        """Looks what would be deleted, and changes nothing."""
+        """Finds what would be deleted; changes nothing."""
         store, layout = self.store.open()
         with self._fresh_metadata(layout) as metadata:
             check = PurgeCheck(
@@ -167,7 +167,7 @@ class QuarantinePurge:
         return Purged(outcome, _stays(store, outcome), store.url)
 
     def apply(self, *, without_lease: bool, with_versions: bool) -> Purged:
-        """Deletes the copies that are old enough and still orphaned. Raises TieredctlError where nothing may be."""
+        """Deletes the copies that are old enough and still orphaned. Raises TieredctlError if nothing may be."""
         store, layout = self.store.open_writable()
         with self._fresh_metadata(layout) as metadata:
             purge = Purge(
@@ -199,47 +199,47 @@ def quarantine_purge(
     max_percent: float,
     clock_ms: Callable[[], int],
 ) -> Iterator[QuarantinePurge]:
-    """The purge of a store, of whose cluster at least the metadata or `cluster_id` tells: else raises TieredctlError
-    `usage`. Opens no store yet."""
+    """The purge of a store. Raises TieredctlError `usage` if neither the metadata nor `cluster_id` names the cluster.
+    Does not open the store yet."""
     metadata.demand_topic_based()
     followed = FollowedMetadata(metadata.open_source)
     with closing(followed):
         known = followed.cluster_id = followed.source().cluster_id or cluster_id
         if known is None:
-            message = "The metadata does not tell which cluster it is of."
+            message = "The metadata does not tell which cluster it belongs to."
             raise TieredctlError(ErrorCode.USAGE, message, hint="Give --cluster-id.")
         yield QuarantinePurge(store, topics, known, older_than_ms, max_percent, clock_ms, followed)
 
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """A removal that is to be undone: its receipts, and the store that it was of."""
+    """A removal to undo: its receipts, and its store."""
 
     receipts: Receipts
     are_lost: bool
-    """Whether those that its plan left are not there any more."""
+    """Whether the receipts that its plan left no longer exist."""
     _store: WritableObjectStore
 
     def apply(self, clock_ms: Callable[[], int], *, without_lease: bool) -> RestoreOutcome:
-        """Puts back what is not back yet. Raises TieredctlError where nothing may be changed."""
+        """Puts back what is not back yet. Raises TieredctlError if nothing may be changed."""
         return Restore(self._store, self.receipts, clock_ms, without_lease, usable_key()).run()
 
 
 def restoration_by_file(file: Path, options: Mapping[str, str]) -> Restoration:
-    """By the receipts in a file, which name their store. Raises TieredctlError where either cannot be opened."""
+    """By the receipts in a file, which name their store. Raises TieredctlError if either cannot be opened."""
     receipts = ReceiptFile.opened(file)
     return Restoration(receipts, False, StorePlace(receipts.header.store, options).open_writable_store())
 
 
 def restoration_by_plan(plan_id: str, url: str, options: Mapping[str, str]) -> Restoration:
-    """By the receipts that the store has of a plan; by its quarantine where they are lost. Raises TieredctlError for
-    what is not a plan's id, and where the store has nothing of the plan."""
+    """By the receipts that the store has of a plan; by its quarantine if they are lost. Raises TieredctlError for what
+    is not a plan's id, and if the store has nothing of the plan."""
     if _PLAN_ID.fullmatch(plan_id) is None and not Path(plan_id).is_file():
-        hint = "Leave --store out for a file of receipts."
+        hint = "For a file of receipts, omit --store."
         raise TieredctlError(ErrorCode.USAGE, f"{plan_id!r} is not a plan's id.", hint=hint)
     if Path(plan_id).is_file():
-        message = f"The receipts in {plan_id} name their store."
-        raise TieredctlError(ErrorCode.USAGE, message, hint="Leave --store out.")
+        message = f"The receipts in {plan_id} name their store themselves."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Omit --store.")
     store = StorePlace(url, options).open_writable_store()
     try:
         return Restoration(StoredReceipts.opened(store, plan_id), False, store)
@@ -250,5 +250,5 @@ def restoration_by_plan(plan_id: str, url: str, options: Mapping[str, str]) -> R
 
 
 def _stays(store: ObjectStore, outcome: RemovalOutcome | PurgeOutcome) -> WhatStays:
-    """What the store keeps of what was deleted, as by versions and locks."""
+    """What the store keeps of deleted objects, such as versions and locked objects."""
     return WhatStays(retention_of(store), outcome.done, outcome.bytes, outcome.versions)

@@ -1,4 +1,4 @@
-"""`orphans scan` and `orphans plan`: whoever asks, everything is opened and read in the one order that is safe."""
+"""`orphans scan` and `orphans plan`: open and read everything in the one safe order, whoever calls."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ class ScanPlaces:
     metadata: MetadataPlace
     store: StorePlace
     topics: TopicsPlace | None = None
-    """Who says which topics there are; None for the cluster whose metadata it is, where that is live."""
+    """Where to ask which topics exist; None for the cluster that the metadata belongs to, if it is live."""
     listing: ListingPlace = field(default_factory=ListingPlace)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedScan:
-    """A scan that runs while its documents are read, and what it is of."""
+    """A scan that runs while its documents are read, and what it reads."""
 
     scan: Scan
     remote: Remote[ObjectStore]
     topics: TopicSources
     lists_store: bool
-    """Whether the store itself is listed, and not what stands for it."""
+    """Whether the store itself is listed, not a list of keys or an inventory."""
     described_listing: Document
 
     def source(self) -> Document:
-        """Which metadata, which list of topics, which store; what was not read yet is left out."""
+        """Which metadata, which list of topics, which store; omits what was not read yet."""
         found = self.scan
         described = found.stream.source.describe() if found.stream else {}
         live = found.live_topics.describe() if found.live_topics else None
@@ -54,28 +54,28 @@ class OpenedScan:
         return {**described, "liveTopics": live, **remote}
 
     def noncurrent(self) -> Noncurrent | None:
-        """What the store keeps besides its objects; None where it was not listed itself, and should not be now."""
+        """What the store keeps besides its objects; None if the store itself was not listed, and should not be now."""
         options = self.scan.options
         return noncurrent(*self.remote, options.selection, options.price) if self.lists_store else None
 
     def doubt(self) -> TieredctlError | None:
-        """Why the list of topics cannot have them all, where that was seen."""
+        """Why the list of topics cannot be complete, if that was found."""
         return doubt_about(self.topics, self.scan.stream.source) if self.scan.stream else None
 
 
 @contextmanager
 def opened_scan(places: ScanPlaces, options: ScanOptions) -> Iterator[OpenedScan]:
-    """Whose every object is, to be read before this is left: the store is listed first, then the metadata is read, then
-    it is asked which topics there are, and last the store once more for what looks orphaned.
+    """Which segment owns each object, to be read while this is open. The store is listed first, then the metadata is
+    read, then the cluster is asked which topics exist, and last the store again for what looks orphaned.
 
-    `options.topic_sources` is set here, `options.key`, where the user has one, and `options.price`, by the
-    configuration, where there is none. What cannot be read, or is not the cluster's metadata, is refused before the
-    store is listed. Raises TieredctlError as the places and `Scan` do.
+    Sets `options.topic_sources`, `options.key` if the user has one, and `options.price` from the configuration if it is
+    not given. Metadata that cannot be read, or is not kept in the topic, is refused before the store is listed. Raises
+    TieredctlError as the places and `Scan` do.
     """
     from tieredctl.config.file import storage_price
     from tieredctl.config.plan_key import usable_key
 
-    # A list of keys or an inventory may stand for a store that cannot be asked from here.
+    # A list of keys or an inventory may be used because the store cannot be reached from here.
     keyed = replace(options, key=usable_key())
     with _opened(places, keyed, asks_again=places.listing.is_of_store) as opened:
         if options.price is None:
@@ -101,10 +101,10 @@ def write_plan(
     with_uploads: bool = False,
     force: bool = False,
 ) -> WrittenPlan:
-    """Scans as `opened_scan` does, and writes a plan to the file `to`, signed with the user's key; of a failure nothing
-    is left. `with_uploads` plans to give up uploads that were never completed, `force` replaces a file that is there.
+    """Scans as `opened_scan` does, and writes a plan to the file `to`, signed with the user's key; a failure leaves
+    nothing. `with_uploads` plans to abort incomplete uploads too, `force` replaces an existing file.
 
-    Raises TieredctlError where something speaks against any removal.
+    Raises TieredctlError if anything speaks against removing.
     """
     from tieredctl.config.plan_key import signing_key
     from tieredctl.layouts.registry import layouts_installed
@@ -133,7 +133,7 @@ def _opened(places: ScanPlaces, options: ScanOptions, *, asks_again: bool) -> It
     oldest_ms = options.now_ms - options.min_age_ms
     listed = places.listing.open(remote.store, places.store, options.now_ms, oldest_ms)
     with metadata.open():
-        pass  # what cannot be read is refused now, not after the store was listed
+        pass  # refuse unreadable metadata now, not after listing the store
     metadata.demand_topic_based()
     with ExitStack() as stack:
 

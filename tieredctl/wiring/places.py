@@ -1,6 +1,6 @@
 """Where things are, as values: a cluster, its metadata, its remote store, the list of its topics; and how to open them.
 
-They are made of a command line's options, of a job's arguments, or by hand. Making one opens nothing, and all of them
+They are made from command-line options, from a job's arguments, or by hand. Making one opens nothing, and all of them
 can be pickled.
 """
 
@@ -33,16 +33,16 @@ _Store_co = TypeVar("_Store_co", bound="ObjectStore", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlace:
-    """A live cluster. Each method raises TieredctlError where no broker answers, or one refuses."""
+    """A live cluster. Each method raises TieredctlError if no broker answers, or one refuses."""
 
     bootstrap_server: str
-    """HOST:PORT, or several with commas between them."""
+    """HOST:PORT, or several separated by commas."""
     command_config: Path | None = None
     """A file of client properties, as Kafka's own tools take them."""
 
     @contextmanager
     def open(self) -> Iterator[LiveCluster]:
-        """The cluster, to be asked."""
+        """The cluster, open for requests."""
         from tieredctl.kafka.live_cluster import LiveCluster
 
         with closing(LiveCluster(self.bootstrap_server, self.command_config)) as cluster:
@@ -50,7 +50,7 @@ class ClusterPlace:
 
     @contextmanager
     def open_with_groups(self) -> Iterator[LiveClusterWithGroups]:
-        """The cluster, to be asked about its consumer groups besides."""
+        """The cluster, also for requests about its consumer groups."""
         from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
 
         with closing(LiveClusterWithGroups(self.bootstrap_server, self.command_config)) as cluster:
@@ -58,7 +58,7 @@ class ClusterPlace:
 
     @contextmanager
     def open_metadata_producer(self) -> Iterator[MetadataProducer]:
-        """What writes events to the cluster's metadata topic."""
+        """A producer of events in the cluster's metadata topic."""
         from tieredctl.kafka.metadata_producer import MetadataProducer
 
         with closing(MetadataProducer(self.bootstrap_server, self.command_config)) as producer:
@@ -81,7 +81,7 @@ class MetadataPlace:
     """Where `__remote_log_metadata` is read: in brokers' log directories, on a live cluster, in an export of it, or
     where a plugin finds the like.
 
-    Raises TieredctlError `usage` where several are given. That none is given is told when it is opened.
+    Raises TieredctlError `usage` if several are given; if none is, opening it raises.
     """
 
     log_dirs: tuple[Path, ...] = ()
@@ -89,7 +89,7 @@ class MetadataPlace:
     export: Path | None = None
     """What `metadata export` wrote."""
     as_of: AsOf | None = None
-    """The last events to believe; None for all."""
+    """The point up to which events count; None for all."""
     plugin: PluginSource | None = None
 
     def __post_init__(self) -> None:
@@ -108,7 +108,7 @@ class MetadataPlace:
         return bool(self.log_dirs) + sum(place is not None for place in others)
 
     def open_source(self) -> MetadataSource:
-        """The records, up to the end of the moment, to be closed. Raises TieredctlError where they cannot be read."""
+        """The records, up to the present end; must be closed. Raises TieredctlError if they cannot be read."""
         if self.log_dirs:
             from tieredctl.kafka.log_directory import LogDirectories
 
@@ -129,19 +129,19 @@ class MetadataPlace:
 
     @contextmanager
     def open(self, metadata_partition: int | None = None) -> Iterator[EventStream]:
-        """The events up to the end of the moment, and no later than `as_of`; or those of one metadata partition.
+        """The events up to the present end, and no later than `as_of`; or those of one metadata partition.
 
         Raises TieredctlError as `open_source` does, and `usage` for a metadata partition that is not here.
         """
         with closing(self.open_source()) as source:
             if metadata_partition is not None and metadata_partition not in source.metadata_partitions():
                 known = ", ".join(map(str, source.metadata_partitions()))
-                message = f"There is no metadata partition {metadata_partition} here; there are {known}."
+                message = f"There is no metadata partition {metadata_partition} here; found {known}."
                 raise TieredctlError(ErrorCode.USAGE, message)
             yield EventStream(source, metadata_partition=metadata_partition, as_of=self.as_of)
 
     def demand_topic_based(self) -> None:
-        """Raises TieredctlError where the cluster, or a server.properties beside its log directories, says that it does
+        """Raises TieredctlError if the cluster, or a server.properties next to its log directories, shows that it does
         not keep its remote log metadata in the topic; what a plugin reads is not of the topic. To be called once the
         metadata could be opened."""
         from tieredctl.ops.cluster.broker_settings import METADATA_CLASS
@@ -156,8 +156,8 @@ class MetadataPlace:
                 demand_topic_based(managers_of(cluster))
 
     def topic_id_today(self, topic: str) -> str | None:
-        """The id of the live cluster's topic of that name. None where it has none, and where no cluster can be asked:
-        none is asked about a point in the past."""
+        """The id of the live cluster's topic of that name. None if it has none, and if no cluster can be asked: a
+        cluster is not asked about a point in the past."""
         if self.cluster is None or self.as_of is not None:
             return None
         with self.cluster.open() as cluster:
@@ -178,8 +178,8 @@ class Remote(NamedTuple, Generic[_Store_co]):
 
 @dataclass(frozen=True, slots=True)
 class StorePlace:
-    """A remote store. Its methods raise TieredctlError as those of the same names in `storage.registry` do, and where a
-    layout is asked for as `layout_in` does."""
+    """A remote store. Its methods raise TieredctlError as those of the same names in `storage.registry` do, and those
+    that return a layout also as `layout_in` does."""
 
     url: str
     """Such as file:DIR, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX."""
@@ -189,21 +189,21 @@ class StorePlace:
     layout_options: Mapping[str, str] = field(default_factory=dict)
 
     def open(self) -> Remote[ObjectStore]:
-        """The store to look at: nothing can be changed through it."""
+        """The store, read-only."""
         return self._settled(self.open_store())
 
     def open_writable(self) -> Remote[WritableObjectStore]:
-        """The store to change."""
+        """The store, for changing it."""
         return self._settled(self.open_writable_store())
 
     def open_store(self) -> ObjectStore:
-        """The store to look at, where keys need not be explained."""
+        """The store, read-only, without a layout."""
         from tieredctl.storage.registry import open_store
 
         return open_store(self.url, self.options)
 
     def open_writable_store(self) -> WritableObjectStore:
-        """The store to change, where keys need not be explained."""
+        """The store, for changing it, without a layout."""
         from tieredctl.storage.registry import open_writable_store
 
         return open_writable_store(self.url, self.options)
@@ -216,14 +216,14 @@ class StorePlace:
 
 @dataclass(frozen=True, slots=True)
 class TopicsPlace:
-    """Who says which topics there are: a file of all their ids, a KRaft snapshot, or the live cluster. With none of
+    """What tells which topics exist: a file of all their ids, a KRaft snapshot, or the live cluster. With none of
     them, no topic is known to be gone.
 
-    Raises TieredctlError `usage` where both a file and a snapshot are given.
+    Raises TieredctlError `usage` if both a file and a snapshot are given.
     """
 
     topic_ids: Path | None = None
-    """One id a line."""
+    """One id per line."""
     snapshot: Path | None = None
     cluster: ClusterPlace | None = None
 
@@ -235,23 +235,24 @@ class TopicsPlace:
     def beside(
         cls, metadata: MetadataPlace, topic_ids: Path | None = None, snapshot: Path | None = None
     ) -> TopicsPlace:
-        """What is given; else the cluster whose metadata it is, which is not asked about a point in the past.
+        """What is given; otherwise the cluster that the metadata belongs to, unless the metadata is of a point in the
+        past.
 
-        Raises TieredctlError `usage` where something is given though the cluster itself can be asked.
+        Raises TieredctlError `usage` if something is given although the cluster itself can be asked.
         """
         offline = [("--kraft-snapshot", snapshot is not None)]
         if metadata.as_of is None:
             offline.append(("--live-topic-ids", topic_ids is not None))
         for option, is_given in offline:
             if is_given and metadata.cluster is not None:
-                hint = f"The cluster itself is asked which topics there are; leave {option} out."
+                hint = f"The cluster itself is asked which topics exist; omit {option}."
                 raise TieredctlError(ErrorCode.USAGE, f"{option} is for a cluster that is down.", hint=hint)
         return cls(topic_ids, snapshot, metadata.cluster if metadata.as_of is None else None)
 
     @contextmanager
     def open(self) -> Iterator[TopicSources]:
-        """Reads the file or the snapshot; or joins the cluster, which is asked later. Raises TieredctlError where that
-        cannot be done."""
+        """Reads the file or the snapshot; or connects to the cluster, which is asked later. Raises TieredctlError if
+        that fails."""
         from tieredctl.ops.cluster.live_topics import TopicSources, read_topic_ids
         from tieredctl.ops.cluster.topic_snapshot import read_topic_snapshot
 
@@ -269,7 +270,7 @@ class TopicsPlace:
 
 
 def local_replicas(log_dirs: Sequence[Path] | None) -> list[LocalReplica] | None:
-    """What brokers' log directories hold of user partitions; None where there are none to look at."""
+    """The user partitions in brokers' log directories; None if no directories are given."""
     if not log_dirs:
         return None
     from tieredctl.kafka.local_replicas import read_local_replicas

@@ -1,4 +1,4 @@
-"""`store check`: local stores, and then the metadata that they are held against."""
+"""`store check`: reads local stores, then the metadata that they are compared with."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tieredctl.wiring.places import MetadataPlace, StorePlace
 
 
 class CheckedStores(NamedTuple):
-    """What a check of local stores found, and in what."""
+    """What a check of local stores found, and where."""
 
     result: StoreCheck
     source: Document
     metadata_findings: Sequence[Finding]
-    """What was odd about the metadata."""
+    """What was wrong with the metadata."""
 
 
 def check_local_stores(
     directories: Sequence[Path], metadata: MetadataPlace, store: StorePlace | None = None
 ) -> CheckedStores:
     """Whether the local stores in brokers' log directories agree with each other and with the metadata, which is read
-    in the same directories where no other place is given.
+    from the same directories unless another place is given.
 
-    They are read first: what a running broker has written there is in the metadata by then. With `store`, cached
+    Local stores are read first: what a running broker wrote there is already in the metadata. With `store`, cached
     indexes are compared with the remote ones. Raises TieredctlError as the places do.
     """
     stores = read_local_stores(directories)

@@ -1,4 +1,4 @@
-"""`topic enable` and `topic disable`: a change of a topic's settings, planned on a live cluster, made, and awaited."""
+"""`topic enable` and `topic disable`: plan a change of a topic's settings on a live cluster, make it, await it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tieredctl.wiring.places import ClusterPlace, MetadataPlace
 
 @dataclass(slots=True, kw_only=True)
 class TopicOutcome(Outcome):
-    """That a change was made, and whether its effect was seen."""
+    """The outcome of a change, and whether its effect was seen."""
 
     seen: Seen | None = None
-    """None where nobody looked."""
+    """None if nothing was awaited."""
 
 
 class TopicPlan(Protocol):
-    """What is to be set, and what was found about it."""
+    """The settings to make, and what was found about them."""
 
     @property
     def change(self) -> ConfigChange: ...
@@ -39,19 +39,19 @@ class TopicPlan(Protocol):
 
     @property
     def is_refused(self) -> bool:
-        """Whether something is found that has to be mended first."""
+        """Whether something has to be fixed first."""
         ...
 
 
 class TopicChange(Protocol):
-    """A plan, and what carries it out while the cluster is open."""
+    """A plan, and what applies it while the cluster is open."""
 
     @property
     def plan(self) -> TopicPlan: ...
 
     def make(self) -> None:
-        """Makes the change that was shown, in one request. Raises TieredctlError where the world has moved, and as the
-        cluster does."""
+        """Makes the change that was shown, in one request. Raises TieredctlError if something has changed since, and as
+        the cluster does."""
         ...
 
     def wait(self, patience: Patience, tell: Told) -> TopicOutcome:
@@ -61,7 +61,7 @@ class TopicChange(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TopicEnabling:
-    """A plan to tier a topic, and what carries it out while the cluster is open."""
+    """A plan to tier a topic, and what applies it while the cluster is open."""
 
     plan: EnablePlan
     _cluster: Cluster
@@ -91,13 +91,13 @@ class TopicEnabling:
 
 @dataclass(frozen=True, slots=True)
 class TopicDisabling:
-    """A plan to take a topic out of tiered storage, and what carries it out while the cluster is open."""
+    """A plan to disable tiered storage for a topic, and what applies it while the cluster is open."""
 
     plan: DisablePlan
     _cluster: Cluster
     _remote: RemoteTopic
     _shown: frozenset[str]
-    """The ids of the segments that the plan was made of."""
+    """The ids of the segments in the plan."""
 
     @property
     def source(self) -> Mapping[str, Any]:
@@ -109,8 +109,8 @@ class TopicDisabling:
         return self._cluster.cluster_id
 
     def make(self) -> None:
-        """Makes the change that was shown. Raises TieredctlError as `make_change` does, and `world-changed` where it
-        would delete segments that were not shown."""
+        """Makes the change that was shown. Raises TieredctlError as `make_change` does, and `world-changed` if it would
+        delete segments that were not shown."""
         if self.plan.form is Form.DELETE:
             self._remote.demand_nothing_new(self._shown)
         make_change(self._cluster, self.plan.change)
@@ -135,8 +135,8 @@ def topic_enabling(
 
 @contextmanager
 def topic_disabling(place: ClusterPlace, topic: str, form: Form, *, at_once: bool) -> Iterator[TopicDisabling]:
-    """The plan to take a topic out of tiered storage, on the open cluster. Raises TieredctlError as `plan_disable`
-    does, and where the metadata cannot be read."""
+    """The plan to disable tiered storage for a topic, on the open cluster. Raises TieredctlError as `plan_disable`
+    does, and if the metadata cannot be read."""
     metadata = FollowedMetadata(MetadataPlace(cluster=place).open_source)
     with place.open() as cluster, closing(metadata):
         remote = RemoteTopic(cluster.topic(topic), metadata)

@@ -1,4 +1,4 @@
-"""`partition remove`: what a topic left in remote storage, planned; and what was planned, removed as it was shown."""
+"""`partition remove`: plans the removal of what a topic left in remote storage, and removes what the plan showed."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tieredctl.wiring.places import ClusterPlace, MetadataPlace, Remote, StorePl
 
 @dataclass(frozen=True, slots=True)
 class TopicRemoval:
-    """A plan, and what carries it out."""
+    """A plan, and what applies it."""
 
     plans: Sequence[PartitionPlan]
-    """Of every partition that the metadata has."""
+    """One for each partition in the metadata."""
     scope: RemovalScope
     cluster: ClusterPlace
     cluster_id: str | None
     store: ObjectStore
     _metadata: TopicMetadata
     _remote: Remote[WritableObjectStore] | None
-    """None where the store was opened to be looked at alone."""
+    """None if the store was opened for reading only."""
 
     @property
     def is_done(self) -> bool:
@@ -47,7 +47,7 @@ class TopicRemoval:
         }
 
     def findings(self) -> list[Finding]:
-        """None: what speaks against a removal refuses it."""
+        """None: anything that speaks against a removal raises instead."""
         return []
 
     def rows(self) -> list[Document]:
@@ -67,10 +67,10 @@ class TopicRemoval:
         without_lease: bool = False,
         with_versions: bool = False,
     ) -> tuple[TopicRemovalOutcome, WhatStays]:
-        """Removes what was shown, while it holds the store's lease, and where `with_versions` says so what the store
-        keeps of that; and tells what the store keeps all the same.
+        """Removes what was shown, while it holds the store's lease, and with `with_versions` also its kept versions;
+        returns what the store still keeps, too.
 
-        Whatever stops it is in the outcome. Raises TieredctlError where it cannot begin.
+        Whatever stops it is in the outcome. Raises TieredctlError if it cannot begin.
         """
         if self._remote is None:
             raise TypeError("a store that was opened to be read is not changed")
@@ -104,8 +104,8 @@ def topic_removal(
 ) -> Iterator[TopicRemoval]:
     """The plan for all of a topic's partitions, or one. Changes nothing.
 
-    The cluster is asked for the topic after its metadata was read: what has events is no newer than the answer.
-    Raises TieredctlError where something speaks against any removal.
+    The cluster is asked for the topic after its metadata was read: whatever has events is older than the answer.
+    Raises TieredctlError if anything speaks against removing.
     """
     remote = store.open_writable() if to_apply else None
     opened = remote or store.open()

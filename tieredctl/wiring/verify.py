@@ -1,4 +1,4 @@
-"""`verify`: whoever asks, everything is opened and read in the one order that is safe."""
+"""`verify`: opens and reads everything in the one safe order, whoever calls."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What `verify` found, and in what."""
+    """What `verify` found, and where."""
 
     result: Verification
     source: Document
     """Which metadata, which store."""
     metadata_findings: Sequence[Finding]
-    """What was odd about the metadata, which `result` has too."""
+    """What was wrong with the metadata; also in `result`."""
 
 
 def verify(
@@ -38,13 +38,13 @@ def verify(
     make_engine: Callable[[], Engine] = LocalEngine,
     progress: Progress | None = None,
 ) -> Verified:
-    """Holds the store against what the metadata promises.
+    """Compares the store with what the metadata promises.
 
-    Local logs are read first, then the metadata; then it is asked which topics there are, and the store is listed. What
-    was found is held against metadata read once more, where that can have changed.
+    Local logs are read first, then the metadata; then the cluster is asked which topics exist, and the store is listed.
+    What was found is checked against the metadata again if that may have changed.
 
-    `options` say how deep and what: `local_logs`, `topic_sources` and `read_removed` are set here. Without `topics` the
-    cluster whose metadata it is says which there are, where that is live. `make_engine` is called once all is open.
+    `options` say how deep and what: `local_logs`, `topic_sources` and `read_removed` are set here. Without `topics`,
+    the cluster that the metadata belongs to is asked, if it is live. `make_engine` is called once everything is open.
     Raises TieredctlError as the places and `ops.verification.verify` do.
     """
     remote = store.open()

@@ -27,7 +27,7 @@ _CONCERN_THE_SEGMENT = (ErrorCode.OBJECT_MISSING, ErrorCode.UNDECODABLE)
 
 
 class Unfit(Exception):
-    """A segment whose objects contradict each other, or are not what they should be. The text says in what."""
+    """A segment whose objects contradict each other, or are not what they should be. The text says how."""
 
 
 def rebuild(
@@ -35,7 +35,7 @@ def rebuild(
 ) -> RemoteLogSegmentMetadata:
     """The metadata of a segment in COPY_SEGMENT_FINISHED whose promised objects are all there.
 
-    Broker id and event time are not known any more. Raises Unfit, and TieredctlError where the store does not answer.
+    Broker id and event time are no longer known. Raises Unfit, and TieredctlError if the store does not answer.
     """
     try:
         recorded = layout.recorded_metadata(store, stored.identity)
@@ -66,7 +66,7 @@ def rebuild(
 
 
 def as_started(metadata: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata:
-    """The event with which a broker says that it begins a copy: nothing of the storage manager's is known then."""
+    """The event with which a broker starts a copy: the storage manager's custom metadata is not known then."""
     return replace(metadata, state=RemoteLogSegmentState.COPY_SEGMENT_STARTED, custom_metadata=None)
 
 
@@ -86,7 +86,7 @@ def _read_parts(stored: StoredSegment, reader: SegmentReader, tells_txn: bool) -
         max_timestamp_ms=max_timestamp,
         segment_leader_epochs=epochs_of_log(reader.read(Part.LEADER_EPOCH), log.epochs, stored.identity.start_offset),
         segment_size_in_bytes=size,
-        # Where the index is lost, brokers that are told that it is empty would never look for what is put in its place.
+        # If the index is lost, brokers that take it for empty would never look for a restored one.
         txn_idx_empty=tells_txn and not log.may_abort and not _indexes_transactions(stored),
         stored_sizes={},
     )
@@ -101,7 +101,7 @@ class EpochRun(NamedTuple):
 
 
 class _ReadLog(NamedTuple):
-    """What a log that is sound to its end tells of its segment."""
+    """What a log that is sound to its end tells about its segment."""
 
     last_offset: int
     """Inclusive."""
@@ -109,7 +109,7 @@ class _ReadLog(NamedTuple):
     epochs: Sequence[EpochRun]
     """Of its batches."""
     may_abort: bool
-    """Whether there is an ABORT marker of a transaction that has data, or may have had some before the segment."""
+    """Whether there is an ABORT marker of a transaction that has data, or may have some before the segment."""
 
 
 def _read_log(reader: SegmentReader, size: int, start_offset: int) -> _ReadLog:
@@ -130,7 +130,7 @@ def _read_log(reader: SegmentReader, size: int, start_offset: int) -> _ReadLog:
 
 
 def epoch_runs(headers: HeaderColumns) -> list[EpochRun]:
-    """The leader epochs of batches, as few runs as there are changes."""
+    """The leader epochs of batches, one run per change."""
     epochs = headers["partitionLeaderEpoch"]
     begins = np.flatnonzero(np.append(True, epochs[1:] != epochs[:-1]))
     ends = np.append(begins[1:], len(epochs)) - 1
@@ -140,10 +140,10 @@ def epoch_runs(headers: HeaderColumns) -> list[EpochRun]:
 
 
 def epochs_of_log(checkpoint: bytes, log: Sequence[EpochRun], start_offset: int) -> tuple[tuple[int, int], ...]:
-    """The leader epochs of a segment, by the checkpoint that was copied with it, which its log has to bear out.
+    """The leader epochs of a segment, by the checkpoint that was copied with it, which its log has to confirm.
 
-    A checkpoint has no checksum: a digit that was altered gives another lineage, and segments that a broker is told to
-    be of another lineage are deleted. Where compaction left no record, none contradicts it. Raises Unfit.
+    A checkpoint has no checksum: one altered digit gives another lineage, and brokers delete segments that belong to
+    another lineage. Where compaction left no record, nothing contradicts it. Raises Unfit.
     """
     try:
         entries = leader_epoch_entries(checkpoint)
@@ -155,19 +155,19 @@ def epochs_of_log(checkpoint: bytes, log: Sequence[EpochRun], start_offset: int)
         for offset in (run.first, run.last):
             index = bisect_right(starts, offset) - 1
             if index < 0 or within[index][0] != run.epoch:
-                said = "no leader epoch" if index < 0 else f"leader epoch {within[index][0]}"
-                raise Unfit(f"its leader-epoch checkpoint gives offset {offset} {said}, its log {run.epoch}")
+                epoch = "no leader epoch" if index < 0 else f"leader epoch {within[index][0]}"
+                raise Unfit(f"its leader-epoch checkpoint gives offset {offset} {epoch}, its log {run.epoch}")
     return within
 
 
 def epochs_within(entries: Sequence[EpochEntry], start_offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
-    """The leader epochs of the offsets from `start_offset` to `end_offset` (inclusive), the first of them cut to where
-    these begin (LeaderEpochFileCache.epochEntriesInRange). Raises Unfit where they have none."""
+    """The leader epochs of the offsets from `start_offset` to `end_offset` (inclusive), the first cut to
+    `start_offset` (LeaderEpochFileCache.epochEntriesInRange). Raises Unfit if there are none."""
     before = [entry for entry in entries if entry.start_offset <= start_offset]
     within = [entry for entry in entries if start_offset < entry.start_offset <= end_offset]
     cut = [EpochEntry(before[-1].epoch, start_offset)] if before else []
     if not cut and not within:
-        raise Unfit("its leader-epoch checkpoint has no epoch of its offsets")
+        raise Unfit("its leader-epoch checkpoint has no epoch for its offsets")
     return tuple((entry.epoch, entry.start_offset) for entry in (*cut, *within))
 
 
@@ -177,15 +177,15 @@ def _indexes_transactions(stored: StoredSegment) -> bool:
 
 
 def _demand_own_objects(promised: Mapping[Part, str], stored: StoredSegment) -> None:
-    """Raises Unfit where brokers that are told of the segment would look for its objects elsewhere."""
+    """Raises Unfit if brokers would look for the segment's objects elsewhere."""
     for part, key in promised.items():
         found = stored.objects[part].key
         if found != key:
-            raise Unfit(f"its metadata would name {key}, and the object is {found}")
+            raise Unfit(f"its metadata would name {key}, but the object is {found}")
 
 
 def _demand_agreement(recorded: RecordedMetadata, stored: StoredSegment) -> None:
-    """Raises Unfit where a size shows that an object was cut, or is another's."""
+    """Raises Unfit if a size shows that an object was cut short, or belongs to another segment."""
     for part, size in recorded.stored_sizes.items():
         found = stored.objects[part]
         if found.size != size:

@@ -1,4 +1,4 @@
-"""What is left of the metadata. Unlike what deletes, what rebuilds takes a topic whose beginning is gone."""
+"""What is left of the metadata. Unlike a deletion, a recovery accepts a topic whose beginning is gone."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
 _DELETED = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
 _BEGINNING_GONE = FindingCode.METADATA_TRUNCATED
-_WAY_OUT = "Give up what lies before the next sound event (kafka-delete-records.sh), and run it again."
+_WAY_OUT = "Delete the events up to the next sound one (kafka-delete-records.sh), and run the command again."
 _BrokerEvent = RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate | RemotePartitionDeleteMetadata
 
 
 class BrokerTraits(NamedTuple):
-    """How a cluster's brokers write events: what is rebuilt has to look the same. Where nothing is known, as the latest
-    releases do."""
+    """How a cluster's brokers write events: rebuilt ones have to look the same. By default, as the latest releases
+    do."""
 
     custom_metadata: bytes | None = None
-    """Some segment's, which shows the fields that the storage manager was told to give."""
+    """Some segment's, which shows the fields that the storage manager is configured to give."""
     form: RecordForm = RecordForm.KAFKA
     tells_txn: bool = False
-    """Whether brokers say that a segment has no aborted transaction (Kafka 4.0 and later)."""
+    """Whether brokers record that a segment has no aborted transaction (Kafka 4.0 and later)."""
 
     def shown_by(self, event: _BrokerEvent) -> BrokerTraits:
-        """What is known with one more event of a broker's."""
+        """What is known after another event of a broker."""
         tells = self.tells_txn or (isinstance(event, RemoteLogSegmentMetadata) and event.txn_idx_empty)
         custom = event.custom_metadata if isinstance(event, RemoteLogSegmentMetadataUpdate) else None
         return BrokerTraits(custom or self.custom_metadata, event.form, tells)
@@ -50,39 +50,39 @@ class BrokerTraits(NamedTuple):
 
 @dataclass(slots=True)
 class KnownMetadata:
-    """The events that are there, read once, then only what was added since."""
+    """The existing events, read once, then only what was added since."""
 
     metadata: FollowedMetadata
     metadata_partitions: int = 0
     findings: list[Finding] = field(default_factory=list)
-    """What was odd: of a beginning that is gone, and of events that cannot be read."""
+    """What is wrong: a beginning that is gone, events that cannot be read."""
     deleted: set[str] = field(default_factory=set)
-    """The segments that some event says are deleted or being deleted, their beginnings known or not."""
+    """The segments that are deleted or being deleted by some event, whether or not their first event is known."""
     traits: BrokerTraits = field(default_factory=BrokerTraits)
-    """How the cluster's brokers write, as far as what is left shows it."""
+    """How the cluster's brokers write, as far as the remaining events show it."""
     _store: RemotePartitionMetadataStore = field(default_factory=RemotePartitionMetadataStore)
 
     def refresh(self) -> None:
         """Reads what is new, up to now.
 
-        Raises TieredctlError as FollowedMetadata does: `metadata-incomplete` where an event or a batch cannot be read.
-        A broker's reader stops there, and never comes to what would be written behind it.
+        Raises TieredctlError as FollowedMetadata does: `metadata-incomplete` if an event or a batch cannot be read.
+        A broker's consumer stops there, and would never reach what is written after it.
         """
         self.metadata.read(self._take)
 
     def segments(self, partition: TopicIdPartition) -> dict[str, RemoteLogSegmentMetadata]:
-        """What replay knows of a partition, by segment id, but for segments that are gone."""
+        """A partition's segments after replay, by segment id, without those that are gone."""
         return {known.metadata.segment_id: known.metadata for known in self._store.segments_of(partition)}
 
     def is_open(self, partition: TopicIdPartition, segment_id: str) -> bool:
-        """Whether nothing is said of a segment but, at most, that its copy started."""
+        """Whether the metadata has at most the start of a segment's copy."""
         if segment_id in self.deleted or self.is_removed(partition):
             return False
         cache = self._store.caches.get(partition)
         return cache is None or cache.state_of(segment_id) in (None, RemoteLogSegmentState.COPY_SEGMENT_STARTED)
 
     def is_removed(self, partition: TopicIdPartition) -> bool:
-        """Whether somebody began to remove all of a partition."""
+        """Whether the removal of the whole partition has begun."""
         return partition in self._store.partition_deletes
 
     def _take(self, stream: EventStream) -> tuple[Finding, ...]:
@@ -109,5 +109,5 @@ class KnownMetadata:
 
 
 def _expected(finding: Finding) -> Finding:
-    """Of a topic that is rebuilt it is no news that its beginning is gone."""
+    """A missing beginning is expected of a topic that is being rebuilt."""
     return replace(finding, severity_override=Severity.INFO) if finding.code == _BEGINNING_GONE else finding

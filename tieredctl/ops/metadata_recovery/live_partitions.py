@@ -1,4 +1,4 @@
-"""What a live cluster says of the partitions whose segments a store has."""
+"""What a live cluster reports about the partitions whose segments a store has."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _METADATA_VERSION = "metadata.version"
 
 @dataclass(frozen=True, slots=True)
 class LivePartition:
-    """A partition as the cluster has it. Without a log the cluster has none of this topic id."""
+    """A partition as the cluster has it. No log means that the cluster has no such partition of this topic id."""
 
     log: LeaderLog | None
     topic_id: str | None = None
-    """The id that the topic of this name has now; None where there is none of this name."""
+    """The id that the topic of this name has now; None if there is no such topic."""
 
 
 @dataclass(slots=True)
 class LivePartitions:
-    """Asks a cluster, once for each topic."""
+    """Asks a cluster, once per topic."""
 
     cluster: Cluster
     _topics: dict[str, TopicDescription | None] = field(default_factory=dict)
 
     def look(self, partition: TopicIdPartition) -> LivePartition:
-        """Raises TieredctlError as the cluster does, and where the partition's leader does not answer."""
+        """Raises TieredctlError as the cluster does, and if the partition's leader does not answer."""
         topic = self._topic(partition.topic)
         if topic is None:
             return LivePartition(None)
@@ -43,10 +43,10 @@ class LivePartitions:
         return LivePartition(answers.log, topic.topic_id)
 
     def tell_txn(self) -> bool:
-        """Whether all brokers say of a segment that it has no aborted transaction."""
+        """Whether all brokers record that a segment has no aborted transaction."""
         levels = [one.supported.get(_METADATA_VERSION, 0) for one in self.cluster.broker_features().values()]
         oldest = min(levels, default=0)
-        release = release_of_metadata_version(oldest)  # of a level that is newer than all that are known it is None
+        release = release_of_metadata_version(oldest)  # None for a level newer than all known ones
         return oldest > 0 if release is None else release.line >= _FIRST_TO_TELL_TXN
 
     def _topic(self, name: str) -> TopicDescription | None:

@@ -1,7 +1,7 @@
-"""Whether the metadata topic, which may have been made again, is fit to be recovered into.
+"""Whether the metadata topic, which may have been recreated, is fit to recover into.
 
-With another count of partitions than brokers expect, a broker ends while it starts, and events would lie where nobody
-looks for them. With a retention that is the brokers' default, or compaction, what is recovered would go again.
+With another partition count than brokers expect, a broker exits at startup, and events would be where no broker looks
+for them. With the brokers' default retention, or compaction, recovered metadata would be deleted again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, ConfigValue
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.clock import Clock
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.broker_settings import METADATA_PARTITIONS, BrokerSettings, as_number
@@ -23,28 +24,29 @@ _NO_CLOCK = Clock(0, 0)
 
 
 def demand_configured_partitions(cluster: Cluster, found: int, stated: int | None) -> None:
-    """Returns where the topic's count is what brokers are configured with.
+    """Returns if the topic has as many partitions as brokers are configured with.
 
-    `stated` is what the user says that is, for brokers that do not tell. Raises TieredctlError `metadata-partitions`
-    where it is another, or where nobody tells; and as the cluster does.
+    `stated` is the user's word for that count, for brokers that do not report it. Raises TieredctlError
+    `metadata-partitions` if the counts differ, or if the count is not known; and as the cluster does.
     """
-    for who, told in _told_by_brokers(cluster, stated):
-        configured = stated if told is None else told
-        if None not in (stated, told) and stated != told:
-            message = f"{METADATA_PARTITIONS} of {who} is {told}, not {stated}."
+    for who, reported in _reported_by_brokers(cluster, stated):
+        configured = stated if reported is None else reported
+        if None not in (stated, reported) and stated != reported:
+            message = f"{METADATA_PARTITIONS} of {who} is {reported}, not {stated}."
             raise TieredctlError(ErrorCode.METADATA_PARTITIONS, message)
         if configured is None:
-            hint = "Say with --metadata-partitions how many it is configured with."
+            hint = "Give the configured count with --metadata-partitions."
             raise TieredctlError(
-                ErrorCode.METADATA_PARTITIONS, f"{who} does not tell its {METADATA_PARTITIONS}.", hint=hint
+                ErrorCode.METADATA_PARTITIONS, f"{who} does not report its {METADATA_PARTITIONS}.", hint=hint
             )
         if configured != found:
-            message = f"{METADATA_TOPIC} has {found} partitions, and {METADATA_PARTITIONS} of {who} is {configured}."
+            partitions = counted(found, "partition")
+            message = f"{METADATA_TOPIC} has {partitions}, but {METADATA_PARTITIONS} of {who} is {configured}."
             raise TieredctlError(ErrorCode.METADATA_PARTITIONS, message)
 
 
 def metadata_topic_faults(cluster: Cluster) -> list[Finding]:
-    """What would let recovered metadata go again: retention, compaction, and fewer replicas than there are brokers for.
+    """What would lose recovered metadata again: retention, compaction, and fewer replicas than the brokers allow.
     Raises TieredctlError as the cluster does."""
     snapshot = gather_settings(cluster, _NO_CLOCK, None)
     topic = snapshot.metadata_topic
@@ -56,26 +58,26 @@ def metadata_topic_faults(cluster: Cluster) -> list[Finding]:
 
 
 def demand_lasting(faults: Sequence[Finding]) -> None:
-    """Raises TieredctlError `metadata-topic-unsafe` where what is written would be deleted or refused."""
-    said = [one.message for one in faults if one.code == _RETENTION]
-    if said:
+    """Raises TieredctlError `metadata-topic-unsafe` if what is written would be deleted or refused."""
+    messages = [one.message for one in faults if one.code == _RETENTION]
+    if messages:
         raise TieredctlError(
-            ErrorCode.METADATA_TOPIC_UNSAFE, f"{METADATA_TOPIC} does not keep what is written: {said[0]}."
+            ErrorCode.METADATA_TOPIC_UNSAFE, f"{METADATA_TOPIC} does not keep what is written: {messages[0]}."
         )
 
 
-def _told_by_brokers(cluster: Cluster, stated: int | None) -> list[tuple[str, int | None]]:
-    """What each broker tells. Brokers show no setting of a plugin's: of that they tell nothing."""
+def _reported_by_brokers(cluster: Cluster, stated: int | None) -> list[tuple[str, int | None]]:
+    """What each broker reports. Brokers do not show a plugin's settings: then nothing is reported."""
     try:
         configs = cluster.broker_configs()
     except TieredctlError as error:
         if error.code is not ErrorCode.BROKER_REFUSED or stated is None:
             raise
         return [("every broker", None)]
-    return [(f"broker {node}", _told(one)) for node, one in configs.items()]
+    return [(f"broker {node}", _reported(one)) for node, one in configs.items()]
 
 
-def _told(configs: Mapping[str, ConfigValue]) -> int | None:
+def _reported(configs: Mapping[str, ConfigValue]) -> int | None:
     values = {name: one.value for name, one in configs.items()}
     settings = BrokerSettings("", values)
     return as_number(values.get(settings.metadata_name(METADATA_PARTITIONS)))

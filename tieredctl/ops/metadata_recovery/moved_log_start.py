@@ -1,10 +1,10 @@
 """A leader whose log starts above what the store has.
 
-A leader that finds nothing in the metadata moves its log start to its first local offset, and cuts its leader epochs
-there (RemoteLogManager.findLogStartOffset, UnifiedLog.maybeIncrementLogStartOffset). It never moves it back. Told of
-the segments below afterwards, it deletes their objects: they lie before the log start. So these are not recovered
-while the log starts above them. DeleteRecords and retention move it too, and what they leave for a moment looks the
-same: only who runs the cluster can say which it was.
+A leader that finds nothing in the metadata moves its log start to its first local offset, and truncates its leader
+epochs there (RemoteLogManager.findLogStartOffset, UnifiedLog.maybeIncrementLogStartOffset). It never moves it back. If
+the segments below were registered afterwards, it would delete their objects, since they lie before the log start. So
+they are not recovered while the log starts above them. DeleteRecords and retention move it too, and for a moment leave
+the same picture: only the operator knows which it was.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -31,26 +32,26 @@ _LINEAGE_NOT_READ = (ErrorCode.PRIVATE_KEY, ErrorCode.OBJECT_MISSING, ErrorCode.
 
 @dataclass(frozen=True, slots=True)
 class MovedLogStart:
-    """What the log start was at most, and the leader epochs from there on."""
+    """The highest possible former log start, and the leader epochs from there on."""
 
     partition: TopicIdPartition
     segments: int
-    """That lie below the log start, and could be recovered but for it."""
+    """Segments below the log start that could be recovered otherwise."""
     first_stored_offset: int
-    """The lowest offset of these."""
+    """Their lowest offset."""
     log: LeaderLog
     leader_epochs: Sequence[EpochEntry]
-    """From the first stored offset to the leader's last epoch; empty where they are not known."""
+    """From the first stored offset to the leader's last epoch; empty if they are not known."""
     unknown_because: str | None = None
-    """Why not."""
+    """Why the leader epochs are not known."""
 
     @property
     def is_at_local_start(self) -> bool:
-        """Whether the log starts where the leader's disk does, as an empty metadata topic leaves it."""
+        """Whether the log starts at its first local offset, as after a start with an empty metadata topic."""
         return self.log.log_start_offset == self.log.local_log_start_offset
 
     def document(self) -> Document | None:
-        """What to put into a stopped broker's files. None without the leader epochs: with a log start alone, or with
+        """What to write into a stopped broker's files. None without the leader epochs: with only a log start, or with
         epochs that are not the log's, brokers would delete segments that belong to it."""
         if self.unknown_because is not None:
             return None
@@ -60,18 +61,20 @@ class MovedLogStart:
         }
 
     def finding(self) -> Finding:
-        """Says where the log starts, and what that looks like."""
+        """Tells where the log starts, and what may have moved it."""
         looks = (
-            "as a leader leaves it that started with an empty metadata topic"
+            "as after a leader started with an empty metadata topic"
             if self.is_at_local_start
-            else "as DeleteRecords and retention leave it"
+            else "as after DeleteRecords or retention"
         )
         message = (
-            f"the log starts at {self.log.log_start_offset}, {looks}; {self.segments} segments from offset "
-            f"{self.first_stored_offset} on lie below, and brokers would delete them"
+            f"the log starts at {self.log.log_start_offset}, {looks}; "
+            f"{counted(self.segments, 'segment')} from offset {self.first_stored_offset} on "
+            f"{'lies' if self.segments == 1 else 'lie'} below, and brokers would delete "
+            f"{'it' if self.segments == 1 else 'them'}"
         )
         if self.unknown_because is not None:
-            message = f"{message}; how to put it back is not known: {self.unknown_because}"
+            message = f"{message}; how to restore the log start is not known: {self.unknown_because}"
         evidence: dict[str, object] = {
             "topic": self.partition.topic,
             "topicId": self.partition.topic_id,
@@ -87,7 +90,7 @@ class MovedLogStart:
 def moved_log_start(
     partition: TopicIdPartition, judged: Sequence[JudgedSegment], log: LeaderLog, store: ObjectStore, layout: Layout
 ) -> MovedLogStart | None:
-    """None where the log starts at or below all that could be recovered. Raises TieredctlError as the store does."""
+    """None if the log starts at or below all that could be recovered. Raises TieredctlError as the store does."""
     below = [(one, one.metadata) for one in judged if one.fate is Fate.BELOW_LOG_START and one.metadata is not None]
     if not below:
         return None
@@ -96,7 +99,7 @@ def moved_log_start(
         before = _lineage([pair for pair in below if _may_be_of(pair[1], log)], store, layout)
     except _Unknown as unknown:
         return MovedLogStart(partition, len(below), first, log, (), str(unknown))
-    # Epochs are cut where the log starts: what lies before the first was deleted when this segment was copied.
+    # Epochs are truncated at the log start: earlier ones were deleted when this segment was copied.
     return MovedLogStart(partition, len(below), max(first, before[0].start_offset), log, _joined(before, log))
 
 
@@ -107,8 +110,8 @@ class _Unknown(Exception):
 def _lineage(
     segments: Sequence[tuple[JudgedSegment, RemoteLogSegmentMetadata]], store: ObjectStore, layout: Layout
 ) -> list[EpochEntry]:
-    """The leader epochs up to the last of these segments. A later leader's counts, though an earlier one's reaches
-    further: what it had not replicated was given up."""
+    """The leader epochs up to the last of these segments. A later leader's segment counts even if an earlier one's
+    reaches further: what that one had not replicated was truncated."""
     if not segments:
         raise _Unknown("the leader's epochs contradict all of them")
     last, _ = max(segments, key=_rank)
@@ -128,7 +131,7 @@ def _lineage(
 
 
 def _contradicts(metadata: RemoteLogSegmentMetadata, lineage: Sequence[EpochEntry]) -> bool:
-    """Whether an epoch that both have began elsewhere. The first epoch of either may have begun before."""
+    """Whether an epoch that both have begins elsewhere. The first epoch of either may have begun earlier."""
     starts = {entry.epoch: entry.start_offset for entry in lineage}
     first, *others = metadata.segment_leader_epochs
     if lineage[0].start_offset <= metadata.start_offset < starts.get(first[0], 0):
@@ -142,7 +145,7 @@ def _rank(segment: tuple[JudgedSegment, RemoteLogSegmentMetadata]) -> tuple[int,
 
 
 def _may_be_of(metadata: RemoteLogSegmentMetadata, log: LeaderLog) -> bool:
-    """Whether a segment that lies below the log start may be of its log, by the leader's epochs from there on."""
+    """Whether a segment below the log start may belong to the log, by the leader's epochs from there on."""
     if not log.leader_epochs:
         return True
     first_epoch, first_offset = log.leader_epochs[0]
@@ -152,8 +155,8 @@ def _may_be_of(metadata: RemoteLogSegmentMetadata, log: LeaderLog) -> bool:
 
 
 def _joined(before: Sequence[EpochEntry], log: LeaderLog) -> list[EpochEntry]:
-    """The leader's epochs behind those of the store: an epoch that has both began where the store says."""
+    """The store's epochs, then the leader's later ones: an epoch that both have begins where the store says."""
     known = {entry.epoch for entry in before}
     last = max(known, default=-1)
-    behind = [EpochEntry(epoch, offset) for epoch, offset in log.leader_epochs if epoch > last]
-    return [*before, *behind]
+    after = [EpochEntry(epoch, offset) for epoch, offset in log.leader_epochs if epoch > last]
+    return [*before, *after]

@@ -1,6 +1,6 @@
-"""Says to the metadata what a plan found: each segment's COPY_SEGMENT_STARTED, then its COPY_SEGMENT_FINISHED.
+"""Registers a plan's segments in the metadata: each one's COPY_SEGMENT_STARTED, then its COPY_SEGMENT_FINISHED.
 
-What was done is in the metadata itself: another run finds it there, finishes what was begun, and writes nothing twice.
+What was done is in the metadata itself: another run finds it there, finishes it, and writes nothing twice.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from tieredctl.ops.metadata_recovery.segment_judgement import JudgedSegment, fin
 from tieredctl.storage.protocol import ObjectStore
 
 BATCH_SEGMENTS = 100
-"""How many segments are said at once."""
+"""How many segments are registered at once."""
 LOOK_AGAIN_MS = 5_000
-"""How old what was read of the metadata may be when segments are said: brokers say something of them meanwhile."""
-_WORLD_CHANGED = "Look at the plan again: a broker that started meanwhile has moved its log start."
+"""How old the metadata that was read may be when segments are registered: brokers write events meanwhile."""
+_WORLD_CHANGED = "Check the plan again: a broker that started meanwhile may have moved its log start."
 
 
 @dataclass(slots=True, kw_only=True)
 class RecoveredPartition(Outcome):
-    """How far one partition came. Done are segments that were recovered; skipped are those that brokers began to
-    delete, or finished, since the plan was made."""
+    """How far one partition got. Done are segments that were recovered; skipped are those that brokers began to
+    delete, or finished, after the plan was made."""
 
     plan: PartitionRecovery
     events: int = 0
-    """That were written."""
+    """Events that were written."""
     changed: list[str] = field(default_factory=list)
-    """Segments whose objects are no longer those that the plan was made of; they are left alone."""
+    """Segments whose objects are no longer as planned; they are left alone."""
     left: int = 0
-    """Segments that are still not in the metadata, by what was read at the end."""
+    """Segments that are still not in the metadata when it is read at the end."""
 
     def document(self) -> Document:
         return {
@@ -56,7 +56,7 @@ class RecoveredPartition(Outcome):
 
 
 RecoveryOutcome = OutcomeByPartition[RecoveredPartition]
-"""How far all came, those that were not reached too."""
+"""How far all partitions got, including those that were not reached."""
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class Recoverer:
             self.tell(outcome)
 
     def _still_there(self, segments: list[JudgedSegment]) -> list[JudgedSegment]:
-        """Those whose objects are what was planned with: somebody may have removed some since."""
+        """Those whose objects are as planned: some may have been removed since."""
 
         def is_there(one: JudgedSegment) -> bool:
             return all(self.store.head(stored.key) == stored for stored in one.stored.objects.values())
@@ -127,12 +127,12 @@ class Recoverer:
             self.known.refresh()
 
     def _demand_same_log_start(self, plan: PartitionRecovery) -> None:
-        """Raises TieredctlError `world-changed` where the log starts above what is to be recovered by now: brokers
-        would delete it."""
+        """Raises TieredctlError `world-changed` if the log now starts above what is to be recovered: brokers would
+        delete it."""
         log = self.look(plan.partition).log
         first = min(metadata.end_offset for metadata in plan.recovered())
         if log is None or log.log_start_offset > first:
-            now = "is not there any more" if log is None else f"starts at {log.log_start_offset} now"
+            now = "no longer exists" if log is None else f"now starts at {log.log_start_offset}"
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"The log of {plan.partition} {now}.", hint=_WORLD_CHANGED)
 
     def _events(self, segment: JudgedSegment) -> list[MetadataEvent]:
@@ -151,7 +151,7 @@ class Recoverer:
             one.left = sum(not self._is_settled(metadata, there) for metadata in one.plan.recovered())
 
     def _take_back(self, outcome: RecoveredPartition) -> None:
-        """Says once more that segments are deleted which brokers deleted right before they were said to be there."""
+        """Records the deletion again for segments that brokers deleted just before they were registered."""
         there = self.known.segments(outcome.plan.partition)
         undone = [one for one in outcome.plan.recovered() if self._was_undone(one, there.get(one.segment_id))]
         self.lease.renew()
@@ -161,12 +161,12 @@ class Recoverer:
         outcome.skipped += len(undone)
 
     def _was_undone(self, wanted: RemoteLogSegmentMetadata, found: RemoteLogSegmentMetadata | None) -> bool:
-        """Whether a segment that is deleted looks finished by events of this recovery."""
+        """Whether events of this recovery make a deleted segment look finished."""
         is_deleted = wanted.segment_id in self.known.deleted
         return is_deleted and found is not None and found.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 
     def _is_settled(self, wanted: RemoteLogSegmentMetadata, there: dict[str, RemoteLogSegmentMetadata]) -> bool:
-        """Whether it is in the metadata as it was rebuilt, or is somebody else's affair by now."""
+        """Whether it is in the metadata as it was rebuilt, or a broker's events have superseded it."""
         found = there.get(wanted.segment_id)
         if wanted.segment_id in self.known.deleted or self.known.is_removed(wanted.topic_id_partition):
             return found is None or found.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED

@@ -1,9 +1,10 @@
-"""What is found of segments that are not recovered, and of offsets that neither a segment nor the local log has."""
+"""Findings about segments that are not recovered, and about offsets in neither a segment nor the local log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
@@ -13,18 +14,18 @@ from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegmen
 
 _NORMAL = (Fate.DELETED, Fate.SUPERSEDED, Fate.COPY_NOT_FINISHED, Fate.NOT_IN_LINEAGE)
 """Kafka would not use them either."""
-_SAID_OTHERWISE = (Fate.RECOVER, Fate.IN_METADATA, Fate.BELOW_LOG_START)
+_REPORTED_ELSEWHERE = (Fate.RECOVER, Fate.IN_METADATA, Fate.BELOW_LOG_START)
 
 
 def segment_findings(partition: TopicIdPartition, segments: Sequence[JudgedSegment]) -> Iterator[Finding]:
-    """One for each segment that is left out, but for those below the log start: of these the partition tells. A topic
-    that is unknown is said once."""
+    """One for each segment that is left out, except those below the log start, for which the partition has one. An
+    unknown topic is reported once."""
     unknown = [one for one in segments if one.fate is Fate.TOPIC_UNKNOWN]
     if unknown:
-        message = f"{len(unknown)} segments are not recovered: {unknown[0].reason}"
+        message = f"{counted(len(unknown), 'segment is', 'segments are')} not recovered: {unknown[0].reason}"
         yield Finding(FindingCode.TOPIC_NOT_IN_CLUSTER, str(partition), message, _evidence(partition))
     for one in segments:
-        if one.fate in _SAID_OTHERWISE or one.fate is Fate.TOPIC_UNKNOWN:
+        if one.fate in _REPORTED_ELSEWHERE or one.fate is Fate.TOPIC_UNKNOWN:
             continue
         identity = one.stored.identity
         evidence = _evidence(partition) | {
@@ -44,28 +45,28 @@ def _evidence(partition: TopicIdPartition) -> dict[str, object]:
 def coverage_findings(
     partition: TopicIdPartition, segments: Sequence[RemoteLogSegmentMetadata], log: LeaderLog | None
 ) -> Iterator[Finding]:
-    """The holes between segments, and up to the first local offset where the leader's log is known.
+    """The gaps between segments, and up to the first local offset if the leader's log is known.
 
-    `segments` are those that the metadata has once all is recovered.
+    `segments` are those in the metadata once all are recovered.
     """
     covered: int | None = None
     for one in sorted(segments, key=lambda segment: segment.start_offset):
         if covered is not None and one.start_offset > covered + 1:
-            said = "are in no segment that can be recovered"
-            yield _gap(FindingCode.OFFSET_GAP, partition, covered + 1, one.start_offset - 1, said)
+            where = "are in no segment that can be recovered"
+            yield _gap(FindingCode.OFFSET_GAP, partition, covered + 1, one.start_offset - 1, where)
         covered = one.end_offset if covered is None else max(covered, one.end_offset)
     if covered is None or log is None:
         return
     first_needed = max(covered + 1, log.log_start_offset)
     if log.local_log_start_offset > first_needed:
-        said = "lie behind the last remote segment and before the local log"
-        yield _gap(FindingCode.LOCAL_REMOTE_GAP, partition, first_needed, log.local_log_start_offset - 1, said)
+        where = "are after the last remote segment and before the local log"
+        yield _gap(FindingCode.LOCAL_REMOTE_GAP, partition, first_needed, log.local_log_start_offset - 1, where)
 
 
-def _gap(code: FindingCode, partition: TopicIdPartition, first: int, last: int, said: str) -> Finding:
+def _gap(code: FindingCode, partition: TopicIdPartition, first: int, last: int, where: str) -> Finding:
     evidence: dict[str, object] = {
         "topic": partition.topic,
         "partition": partition.partition,
         "offsets": [first, last],
     }
-    return Finding(code, str(partition), f"offsets {first} to {last} {said}", evidence)
+    return Finding(code, str(partition), f"offsets {first} to {last} {where}", evidence)

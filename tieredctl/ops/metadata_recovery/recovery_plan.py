@@ -1,4 +1,4 @@
-"""What is to be recovered of each partition, what is not and why, and what of the offsets stays lost."""
+"""What to recover of each partition, what is left out and why, and which offsets stay lost."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -25,7 +26,7 @@ StoredPartitions = Sequence[tuple[TopicIdPartition, Sequence[StoredSegment]]]
 
 @dataclass(frozen=True, slots=True)
 class PartitionRecovery:
-    """What is to be said of one partition."""
+    """The plan for one partition."""
 
     partition: TopicIdPartition
     metadata_partition: int
@@ -33,12 +34,12 @@ class PartitionRecovery:
     """All that the store has, by start offset."""
     live: LivePartition | None = None
     moved: MovedLogStart | None = None
-    """Where the leader's log starts above segments that the store has."""
+    """Set if the leader's log starts above segments that the store has."""
     findings: Sequence[Finding] = ()
 
     def to_recover(self) -> list[JudgedSegment]:
-        """In the order in which they were stored, by offset where that is the same: what a broker answers may depend on
-        which of two copies that overlap it is told of last."""
+        """In the order in which they were stored, then by offset: which of two overlapping copies a broker uses may
+        depend on which it learns of last."""
         found = [one for one in self.segments if one.fate is Fate.RECOVER]
         return sorted(found, key=lambda one: (one.stored.stored_ms, one.stored.identity.start_offset))
 
@@ -71,7 +72,7 @@ class Recovery:
 
     partitions: Sequence[PartitionRecovery]
     objects: int
-    """That were listed."""
+    """Objects that were listed."""
     unexplained: int
     """Whose keys the layout does not know."""
     findings: Sequence[Finding] = field(default=())
@@ -107,16 +108,16 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlanner:
-    """Makes a plan of a store's listing, the metadata that was read after it, and the cluster where it can be asked."""
+    """Makes a plan from a store's listing, the metadata that was read after it, and the cluster if it can be asked."""
 
     known: KnownMetadata
     judge: SegmentJudge
     look: Callable[[TopicIdPartition], LivePartition] | None = None
-    """Asks the cluster for a partition; None where there is none to ask."""
+    """Asks the cluster for a partition; None without a cluster."""
     metadata_partitions: int | None = None
-    """How many the metadata topic has, where nothing else tells."""
+    """How many the metadata topic has, if nothing else tells."""
     tell: Callable[[int, int], None] = lambda _done, _all: None
-    """Called with how many segments were looked at, of how many."""
+    """Called with how many segments were judged, of how many."""
 
     def plan(self, listing: StoreListing, stored: StoredPartitions) -> Recovery:
         """Raises TieredctlError `no-overlap` for a store in which the layout explains nothing, and as the store and the
@@ -125,7 +126,7 @@ class RecoveryPlanner:
             message = f"The layout {self.judge.layout.name} explains none of the {listing.objects} objects."
             raise TieredctlError(ErrorCode.NO_OVERLAP, f"{message[:-1]} of {self.judge.store.url}.")
         if not stored:
-            # A typing error must not look like a clean result.
+            # A typo must not look like a clean result.
             which = "" if listing.selection == Selection() else f" of {listing.selection}"
             raise TieredctlError(ErrorCode.NO_OVERLAP, f"{self.judge.store.url} has no segment{which}.")
         return Recovery(
@@ -156,16 +157,16 @@ class RecoveryPlanner:
 
 
 def demand_mapped(recovery: Recovery, ids: Mapping[str, str], layout: Layout) -> None:
-    """Returns where each topic id of `ids` (old: new) has its segments under the new one's keys as well.
+    """Returns if every topic id of `ids` (old: new) has its segments under the new id's keys as well.
 
-    A broker looks for a segment's objects by the topic id that the metadata has, and finds none under another. Raises
-    TieredctlError `usage` where some are not there.
+    A broker looks for a segment's objects by the topic id in the metadata, and finds none under another. Raises
+    TieredctlError `usage` if some are missing.
     """
     segments = {one.partition: one.segments for one in recovery.partitions}
     for old, new in ids.items():
         of_old = [partition for partition in segments if partition.topic_id == old]
         if not of_old:
-            raise TieredctlError(ErrorCode.USAGE, f"The store has no segment of a topic with the id {old}.")
+            raise TieredctlError(ErrorCode.USAGE, f"The store has no segment of a topic with id {old}.")
         for partition in of_old:
             twin = TopicIdPartition(new, partition.topic, partition.partition)
             there = {one.stored.identity.segment_id for one in segments.get(twin, ())}
@@ -176,13 +177,13 @@ def demand_mapped(recovery: Recovery, ids: Mapping[str, str], layout: Layout) ->
                 )
 
 
-_COPY = "Copy the objects to the new id's keys first, with the store's own tools; then nothing needs to be mapped."
+_COPY = "First copy the objects to the new id's keys with the store's own tools; then no mapping is needed."
 
 
 def _why_not_mapped(old: TopicIdPartition, new: TopicIdPartition, count: int, layout: Layout) -> str:
     return (
-        f"{count} segments of {old} cannot be mapped: with the layout {layout.name} brokers look for them under "
-        f"{layout.partition_prefix(new)}, and the store has them under {layout.partition_prefix(old)} alone."
+        f"{counted(count, 'segment')} of {old} cannot be mapped: with layout {layout.name}, brokers look for objects "
+        f"under {layout.partition_prefix(new)}, but the store only has them under {layout.partition_prefix(old)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Which of a partition's stored segments are to be said to the metadata again, and why the others are not."""
+"""Which of a partition's stored segments to register in the metadata again, and why the others are left out."""
 
 from __future__ import annotations
 
@@ -30,40 +30,40 @@ class Fate(StrEnum):
 
     RECOVER = "recover"
     IN_METADATA = "in-metadata"
-    """COPY_SEGMENT_FINISHED there already."""
+    """Its COPY_SEGMENT_FINISHED is there already."""
     PARTIAL = "partial"
-    """Promised objects are not there."""
+    """Promised objects are missing."""
     DAMAGED = "damaged"
     """Its objects contradict each other."""
     DELETED = "deleted"
-    """An event says that it, or all of its partition, is deleted or being deleted."""
+    """By some event, it or its whole partition is deleted or being deleted."""
     COPY_NOT_FINISHED = "copy-not-finished"
-    """A broker began to copy it, and has not said that it finished."""
+    """A broker began to copy it, and has not recorded that the copy finished."""
     SUPERSEDED = "superseded"
-    """No look-up would come to it: a later copy serves its offsets."""
+    """No look-up would return it: a later copy serves its offsets."""
     BELOW_LOG_START = "below-log-start"
-    """All of it lies before the leader's log start: brokers delete what they are told of there."""
+    """All of it is before the leader's log start, where brokers delete segments."""
     NOT_IN_LINEAGE = "not-in-lineage"
-    """The leader's epochs contradict it: it is of leaders whose records were given up."""
+    """The leader's epochs contradict it: it belongs to leaders whose records were truncated."""
     TOPIC_UNKNOWN = "topic-unknown"
     """The cluster has no topic of its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedSegment:
-    """A stored segment, its fate, and for one that is left out the reason in words."""
+    """A stored segment, its fate, and the reason in words if it is left out."""
 
     stored: StoredSegment
     fate: Fate
     reason: str = ""
     metadata: RemoteLogSegmentMetadata | None = None
-    """As it is rebuilt, where it came to that, or as it is known."""
+    """As rebuilt, if it got that far, or as known."""
     begun: RemoteLogSegmentMetadata | None = None
-    """The event that its copy started, where one is left: an earlier recovery's, or a broker's."""
+    """The event that started its copy, if it is left: an earlier recovery's, or a broker's."""
 
     @property
     def needs_start(self) -> bool:
-        """Whether the event that its copy started is not there yet as it has to be."""
+        """Whether the event that starts its copy is missing, or differs from the rebuilt segment."""
         if self.begun is None or self.metadata is None:
             return True
         return not _is_same_copy(self.begun, self.metadata)
@@ -71,7 +71,7 @@ class JudgedSegment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentJudge:
-    """Judges segments by the metadata that is left, the store, and the cluster where it is asked."""
+    """Judges segments by the metadata that is left, the store, and the cluster if one is asked."""
 
     known: KnownMetadata
     store: ObjectStore
@@ -81,7 +81,7 @@ class SegmentJudge:
     def judge(
         self, partition: TopicIdPartition, segments: Sequence[StoredSegment], live: LivePartition | None
     ) -> list[JudgedSegment]:
-        """The fate of each of a partition's segments. Raises TieredctlError where the store does not answer."""
+        """The fate of each of a partition's segments. Raises TieredctlError if the store does not answer."""
         known = self.known.segments(partition)
 
         def judge_one(stored: StoredSegment) -> JudgedSegment:
@@ -99,14 +99,14 @@ class SegmentJudge:
         live: LivePartition | None,
     ) -> JudgedSegment:
         if stored.identity.segment_id in self.known.deleted or self.known.is_removed(partition):
-            return JudgedSegment(stored, Fate.DELETED, "the metadata says that it is deleted, or being deleted")
+            return JudgedSegment(stored, Fate.DELETED, "by the metadata, it is deleted or being deleted")
         if known is not None and _is_finished(known):
             return JudgedSegment(stored, Fate.IN_METADATA, metadata=known)
         if known is not None and known.author != NO_BROKER and not _must_have_finished(known, live):
-            reason = f"broker {known.author} began to copy it, and has not said that it finished"
+            reason = f"broker {known.author} began to copy it, and has not recorded that the copy finished"
             return JudgedSegment(stored, Fate.COPY_NOT_FINISHED, reason)
         if missing := stored.missing(self.layout):
-            return JudgedSegment(stored, Fate.PARTIAL, f"the store has no {', '.join(missing)} of it")
+            return JudgedSegment(stored, Fate.PARTIAL, f"the store lacks its {', '.join(missing)}")
         if live is not None and live.log is None:
             return JudgedSegment(stored, Fate.TOPIC_UNKNOWN, _why_unknown(partition, live))
         try:
@@ -114,24 +114,24 @@ class SegmentJudge:
         except Unfit as unfit:
             return JudgedSegment(stored, Fate.DAMAGED, str(unfit))
         if known is not None and known.author != NO_BROKER:
-            # A log with only the marker of an aborted transaction does not tell whether that had data; a broker knew.
+            # A log with only an aborted transaction's marker does not tell whether it had data; the broker knew.
             metadata = replace(metadata, txn_idx_empty=known.txn_idx_empty)
             if not _is_same_copy(known, metadata):
-                return JudgedSegment(stored, Fate.DAMAGED, "it is not what the broker said that it began to copy")
+                return JudgedSegment(stored, Fate.DAMAGED, "it differs from what the broker began to copy")
         fate, reason = (Fate.RECOVER, "") if live is None or live.log is None else _placed(metadata, live.log)
         return JudgedSegment(stored, fate, reason, metadata, known)
 
 
 def _must_have_finished(begun: RemoteLogSegmentMetadata, live: LivePartition | None) -> bool:
-    """Whether a leader's disk no longer has what a broker began to copy: nothing is deleted there before it is known
-    to be in remote storage, so that the event which said so is lost."""
+    """Whether the leader's disk no longer has what a broker began to copy: nothing is deleted there before it is in
+    remote storage, so the event that recorded that is lost."""
     return live is not None and live.log is not None and begun.end_offset < live.log.local_log_start_offset
 
 
 def _is_same_copy(begun: RemoteLogSegmentMetadata, rebuilt: RemoteLogSegmentMetadata) -> bool:
-    """Whether what began is what is there now, whoever said it, and when."""
-    told = replace(begun, author=rebuilt.author, event_timestamp_ms=rebuilt.event_timestamp_ms, tagged_fields=())
-    return told == as_started(rebuilt)
+    """Whether the copy that was started is the one that exists now, whoever recorded it, and when."""
+    recorded = replace(begun, author=rebuilt.author, event_timestamp_ms=rebuilt.event_timestamp_ms, tagged_fields=())
+    return recorded == as_started(rebuilt)
 
 
 def _why_unknown(partition: TopicIdPartition, live: LivePartition) -> str:
@@ -139,25 +139,25 @@ def _why_unknown(partition: TopicIdPartition, live: LivePartition) -> str:
         return f"the cluster has no topic {partition.topic}"
     if live.topic_id == partition.topic_id:
         return f"topic {partition.topic} has no partition {partition.partition}"
-    return f"topic {partition.topic} has the id {live.topic_id} now"
+    return f"topic {partition.topic} now has the id {live.topic_id}"
 
 
 def _placed(metadata: RemoteLogSegmentMetadata, log: LeaderLog) -> tuple[Fate, str]:
-    """Where a segment lies by its leader's log: what lies outside, brokers would delete or never look at."""
+    """Where a segment is by its leader's log: brokers would delete or ignore what is outside."""
     epochs = dict(log.leader_epochs)
     if metadata.end_offset < log.log_start_offset:
-        return Fate.BELOW_LOG_START, f"it ends at {metadata.end_offset}, and the log starts at {log.log_start_offset}"
+        return Fate.BELOW_LOG_START, f"it ends at {metadata.end_offset}, but the log starts at {log.log_start_offset}"
     if epochs and metadata.segment_leader_epochs[-1][0] < min(epochs):
         return Fate.BELOW_LOG_START, f"the leader knows no epoch before {min(epochs)}"
     if not is_within_leader_epochs(metadata, log.end_offset, epochs):
-        said = ",".join(f"{epoch}={offset}" for epoch, offset in metadata.segment_leader_epochs)
-        return Fate.NOT_IN_LINEAGE, f"the leader's log has other records at its offsets and epochs ({said})"
+        lineage = ",".join(f"{epoch}={offset}" for epoch, offset in metadata.segment_leader_epochs)
+        return Fate.NOT_IN_LINEAGE, f"the leader's log has other records at its offsets and epochs ({lineage})"
     return Fate.RECOVER, ""
 
 
 def _served(judged: Sequence[JudgedSegment], known: Iterable[RemoteLogSegmentMetadata]) -> set[str]:
-    """The segments that a broker comes to, by the order in which their objects were stored; of those without any, by
-    that of their events."""
+    """The segments that a broker uses, by the order in which their objects were stored, or of their events if there are
+    no objects."""
     copies = {one.segment_id: (one.event_timestamp_ms, one) for one in known if _is_finished(one)}
     for one in judged:
         if one.metadata is not None and one.fate in (Fate.RECOVER, Fate.IN_METADATA):
@@ -167,7 +167,7 @@ def _served(judged: Sequence[JudgedSegment], known: Iterable[RemoteLogSegmentMet
 
 
 def served(copies: Sequence[RemoteLogSegmentMetadata]) -> set[str]:
-    """The ids of those finished copies that a broker comes to which was told of all of them, in this order."""
+    """The ids of the finished copies that a broker uses after learning of all of them in this order."""
     cache = RemoteLogMetadataCache()
     for number, metadata in enumerate(copies):
         cache.add(KnownSegment(as_started(metadata), 0, 2 * number))
@@ -176,7 +176,7 @@ def served(copies: Sequence[RemoteLogSegmentMetadata]) -> set[str]:
 
 
 def finished_event(metadata: RemoteLogSegmentMetadata, event_timestamp_ms: int) -> RemoteLogSegmentMetadataUpdate:
-    """The event that a segment's copy finished, as nobody's."""
+    """The event that a segment's copy finished, without a broker as its author."""
     return RemoteLogSegmentMetadataUpdate(
         topic_id_partition=metadata.topic_id_partition,
         segment_id=metadata.segment_id,
@@ -201,7 +201,7 @@ def _superseded(segment: JudgedSegment) -> JudgedSegment:
 
 
 def fates(segments: Iterable[JudgedSegment]) -> Mapping[Fate, int]:
-    """How many segments have each fate, those of none too."""
+    """How many segments have each fate, zeros included."""
     counts = dict.fromkeys(Fate, 0)
     for one in segments:
         counts[one.fate] += 1

@@ -21,7 +21,7 @@ class StoredSegment:
 
     @property
     def stored_ms(self) -> int:
-        """When its last object was written: the only thing in a store that tells which copy came later."""
+        """When its last object was written: nothing else in a store tells which copy came later."""
         return max(stored.last_modified_ms for stored in self.objects.values())
 
     @property
@@ -42,13 +42,13 @@ class StoreListing:
     layout: Layout
     selection: Selection
     objects: int = 0
-    """That were listed."""
+    """Objects that were listed."""
     unexplained: int = 0
     """Whose keys the layout does not know."""
     segments_found: int = field(default=0)
 
     def partitions(self) -> Iterator[tuple[TopicIdPartition, list[StoredSegment]]]:
-        """Every partition with its segments, by start offset. Keys come sorted, so that a partition's are together."""
+        """Every partition with its segments, by start offset. Keys come sorted, so a partition's are together."""
         for partition, pairs in groupby(self._explained(), key=lambda pair: pair[0].topic_id_partition):
             found: dict[str, tuple[ExplainedKey, dict[Part, StoredObject]]] = {}
             for explained, stored in pairs:

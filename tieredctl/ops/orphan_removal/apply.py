@@ -1,9 +1,9 @@
-"""Carries a plan out: copies each object to quarantine, asks the metadata once more, and deletes.
+"""Applies a plan: copies each object to quarantine, checks the metadata again, and deletes.
 
-Nothing is deleted but what a metadata read that began after its copying calls nobody's still, while the lease was
-held, and in the very version that was planned. Every step is on record before the next is taken, so that after an
-interruption at any moment another run goes on from there. At the end the metadata is asked about all that was removed:
-what got an owner all the same is put back.
+An object is deleted only if metadata that was read after it was copied still calls it orphaned, while the lease is
+held, and only in the version that was planned. Every step is on record before the next is taken, so that another run
+can resume after an interruption at any moment. At the end the metadata is checked for everything that was removed:
+what has an owner after all is put back.
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ from tieredctl.storage.protocol import (
 )
 
 BATCH_OBJECTS = 500
-"""How many objects are copied before the metadata is asked again. At most MOST_DELETED_AT_ONCE."""
+"""How many objects are copied before the metadata is read again. At most MOST_DELETED_AT_ONCE."""
 BATCH_BYTES = 16 << 30
 _Planned = TypeVar("_Planned", PlannedObject, PlannedUpload)
 
 
 @dataclass(slots=True, kw_only=True)
 class RemovalOutcome(Outcome):
-    """How far a plan was carried out. Skipped are those that were gone already."""
+    """How far a plan was applied. Skipped are objects that were gone already."""
 
     put_back: int = 0
-    """Those that got an owner after they were removed, and are back."""
+    """Objects that got an owner after they were removed, and are back."""
     lost: list[str] = field(default_factory=list)
-    """The keys of those that got an owner after they were removed, and could not be put back."""
+    """The keys of objects that got an owner after they were removed, and could not be put back."""
     versions: DeletedVersions | None = None
-    """What was deleted of what the store keeps, where that was asked for."""
+    """The kept versions that were deleted, if that was asked for."""
 
     @property
     def with_versions(self) -> int:
-        """Of how many keys versions should be gone, and are not."""
+        """How many keys still have versions that should be gone."""
         return len(self.versions.failed) if self.versions else 0
 
     @property
@@ -103,21 +103,21 @@ class Removal:
     clock_ms: Callable[[], int]
     limits: Limits
     pace: Callable[[int], None] = lambda _objects: None
-    """Called with how many objects are next; waits where they would be too many for the time."""
+    """Called with the number of objects that come next; waits to keep to a rate."""
     tell: Callable[[RemovalOutcome], None] = lambda _result: None
     """Called with what was done so far."""
     batch_objects: int = BATCH_OBJECTS
     delete_versions: bool = False
-    """Whether nothing is to stay of what is removed in a store that keeps versions; what is in quarantine stays."""
+    """Whether to delete the kept versions of removed objects too; the copies in quarantine stay."""
     key: bytes | None = None
-    """Seals notes of how old the objects are that are copied."""
+    """Seals the notes of copied objects' original times."""
     _last: dict[str, Receipt] = field(default_factory=dict)
     """The last receipt of each object, by key, and of each upload, by its id."""
     _obstacle: TieredctlError | None = None
-    """Why nothing more should be tried, once what was done is counted."""
+    """Why to stop once what was done is counted."""
 
     def run(self, forbidden: TieredctlError | None = None) -> RemovalOutcome:
-        """Removes what is left to remove, or nothing more where `forbidden` says why; and puts back what got an owner.
+        """Removes what is left to remove, or nothing if `forbidden` says why not; and puts back what got an owner.
         Whatever stops it is in the result."""
         totals = self.plan.totals
         result = RemovalOutcome(planned=totals.objects + totals.uploads)
@@ -138,7 +138,7 @@ class Removal:
         return result
 
     def _delete_versions(self) -> DeletedVersions:
-        """Of all that was removed, and is not back."""
+        """Of everything that was removed and not put back."""
         self.lease.renew()
         return delete_versions(self.store, [one.key for one in self._last.values() if one.step is ReceiptStep.REMOVED])
 
@@ -149,7 +149,7 @@ class Removal:
             self._note(self._give_up(uploads), result)
 
     def _left(self, planned: Iterable[_Planned], result: RemovalOutcome) -> Iterator[list[_Planned]]:
-        """What no run finished, in batches; what one did is counted."""
+        """What no run has finished, in batches; what is finished is counted."""
 
         def unfinished() -> Iterator[_Planned]:
             for one in planned:
@@ -172,7 +172,7 @@ class Removal:
         if self._obstacle is not None:
             raise self._obstacle
         if all(receipt.step is ReceiptStep.FAILED for receipt in receipts):
-            raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"Nothing of a batch could be removed: {receipts[0].error}")
+            raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"None of a batch could be removed: {receipts[0].error}")
 
     def _record(self, receipts: Sequence[Receipt]) -> None:
         self.receipts.append(receipts)
@@ -185,7 +185,7 @@ class Removal:
         finished = [self._receipt(one, one.step) for one in prepared if one.step is not None]
         intents = [self._receipt(one, ReceiptStep.COPIED if one.copy else ReceiptStep.DELETING) for one in doomed]
         if any(receipt.step is ReceiptStep.GONE for receipt in finished):
-            self.lease.renew()  # else another run of this plan may be who removed it
+            self.lease.renew()  # otherwise another run of this plan may have removed it
         self._record([*finished, *intents])
         self._obstacle = _hopeless(one.error for one in prepared)
         if doomed and self._obstacle is None:
@@ -194,7 +194,7 @@ class Removal:
         return finished
 
     def _note_times(self, copied: Sequence[Prepared]) -> None:
-        """How old the originals are, for the case that they are put back."""
+        """Notes the originals' times, in case they are put back."""
         times = [
             OriginalTime(copy.key, copy.size, copy.last_modified_ms, copy.version, self.metadata.modified_ms(found))
             for copy, found in ((one.copy, one.found) for one in copied)
@@ -203,7 +203,7 @@ class Removal:
         note_original_times(self.store, self.key, times_of_copies(self.plan.header.plan_id), times)
 
     def _prepared(self, batch: Sequence[PlannedObject]) -> list[Prepared]:
-        """Made ready, once none of them is found to be anything but what may be removed."""
+        """The batch made ready for deletion, once every object of it was found removable."""
         header = self.plan.header
         preparation = Preparation(self.store, header.cluster_id, header.plan_id, header.mode)
         looked_at = in_parallel(self.store, lambda planned: look(self.store, planned), batch)
@@ -253,7 +253,7 @@ class Removal:
         return receipts
 
     def _begun_upload(self, planned: PlannedUpload) -> StoredObject:
-        """What its object would be, as of when the store says that the upload began; long ago where there is none."""
+        """The object that it would become, dated by when the upload began; by the epoch if there is no such upload."""
         found = (one for one in self.store.multipart_uploads(planned.key) if one.upload_id == planned.upload_id)
         return StoredObject(planned.key, 0, max((one.initiated_ms for one in found), default=0), "")
 
@@ -262,23 +262,23 @@ class Removal:
             begun = MultipartUpload(upload.key, upload.upload_id, upload.initiated_ms)
             self.store.abort_multipart_upload(begun)
             if self.store.multipart_upload_bytes(begun):
-                message = f"{self.store.url} said that an upload of {upload.key} was given up, and its parts are there."
+                message = f"{self.store.url} reported an upload of {upload.key} as aborted, but its parts still exist."
                 raise TieredctlError(ErrorCode.REMOVAL_FAILED, message)
         except TieredctlError as error:
             return failed(upload.key, self.clock_ms(), error)._replace(upload_id=upload.upload_id)
         return Receipt(ReceiptStep.ABORTED, upload.key, self.clock_ms(), upload.size, upload_id=upload.upload_id)
 
     def _put_owned_back(self, result: RemovalOutcome) -> None:
-        """Looks once more at all that was removed, by whichever run, whether it could still say so or not."""
+        """Checks everything that any run removed, recorded or not, once more for owners."""
         for receipts in self._begun():
             if gone := self._to_put_back(receipts):
                 self.lease.renew()
                 self._put_back(gone, result)
 
     def _to_put_back(self, receipts: Sequence[Receipt]) -> list[Receipt]:
-        """Those that have an owner by a read of the metadata that began after they were found to be gone: what its
-        broker deleted meanwhile has none any more. And those that had one, and that an earlier run put back, but was
-        killed before it could say so."""
+        """Those that have an owner by metadata that was read after they were found gone: what its broker deleted
+        meanwhile no longer has one. And those that an earlier run put back before it was killed, without recording
+        it."""
         gone: list[Receipt] = []
         were_owned: dict[str, Receipt] = {}
         while True:
@@ -292,7 +292,7 @@ class Removal:
         return gone + [one for one in were_owned.values() if self.store.head(one.key) is not None]
 
     def _owned(self, receipts: Sequence[Receipt]) -> list[Receipt]:
-        """Those of objects that the metadata gives an owner now."""
+        """The receipts of objects that have an owner by the metadata of now."""
         self.metadata.refresh()
         verdicts = self.metadata.verdicts(StoredObject(one.key, one.size, 0, "") for one in receipts)
         return [one for one, (status, _) in zip(receipts, verdicts, strict=True) if status is ObjectStatus.OWNED]
@@ -317,7 +317,7 @@ class Removal:
 
 
 def _batches(planned: Iterable[_Planned], most: int) -> Iterator[list[_Planned]]:
-    """So many at a time at most, and not so many bytes that the lease would run out while they are copied."""
+    """At most `most` at a time, and few enough bytes to copy before the lease expires."""
     batch: list[_Planned] = []
     size = 0
     for one in planned:

@@ -1,7 +1,7 @@
-"""Finds what makes a store's root the wrong one to remove from: another root inside it.
+"""Finds another root inside a store, which makes the store's root the wrong one to remove from.
 
-Objects that a layout would explain if the root were one of the store's folders belong to another installation, or to
-the same one seen from the wrong root; a quarantine inside holds what another root removed.
+Objects that a layout would explain if one of the store's folders were the root belong to another installation, or to
+the same one seen from the wrong root; a quarantine inside holds what was removed from another root.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tieredctl.storage.protocol import RESERVED_FOLDER
 
 
 class FolderCheck:
-    """Looks at the objects that no layout explains: of each folder one of those whose names end alike and are as long,
-    as the names of one kind of a layout's objects are."""
+    """Looks at the objects that no layout explains: in each folder, at one object for each suffix and length of name,
+    since a layout's objects of one kind share both."""
 
     def __init__(self, subject: str, layouts: Sequence[Layout]) -> None:
         """`subject` is the store's URL, `layouts` all that are installed."""
@@ -29,8 +29,8 @@ class FolderCheck:
         self._kinds_seen: set[tuple[str, str, int]] = set()
         self._refusal: TieredctlError | None = None
         if f"/{RESERVED_FOLDER}" in f"{subject.rstrip('/')}/":
-            message = f"{subject} is inside the folder that tieredctl keeps what was removed in."
-            hint = "`orphans restore` puts it back, and `orphans purge` deletes it for good."
+            message = f"{subject} is inside the folder in which tieredctl keeps removed objects."
+            hint = "`orphans restore` puts them back, and `orphans purge` deletes them for good."
             self._refusal = TieredctlError(ErrorCode.QUARANTINE_SCANNED, message, hint=hint)
 
     def look_at(self, objects: ObjectColumns) -> None:
@@ -56,15 +56,15 @@ class FolderCheck:
         while slash and self._refusal is None:
             for layout in self._layouts:
                 if layout.explain(rest) is not None:
-                    message = f"{self._subject} holds the root of another store in {folder}/, of layout {layout.name}."
-                    hint = f"Name that folder in --store, or keep it out of this one: {key} is there."
+                    message = f"{self._subject} contains another store's root, {folder}/, of layout {layout.name}."
+                    hint = f"Give that folder as --store, or move it out of this one: {key} is there."
                     self._refusal = TieredctlError(ErrorCode.AMBIGUOUS_PREFIX, message, hint=hint)
             head, slash, rest = rest.partition("/")
             folder += f"/{head}"
 
     def _refuse_quarantine(self, key: str) -> None:
         folder = key.partition(f"/{RESERVED_FOLDER}")[0]
-        message = f"{self._subject} holds the quarantine of another root, {folder}/."
+        message = f"{self._subject} contains the quarantine of another root, {folder}/."
         hint = f"Plan for {self._subject.rstrip('/')}/{folder} instead: {key} is there."
         self._refusal = TieredctlError(ErrorCode.QUARANTINE_SCANNED, message, hint=hint)
 

@@ -1,6 +1,6 @@
-"""What the metadata says now of objects that are planned to be removed.
+"""What the metadata says now about objects that are planned to be removed.
 
-What was added since the last look is read, and everything judged anew.
+Each refresh reads what was added since the last one, and judges everything again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BY_LIVE_TOPICS = (
     (OrphanCause.TOPIC_GONE, ObjectStatus.IN_PROGRESS),
     (OrphanCause.COPY_NEVER_FINISHED, ObjectStatus.IN_PROGRESS),
 )
-"""What an object was planned for, and what it is as long as nobody says that its topic is gone."""
+"""What an object was planned for, and what it is judged to be while its topic is not known to be gone."""
 _AT_ONCE = 10_000
 
 
@@ -55,10 +55,10 @@ class FreshMetadata:
     layout: Layout
     min_age_ms: int
     topic_sources: TopicSources
-    """Where it is said which topics there are at the moment."""
+    """Which topics exist at the moment."""
     clock_ms: Callable[[], int]
     read_times: Callable[[], OriginalTimes] = lambda: NO_ORIGINAL_TIMES
-    """Reads, once, how old those objects are that were put back."""
+    """Reads, once, the original times of objects that were put back."""
     _events: SegmentEvents = field(default_factory=SegmentEvents)
     _states: SegmentStates | None = None
     _certainty: Certainty | None = None
@@ -78,10 +78,10 @@ class FreshMetadata:
         if went_further or self._states is None:
             self._states = segment_states(self._events)
         # Not before: what is asked about has to be older than the answer.
-        told = live_topics(self.topic_sources, self._events.first_events_ms, source)
-        demand_believable(self.topic_sources, told, self._states.topics_with_segments())
+        answer = live_topics(self.topic_sources, self._events.first_events_ms, source)
+        demand_believable(self.topic_sources, answer, self._states.topics_with_segments())
         demand_all_topics(self.topic_sources, source)
-        live = self._live = RememberedTopics(told, self._gone)
+        live = self._live = RememberedTopics(answer, self._gone)
         if self._times is None:
             self._times = self.read_times()
         assert self._certainty is not None
@@ -94,33 +94,32 @@ class FreshMetadata:
         return self._certainty is not None and self._certainty.partitions_are_sure
 
     def verdicts(self, objects: Iterable[StoredObject]) -> list[Verdict]:
-        """Whose each object is, by what was read last."""
+        """The verdict on each object, by what was read last."""
         assert self._judge is not None
         assert self._known is not None
         return verdicts_on(objects, self.layout, self._known, self._judge)
 
     def modified_ms(self, stored: StoredObject) -> int:
-        """Since when the store has had the bytes of an object, as far as is known."""
+        """Since when the store has had the bytes of an object, as far as known."""
         return stored.last_modified_ms if self._times is None else self._times.of(stored)
 
     def topic_is_live(self, key: str) -> bool | None:
-        """Whether the topic of an object is known to be there, by what was read last; None where nobody says."""
+        """Whether an object's topic is known to exist, by what was read last; None if that is not known."""
         explained = self.layout.explain(key)
         return None if explained is None or self._live is None else self._live.is_live(explained.topic_id)
 
     def columns(self, objects: Iterable[StoredObject]) -> Iterator[ObjectColumns]:
-        """Objects with what was read last of whom they may be of. Streams."""
+        """Objects with the owners that they may have, by what was read last. Streams."""
         assert self._known is not None
         many = iter(objects)
         batches = iter(lambda: list(islice(many, _AT_ONCE)), [])
         return object_columns(map(record_batch, batches), self.layout, self._known)
 
     def demand_removable(self, batch: Sequence[Found], limits: Limits) -> None:
-        """Raises TieredctlError where an object may not be removed: `world-changed` for one that is no longer of the
-        status that it was planned for, or that is not to be removed whoever planned it; `topic-unclear` where nobody
-        tells any more whether its topic is gone.
+        """Raises TieredctlError if an object may not be removed: `world-changed` if its status is no longer the planned
+        one, or if no plan may remove it; `topic-unclear` if it is no longer known whether its topic is gone.
 
-        The plan's word for an object counts for nothing but to be compared.
+        The status in the plan is only compared, never trusted.
         """
         oldest_young_ms = self.clock_ms() - limits.min_age_ms
         verdicts = self.verdicts(stored for _, stored in batch)
@@ -128,16 +127,16 @@ class FreshMetadata:
             if status.value != planned.status:
                 raise self._changed(planned, status)
             if not self._may_go(planned.key, status, limits):
-                message = f"{planned.key} is {status.value}, and nothing that is signed or typed names it."
-                hint = f"Objects that are {status.value} go only by name: with --foreign TOPIC-ID or --unknown KEY."
+                message = f"{planned.key} is {status.value}, and neither a signed plan nor an option names it."
+                hint = f"To remove {status.value} objects, name them with --foreign TOPIC-ID or --unknown KEY."
                 raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint=hint)
             if self.modified_ms(stored) > oldest_young_ms:
-                message = f"{planned.key} is younger than objects that are removed have to be."
+                message = f"{planned.key} is younger than the minimum age."
                 raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Wait, or give another --min-age.")
 
     def demand_endable(self, uploads: Sequence[StoredObject], limits: Limits) -> None:
-        """Raises TieredctlError `world-changed` where an upload that never ended, as the object that it would be, may
-        still be completed, or is not of this cluster."""
+        """Raises TieredctlError `world-changed` if an incomplete upload, given as the object that it would become, may
+        still be completed, or belongs to another cluster."""
         oldest_young_ms = self.clock_ms() - limits.min_age_ms
         for upload, (status, _) in zip(uploads, self.verdicts(uploads), strict=True):
             ended = status in (ObjectStatus.ORPHAN, ObjectStatus.OWNED)
@@ -156,10 +155,10 @@ class FreshMetadata:
 
     def _changed(self, planned: PlannedObject, status: ObjectStatus) -> TieredctlError:
         if (planned.cause, status) in _BY_LIVE_TOPICS and self.topic_is_live(planned.key) is None:
-            message = f"{planned.key} was planned as its topic was gone: whether it is there is not known now."
+            message = f"{planned.key} was planned because its topic was gone; whether the topic exists is now unknown."
             return TieredctlError(ErrorCode.TOPIC_UNCLEAR, message)
         return TieredctlError(
-            ErrorCode.WORLD_CHANGED, f"{planned.key} was {planned.status}, and is {status.value} now."
+            ErrorCode.WORLD_CHANGED, f"{planned.key} was {planned.status}, and is now {status.value}."
         )
 
     def _take(self, stream: EventStream) -> list[Finding]:
@@ -169,7 +168,7 @@ class FreshMetadata:
 
 
 def verdicts_on(objects: Iterable[StoredObject], layout: Layout, known: KnownOwners, judge: Judge) -> list[Verdict]:
-    """Whose each of some objects is."""
+    """The verdict on each of some objects."""
     with SpooledListing(objects) as listing:
         return [
             verdict_of(code)

@@ -1,4 +1,4 @@
-"""What whoever applies a plan lets it remove. What the plan's file says counts only where it is signed."""
+"""What a plan may remove, by whoever applies it. What the plan's file claims counts only if it is signed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tieredctl.ops.orphans.object_columns import ObjectColumns
 
 DEFAULT_AGE_MS = 24 * 3_600_000
 LEAST_AGE_MS = 3_600_000
-"""Younger objects may be removed only if that is asked for by name."""
+"""Younger objects may be removed only on explicit request."""
 DEFAULT_PERCENT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class GivenLimits:
-    """What was typed to apply a plan; None for what was not. Time in ms."""
+    """The limits that were given as options; None for those that were not. Time in ms."""
 
     min_age_ms: int | None = None
     max_percent: float | None = None
@@ -31,20 +31,20 @@ class Limits:
 
     min_age_ms: int = DEFAULT_AGE_MS
     max_percent: float = DEFAULT_PERCENT
-    """How much of the store's objects."""
+    """The largest share of the store's objects."""
     foreign_topic_ids: frozenset[str] = frozenset()
-    """Topics whose objects may go although nobody ever knew them."""
+    """Topics whose objects may be removed although this cluster never knew them."""
     unknown_keys: frozenset[str] = frozenset()
-    """Keys that may go although no layout explains them."""
+    """Keys that may be removed although no layout explains them."""
     removed_since_ms: int | None = None
-    """What tieredctl removed from then on counts as if it were there still: the plan was made when it was."""
+    """Objects that tieredctl removed since then count as present: they were when the plan was made."""
 
 
 def limits_of(plan: PlanFile, given: GivenLimits) -> Limits:
-    """Raises TieredctlError `age-too-low` for an age that takes what may still be in the making.
+    """Raises TieredctlError `age-too-low` for an age that includes objects that may still be written.
 
-    What was typed counts. Else a plan that is signed keeps what was typed to make it, and any other gets the defaults.
-    Whatever the plan does not name itself stays.
+    Options come first; without one, a signed plan keeps the limits that it was made with, and any other gets the
+    defaults. What the plan does not name itself is never removed.
     """
     header = plan.header
     signed = Limits(
@@ -63,39 +63,39 @@ def limits_of(plan: PlanFile, given: GivenLimits) -> Limits:
 
 
 def demand_signed(plan: PlanFile) -> None:
-    """Raises TieredctlError `plan-unsigned` for a plan that anybody may have written."""
+    """Raises TieredctlError `plan-unsigned` for a plan that anybody could have written."""
     if not plan.is_signed:
-        message = f"{plan.path} was not signed with your key: somebody else may have written it."
+        message = f"{plan.path} is not signed with your key: somebody else may have written it."
         raise TieredctlError(ErrorCode.PLAN_UNSIGNED, message)
 
 
 def demand_age(min_age_ms: int, *, allow_young: bool) -> None:
-    """Raises TieredctlError `age-too-low` where a plan would take what may still be in the making."""
+    """Raises TieredctlError `age-too-low` if a plan would include objects that may still be written."""
     if min_age_ms < LEAST_AGE_MS and not allow_young:
-        message = "Objects younger than an hour may be of a copy that is under way: they are not removed."
+        message = "Objects younger than an hour may belong to a copy in progress: they are not removed."
         raise TieredctlError(ErrorCode.AGE_TOO_LOW, message)
 
 
 def demand_share(planned: int, whole: int, max_percent: float, subject: str) -> None:
-    """Raises TieredctlError `plan-too-large` where a plan has more of a store's objects than it may."""
+    """Raises TieredctlError `plan-too-large` if a plan has more of a store's objects than allowed."""
     if planned * 100 > whole * max_percent:
-        message = f"{planned} of the {whole} objects of {subject} would be removed: more than {max_percent:g} %."
+        message = f"{planned} of the {whole} objects in {subject} would be removed: more than {max_percent:g} %."
         raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, message)
 
 
 @dataclass(slots=True)
 class StoreOverlap:
-    """Whether a store has anything of the metadata's cluster, by what was seen of it."""
+    """Whether a store has anything of the metadata's cluster, by the objects seen so far."""
 
     listed: int = 0
     explained: bool = False
-    """One of the objects has a key as the layout makes them,"""
+    """The layout explains the key of at least one object,"""
     known: bool = False
-    """and one is of a topic that the metadata or the cluster knows."""
+    """and at least one belongs to a topic that the metadata or the cluster knows."""
 
     @property
     def is_sure(self) -> bool:
-        """Whether nothing more has to be seen."""
+        """Whether enough was seen."""
         return self.explained and self.known
 
     def look_at(self, objects: ObjectColumns) -> None:
@@ -105,10 +105,10 @@ class StoreOverlap:
         self.known |= bool(objects.known_topic.any())
 
     def demand(self, subject: str, layout: str) -> None:
-        """Raises TieredctlError `no-overlap` where there are objects, and none of this cluster."""
+        """Raises TieredctlError `no-overlap` if there are objects, but none of this cluster."""
         if self.listed and not self.explained:
-            message = f"Not one of the objects of {subject} is of layout {layout}."
+            message = f"Layout {layout} explains none of the objects in {subject}."
             raise TieredctlError(ErrorCode.NO_OVERLAP, message)
         if self.listed and not self.known:
-            message = f"The metadata knows no topic that {subject} has objects of: one is another cluster's."
+            message = f"The metadata knows no topic with objects in {subject}: they belong to different clusters."
             raise TieredctlError(ErrorCode.NO_OVERLAP, message)

@@ -1,4 +1,4 @@
-"""Makes a plan out of a scan: nobody's objects, each with the evidence, or a refusal where something is unsure."""
+"""Makes a plan from a scan: the orphaned objects, each with its evidence, or a refusal if anything is uncertain."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class PlanOptions:
     plan_id: str
     mode: RemovalMode = RemovalMode.QUARANTINE
     cluster_id: str | None = None
-    """Where the metadata does not tell, or to be sure."""
+    """For metadata that does not tell, or to make sure."""
     valid_for_ms: int = 24 * 3_600_000
     max_percent: float = 10.0
     """Of the store's objects; more is refused."""
     max_objects: int | None = None
-    """What is beyond these two is left for another plan."""
+    """What exceeds these two is left for another plan."""
     max_bytes: int | None = None
     causes: frozenset[OrphanCause] = frozenset(OrphanCause)
     foreign_topic_ids: frozenset[str] = frozenset()
@@ -54,17 +54,17 @@ class Planning:
     writer: PlanWriter
     options: PlanOptions
     installed_layouts: Sequence[Layout] = ()
-    """None of them may have objects in some folder of the store as if that were its root."""
+    """No folder of the store may look like the root of one of these."""
     uploads_of: ObjectStore | None = None
-    """Whose uploads that never ended are planned too, but for those that may be of a copy under way."""
+    """The store whose incomplete uploads are planned too, except those that a copy in progress may own."""
     left: int = 0
-    """How many objects were left for another plan, as there are limits."""
+    """How many objects were left for another plan because of limits."""
     planned: dict[str, Totals] = field(default_factory=dict)
-    """How much was planned, by cause, or by status where it was named."""
+    """How much was planned, by cause, or by status for what was named."""
     _overlap: StoreOverlap = field(default_factory=StoreOverlap)
 
     def run(self) -> PlanTotals:
-        """Scans, and writes the plan. Raises TieredctlError where something speaks against any removal."""
+        """Scans, and writes the plan. Raises TieredctlError if anything speaks against removing."""
         demand_age(self.scan.options.min_age_ms, allow_young=self.options.allow_young)
         folders = FolderCheck(self.scan.subject, self.installed_layouts)
         begun = False
@@ -132,7 +132,7 @@ class Planning:
             wanted.add((ObjectStatus.FOREIGN, None))
         if self.options.unknown_keys:
             wanted.add((ObjectStatus.UNKNOWN, None))
-        # Whoever makes an object that is named may not be done with it either.
+        # An object that is named may still be written too.
         old = verdicts.modified_ms <= self.scan.options.now_ms - self.scan.options.min_age_ms
         codes = [code for code in np.unique(verdicts.codes).tolist() if verdict_of(code) in wanted]
         rows = np.zeros(len(verdicts.codes), np.bool_)
@@ -163,7 +163,7 @@ class Planning:
         if store is None or self.scan.judge is None or self.scan.known is None:
             return
         if Capability.MULTIPART_UPLOADS not in store.capabilities:
-            return  # it has none that could be left behind
+            return  # it has no uploads to leave unfinished
         uploads = list(store.multipart_uploads())
         begun = [StoredObject(upload.key, 0, upload.initiated_ms, "") for upload in uploads]
         verdicts = verdicts_on(begun, self.scan.layout, self.scan.known, self.scan.judge)
@@ -182,10 +182,10 @@ class Planning:
 def _cluster_id(source: MetadataSource, given: str | None) -> str:
     found = source.cluster_id
     if found is not None and given is not None and found != given:
-        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"The metadata is of cluster {found}, not of {given}.")
+        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"The metadata belongs to cluster {found}, not {given}.")
     known = given if found is None else found
     if known is None:
-        message = "The metadata does not tell which cluster it is of."
+        message = "The metadata does not tell which cluster it belongs to."
         raise TieredctlError(
             ErrorCode.USAGE, message, hint="Give --cluster-id, as `kafka-cluster cluster-id` prints it."
         )

@@ -1,4 +1,4 @@
-"""Keeps to a rate."""
+"""Limits a rate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Pace:
-    """So many objects a second at most, over the whole run."""
+    """At most this many objects per second, over the whole run."""
 
     def __init__(
         self,
@@ -21,6 +21,6 @@ class Pace:
         self._next = clock()
 
     def __call__(self, objects: int) -> None:
-        """Waits until so many more may be begun."""
+        """Waits until this many more objects may be started."""
         self._sleep(max(0.0, self._next - self._clock()))
         self._next = max(self._next, self._clock()) + objects / self._rate

@@ -1,4 +1,4 @@
-"""A plan in a file: written whole or not at all, and read only as it was written."""
+"""A plan in a file: written whole or not at all, and read only if unaltered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tieredctl.ops.guards.sealing import Sealer, is_signed_alike
 _PIECE_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 24
 _LAST_LINES_BYTES = 1 << 12
-"""No less than the totals and the seal take."""
+"""Enough for the totals and the seal."""
 
 
 class PlanWriter:
@@ -61,29 +61,29 @@ class PlanWriter:
 
 @contextmanager
 def written_plan(path: Path, key: bytes | None = None, *, force: bool = False) -> Iterator[PlanWriter]:
-    """A plan that is at `path` once all of it is written, signed with `key`; of a failure nothing is left. Raises
-    TieredctlError where there is a file already, unless it may be replaced."""
+    """A plan that appears at `path` once all of it is written, signed with `key`; a failure leaves nothing. Raises
+    TieredctlError if the file exists already and `force` is off."""
     with replaced_file(path, force=force) as file:
         yield PlanWriter(file, key)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan that is as it was written."""
+    """A plan that is unaltered."""
 
     path: Path
     header: PlanHeader
     totals: PlanTotals
     digest: str
     is_signed: bool = False
-    """Whether whoever wrote it had the key of who reads it."""
+    """Whether it was signed with the reader's key."""
 
     def planned(self) -> Iterator[Planned]:
-        """All that is planned, in the order of the file. Streams. Raises TieredctlError `plan-altered` where another
-        plan took the file's place since it was opened."""
+        """Everything that is planned, in the order of the file. Streams. Raises TieredctlError `plan-altered` if the
+        file was replaced by another plan since it was opened."""
         with self.path.open("rb") as file:
             if PLAN_HEADER.decode(file.readline(_LONGEST_LINE)) != self.header:
-                raise TieredctlError(ErrorCode.PLAN_ALTERED, f"{self.path} has another plan than a moment ago.")
+                raise TieredctlError(ErrorCode.PLAN_ALTERED, f"{self.path} was replaced by another plan just now.")
             while not isinstance(planned := decode_planned(file.readline(_LONGEST_LINE)), PlanTotals):
                 yield planned
 
@@ -95,9 +95,9 @@ class PlanFile:
 
 
 def read_plan(path: Path, key: bytes | None = None) -> PlanFile:
-    """Opens a plan. Raises TieredctlError `plan-altered` where a byte of it is not as it was written.
+    """Opens a plan. Raises TieredctlError `plan-altered` if any byte differs from what was written.
 
-    A digest shows damage alone, as anybody can make one: `is_signed` tells whether the plan was signed with `key`.
+    A digest only shows damage, since anybody can compute one: `is_signed` tells whether the plan was signed with `key`.
     """
     try:
         if path.exists() and not path.is_file():
@@ -107,7 +107,7 @@ def read_plan(path: Path, key: bytes | None = None) -> PlanFile:
             last_lines = _last_lines(file)
             seal, found = _sealed(file, file.seek(0, 2) - len(last_lines[-1]), key), decode_seal(last_lines[-1])
             if seal.digest != found.digest:
-                message = f"{path} was altered since it was planned: its digest is not that of its lines."
+                message = f"{path} was altered after planning: its digest does not match its lines."
                 raise TieredctlError(ErrorCode.PLAN_ALTERED, message)
             totals = decode_planned(last_lines[-2])
             if not isinstance(totals, PlanTotals):
@@ -118,13 +118,11 @@ def read_plan(path: Path, key: bytes | None = None) -> PlanFile:
     except OSError as error:
         raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {error.strerror}.", hint="") from None
     except DecodeError as error:
-        raise TieredctlError(
-            ErrorCode.PLAN_ALTERED, f"{path} is not a plan as tieredctl writes it: {error.reason}."
-        ) from None
+        raise TieredctlError(ErrorCode.PLAN_ALTERED, f"{path} is not a valid plan: {error.reason}.") from None
 
 
 def _last_lines(file: BinaryIO) -> list[bytes]:
-    """The totals and the seal, perhaps behind others."""
+    """The totals and the seal, perhaps after other lines."""
     file.seek(max(0, file.seek(0, 2) - _LAST_LINES_BYTES))
     lines = file.read().splitlines(keepends=True)
     if len(lines) < 2:

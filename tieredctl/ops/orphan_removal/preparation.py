@@ -1,4 +1,4 @@
-"""Makes planned objects ready for deletion: a copy in quarantine, or a look at what is there."""
+"""Prepares planned objects for deletion: copies them to quarantine, or checks what exists."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObject
 
 _SECOND_MS = 1_000
 _MAY_BE_GONE = (ErrorCode.OBJECT_MISSING, ErrorCode.REMOVAL_FAILED, ErrorCode.UNREADABLE)
-"""How comparing an object fails that is removed or written meanwhile."""
+"""How comparing fails for an object that is removed or rewritten meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A planned object as it was found. Where it is not to be deleted, `step` says what became of it."""
+    """A planned object as it was found. If it is not to be deleted, `step` says what became of it."""
 
     planned: PlannedObject
     found: StoredObject | None = None
@@ -29,9 +29,9 @@ class Prepared:
 
 
 def look(store: ObjectStore, planned: PlannedObject) -> Prepared:
-    """What is there of one object, or what went wrong.
+    """What the store has of one object, or what went wrong.
 
-    Raises TieredctlError `world-changed` where other bytes are under its key than were planned.
+    Raises TieredctlError `world-changed` if its key holds other bytes than planned.
     """
     try:
         found = store.head(planned.key)
@@ -44,7 +44,7 @@ def look(store: ObjectStore, planned: PlannedObject) -> Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What of a plan decides how its objects are made ready."""
+    """What decides how a plan's objects are prepared."""
 
     store: WritableObjectStore
     cluster_id: str
@@ -52,7 +52,7 @@ class Preparation:
     mode: RemovalMode
 
     def prepare(self, looked_at: Prepared, before: Receipt | None) -> Prepared:
-        """One object that was looked at, and of which an earlier run left the receipt `before`. Raises as `look`."""
+        """Prepares one object that was looked at; `before` is an earlier run's receipt for it. Raises as `look`."""
         planned, found = looked_at.planned, looked_at.found
         if looked_at.step is not None:
             return looked_at
@@ -74,7 +74,7 @@ class Preparation:
             return Prepared(planned, step=ReceiptStep.FAILED, error=error)
 
     def _compared(self, found: StoredObject, copy: StoredObject) -> str | None:
-        """How the copy was found to hold the same bytes; None where what was copied is gone by now, or another."""
+        """How the copy was found to hold the same bytes; None if the original is gone or replaced by now."""
         try:
             return demand_same(self.store, found, copy)
         except TieredctlError as error:
@@ -83,19 +83,19 @@ class Preparation:
             return None
 
     def _absent(self, planned: PlannedObject, before: Receipt | None) -> Prepared:
-        """What became of an object that is not there as it was planned."""
+        """What became of an object that is no longer there as planned."""
         found = self.store.head(planned.key)
         if found is not None:
             if not _is_as_planned(found, planned):
                 raise written_since(planned.key)
-            raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{planned.key} is there, but could not be copied.")
+            raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{planned.key} exists, but could not be copied.")
         if self.mode is RemovalMode.DELETE:
-            # Whoever tried it before, and could not say how it ended, may have deleted it.
+            # An earlier run that could not record the outcome may have deleted it.
             return Prepared(planned, step=ReceiptStep.GONE if before is None else ReceiptStep.REMOVED)
         copy = self.store.head(quarantine_key(self.cluster_id, self.plan_id, planned))
         if copy is None or copy.size != planned.size:
             return Prepared(planned, step=ReceiptStep.GONE)
-        # An earlier run deleted it, and was stopped before it could say so.
+        # An earlier run deleted it, and was stopped before it could record that.
         return Prepared(planned, copy=copy, step=ReceiptStep.REMOVED)
 
 
@@ -104,10 +104,10 @@ def _is_as_planned(found: StoredObject, planned: PlannedObject) -> bool:
         return False
     if planned.version is not None:
         return found.version == planned.version
-    # An inventory may tell times in whole seconds.
+    # An inventory may report times in whole seconds.
     return found.last_modified_ms // _SECOND_MS == planned.last_modified_ms // _SECOND_MS
 
 
 def written_since(key: str) -> TieredctlError:
-    """An object is not the one that was planned."""
-    return TieredctlError(ErrorCode.WORLD_CHANGED, f"{key} was written anew since it was planned.")
+    """The error for an object that is not the one that was planned."""
+    return TieredctlError(ErrorCode.WORLD_CHANGED, f"{key} was rewritten after planning.")

@@ -1,7 +1,7 @@
-"""Empties the quarantine of what has been there for long: the one step that cannot be undone.
+"""Deletes old copies from the quarantine: the one step that cannot be undone.
 
-Nothing goes but copies of the cluster whose metadata is read, of objects that this metadata, whole and of this store,
-calls nobody's still, or that a plan took by name.
+It deletes only copies of the cluster whose metadata is read, and only of objects that this metadata, complete and
+matching the store, still calls orphaned, or that a plan removed by name.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from tieredctl.storage.protocol import (
 )
 
 LEAST_AGE_MS = 3_600_000
-"""What has been in quarantine for less may be purged only if that is asked for by name."""
+"""What has been in quarantine for less may be purged only on explicit request."""
 _STRANGE = (ObjectStatus.FOREIGN, ObjectStatus.UNKNOWN)
-"""What metadata calls so may as well be of another cluster or layout."""
+"""Such objects may as well belong to another cluster or layout."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PurgeOutcome(Outcome):
-    """What became of the copies in quarantine that are old enough. Skipped are those of objects that have an owner by
+    """What became of the copies in quarantine that are old enough. Skipped are copies of objects that have an owner by
     now, or may have or get one."""
 
     owned: list[str] = field(default_factory=list)
     """The keys of those that have an owner: they should be restored."""
     unproven: int = 0
-    """Old enough, and of a cluster that neither their keys nor the store's record of their plan tells: kept."""
+    """Old enough, but neither their keys nor the store's record of their plan tells their cluster: kept."""
     versions: DeletedVersions | None = None
-    """What was deleted of what the store keeps, where that was asked for."""
+    """The kept versions that were deleted, if that was asked for."""
 
     @property
     def left(self) -> int:
@@ -70,13 +70,13 @@ class PurgeCheck:
     clock_ms: Callable[[], int]
     """The host's."""
     max_percent: float = field(default=100.0, kw_only=True)
-    """Of all objects of the store, those in quarantine too: more is refused."""
+    """Of all objects in the store, the quarantine included: more is refused."""
     _records: dict[str, PlanRecord | None] = field(default_factory=dict, init=False)
-    """What the store remembers of plans, by id."""
+    """The store's records of plans, by id."""
     _in_quarantine: int = field(default=0, init=False)
 
     def rehearse(self) -> PurgeOutcome:
-        """Looks what would be deleted, and changes nothing."""
+        """Finds what would be deleted; changes nothing."""
         result = PurgeOutcome()
         with self._old_copies(self.clock_ms(), result) as copies:
             for batch in self._batches(copies, result):
@@ -84,8 +84,8 @@ class PurgeCheck:
         return result
 
     def _old_copies(self, now_ms: int, result: PurgeOutcome) -> SpooledListing:
-        """This cluster's copies that are old enough. Put aside: a listing that things are deleted from is not to be
-        trusted."""
+        """This cluster's copies that are old enough. Spooled, since a listing is not reliable while objects are deleted
+        from it."""
         return SpooledListing(self._chosen(now_ms - self.older_than_ms, result))
 
     def _chosen(self, newest_ms: int, result: PurgeOutcome) -> Iterator[StoredObject]:
@@ -105,7 +105,7 @@ class PurgeCheck:
                 result.unproven += 1
         if strangers and not ours:
             found = ", ".join(sorted(strangers))
-            message = f"What is in the quarantine of {self.store.url} is of cluster {found}, not of {self.cluster_id}."
+            message = f"The quarantine of {self.store.url} belongs to cluster {found}, not {self.cluster_id}."
             raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Give the metadata of that cluster.")
 
     def _cluster_of(self, original: Quarantined) -> str | None:
@@ -115,20 +115,20 @@ class PurgeCheck:
         return (record and record.cluster_id) or None
 
     def _demand_same_layout(self, plan_id: str) -> None:
-        """Raises TieredctlError where the store remembers a plan as one of another cluster or layout: what it removed
-        would look like nobody's to this one."""
+        """Raises TieredctlError if the store has a plan on record for another cluster or layout: what it removed would
+        look orphaned to this one."""
         record = self._record_of(plan_id)
         if record is None:
             return
         if record.cluster_id not in (self.cluster_id, ""):
-            message = f"Plan {plan_id} removed objects of cluster {record.cluster_id}, not of {self.cluster_id}."
+            message = f"Plan {plan_id} removed objects of cluster {record.cluster_id}, not {self.cluster_id}."
             raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Give the metadata of that cluster.")
         if record.layout not in (self.metadata.layout.name, ""):
-            message = f"Plan {plan_id} removed objects of layout {record.layout}, not of {self.metadata.layout.name}."
+            message = f"Plan {plan_id} removed objects of layout {record.layout}, not {self.metadata.layout.name}."
             raise TieredctlError(ErrorCode.USAGE, message, hint=f"Give --layout {record.layout}.")
 
     def _record_of(self, plan_id: str) -> PlanRecord | None:
-        """None too where what the store remembers cannot be read: it proves nothing."""
+        """None also for a record that cannot be read: it proves nothing."""
         if plan_id not in self._records:
             try:
                 self._records[plan_id] = plan_record(self.store, plan_id)
@@ -141,7 +141,7 @@ class PurgeCheck:
     def _batches(
         self, copies: SpooledBatches, result: PurgeOutcome
     ) -> Iterator[list[tuple[StoredObject, Quarantined]]]:
-        """Copies with what they are copies of, once nothing speaks against a purge."""
+        """Copies with their originals, once nothing speaks against a purge."""
         old = sum(len(batch) for batch in copies.batches())
         if not old:
             return
@@ -153,35 +153,35 @@ class PurgeCheck:
             yield batch
 
     def _demand_share(self, old: int) -> None:
-        """Counts no more of the store than needed."""
+        """Counts no more of the store's objects than needed."""
         if self.max_percent >= 100:
             return
         enough = int(old * 100 / self.max_percent) + 1 if self.max_percent else None
         all_objects = self._in_quarantine + sum(1 for _ in islice(list_unreserved(self.store), enough))
         if old * 100 > all_objects * self.max_percent:
-            share = f"{old} of the {all_objects} objects of {self.store.url}, its quarantine included,"
+            share = f"{old} of the {all_objects} objects in {self.store.url}, its quarantine included,"
             message = f"{share} would be deleted for good: more than {self.max_percent:g} %."
             raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, message)
 
     def _demand_overlap(self, copies: SpooledBatches) -> None:
-        """Metadata that knows nothing of what is, or was, in a store is not that store's."""
+        """Metadata that knows nothing that is, or was, in a store belongs to another store."""
         self.metadata.refresh()
         for objects in (_originals(copies), list_unreserved(self.store)):
             while batch := list(islice(objects, MOST_DELETED_AT_ONCE)):
                 if any(status not in _STRANGE for status, _ in self.metadata.verdicts(batch)):
                     return
-        message = f"The metadata knows no topic that {self.store.url} or its quarantine has objects of."
+        message = f"The metadata knows no topic with objects in {self.store.url} or its quarantine."
         raise TieredctlError(ErrorCode.NO_OVERLAP, message)
 
     def _demand_unowned(
         self, batch: Sequence[tuple[StoredObject, Quarantined]], result: PurgeOutcome
     ) -> list[StoredObject]:
-        """The copies whose originals are nobody's by what the metadata says now."""
+        """The copies whose originals are orphaned by the metadata of now."""
         self.metadata.refresh()
         verdicts = self.metadata.verdicts(StoredObject(one.key, copy.size, 0, "") for copy, one in batch)
         doomed = []
         for (copy, original), (status, _) in zip(batch, verdicts, strict=True):
-            if self._is_nobodys(original, status) or self._is_one_too_many(copy, original):
+            if self._is_orphaned(original, status) or self._is_one_too_many(copy, original):
                 doomed.append(copy)
             else:
                 result.skipped += 1
@@ -191,18 +191,18 @@ class PurgeCheck:
         return doomed
 
     def _is_one_too_many(self, copy: StoredObject, original: Quarantined) -> bool:
-        """Whether the same bytes are where the copy came from, whosever they are."""
+        """Whether the same bytes are back at the original key, whoever owns them."""
         found = self.store.head(original.key)
         return found is not None and same_by(self.store, found, copy) is not None
 
-    def _is_nobodys(self, original: Quarantined, status: ObjectStatus) -> bool:
-        """Whether its metadata says so, or its plan took it by name."""
+    def _is_orphaned(self, original: Quarantined, status: ObjectStatus) -> bool:
+        """Whether the metadata says so, or its plan removed it by name."""
         if status is ObjectStatus.ORPHAN:
             return True
         record, explained = self._record_of(original.plan_id), self.metadata.layout.explain(original.key)
         if record is None or (explained is not None and not self.metadata.partitions_are_sure):
             return False
-        # Releases that did not record the names planned nothing strange without one either.
+        # Releases that did not record names removed foreign and unknown objects only by name, too.
         if status is ObjectStatus.UNKNOWN:
             return record.unknown_keys is None or original.key in record.unknown_keys
         if status is ObjectStatus.FOREIGN and explained is not None:
@@ -217,12 +217,12 @@ class Purge(PurgeCheck):
     store: WritableObjectStore
     without_lease: bool = field(default=False, kw_only=True)
     delete_versions: bool = field(default=False, kw_only=True)
-    """Whether nothing is to stay of the copies in a store that keeps versions."""
+    """Whether to delete the copies' kept versions too."""
     key: bytes | None = field(default=None, kw_only=True)
-    """What notes of how old copies are were sealed with: they go with the copies."""
+    """The key that sealed the notes of the copies' original times, which are deleted with the copies."""
 
     def run(self) -> PurgeOutcome:
-        """Deletes the copies that are old enough and still nobody's."""
+        """Deletes the copies that are old enough and still orphaned."""
         result = PurgeOutcome()
         with lease_held(self.store, "orphans purge", self.clock_ms, unguarded=self.without_lease) as lease:
             try:

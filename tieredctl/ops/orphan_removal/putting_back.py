@@ -21,15 +21,15 @@ class PutBack(NamedTuple):
 
     receipt: Receipt
     time: OriginalTime | None = None
-    """How old it is, where it was put back just now and its copy's note tells."""
+    """Its original time, if it was put back just now and its copy's note tells."""
 
 
 def put_back(
     store: WritableObjectStore, removed: Receipt, now_ms: int, times_of_copies: OriginalTimes = NO_ORIGINAL_TIMES
 ) -> PutBack:
-    """Copies an object back to where it was, with all that describes it, unless it is there.
+    """Copies an object back to where it was, with its attributes, unless it is there.
 
-    Its copy stays in quarantine. What cannot be put back is a receipt FAILED that says why.
+    Its copy stays in quarantine. If it cannot be put back, a receipt FAILED says why.
     """
     time = None
     try:
@@ -52,33 +52,33 @@ def put_back(
 
 
 def note_times(store: WritableObjectStore, key: bytes | None, back: Sequence[PutBack]) -> None:
-    """Notes, sealed with a key, how old that is which was put back."""
+    """Notes, sealed with a key, the original times of what was put back."""
     note_original_times(store, key, TIMES_OF_RESTORED, [one.time for one in back if one.time is not None])
 
 
 def _demand_own_copy(removed: Receipt) -> None:
-    """Receipts may be anybody's: nothing is copied but from quarantine, nor to another place than it came from."""
+    """Anybody may have written receipts: objects are copied only from quarantine, and only to where they came from."""
     if removed.key.startswith(RESERVED_FOLDER):
-        raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{removed.key} is tieredctl's own: no plan removed it.")
+        raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{removed.key} is tieredctl's own object: no plan removed it.")
     if removed.copy is None:
         return
     original = quarantined(removed.copy.key) if removed.copy.key.startswith(QUARANTINE) else None
     if original is None or original.key != removed.key:
         raise TieredctlError(
-            ErrorCode.REMOVAL_FAILED, f"{removed.copy.key} is not a copy in quarantine of {removed.key}."
+            ErrorCode.REMOVAL_FAILED, f"{removed.copy.key} is not a quarantined copy of {removed.key}."
         )
 
 
 def _copied_back(
     store: WritableObjectStore, removed: Receipt, now_ms: int, times_of_copies: OriginalTimes
 ) -> tuple[StoredObject, str, int | None]:
-    """What was made, how it was found to have the bytes of its copy, and since when the store has had them by the note
-    of that copy."""
+    """The new object, how it was found to have the bytes of its copy, and since when the store has had them by the
+    copy's note."""
     if removed.copy is None:
         raise TieredctlError(
             ErrorCode.REMOVAL_FAILED, f"{removed.key} was deleted without a copy: it cannot be put back."
         )
-    # A run that was killed may have copied the same bytes once more, which gave the copy another version.
+    # A run that was killed may have copied the same bytes again, which gave the copy another version.
     copy = store.head(removed.copy.key)
     modified_ms = _modified_ms(removed, removed.copy.key)
     modified_ms = None if modified_ms is None else min(max(modified_ms, 0), now_ms)
@@ -90,35 +90,35 @@ def _copied_back(
 
 
 def _modified_ms(removed: Receipt, copy_key: str) -> int | None:
-    """When the object was modified by its receipt, else by the key of its copy."""
+    """When the object was modified, by its receipt, otherwise by the key of its copy."""
     original = quarantined(copy_key)
     return original.last_modified_ms if removed.modified_ms is None and original else removed.modified_ms
 
 
 def _same_as_removed(store: WritableObjectStore, found: StoredObject, copy: QuarantinedCopy) -> str | None:
-    """How an object was found to have the bytes of its copy; None where that is gone, and only its size tells.
+    """How an object was found to have the bytes of its copy; None if the copy is gone and only the size tells.
 
-    Raises TieredctlError `removal-failed` where it has others.
+    Raises TieredctlError `removal-failed` if it has other bytes.
     """
     kept = store.head(copy.key)
     if kept is None and found.size == copy.size:
         return None
     compared_by = kept and same_by(store, found, kept)
     if compared_by is None:
-        raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"Another object is under the key {found.key}.")
+        raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"The key {found.key} now holds another object.")
     return compared_by
 
 
 def failed(
     key: str, now_ms: int, error: TieredctlError, copy: QuarantinedCopy | None = None, modified_ms: int | None = None
 ) -> Receipt:
-    """The receipt of what did not succeed."""
+    """The receipt of a failure."""
     return Receipt(
         ReceiptStep.FAILED, key, now_ms, copy=copy, error=f"{error.code}: {error.message}", modified_ms=modified_ms
     )
 
 
 def not_in_its_place(key: str, store: str) -> Finding:
-    """That an object was removed, or is in quarantine, and that a segment has it now."""
-    message = "it was removed, and a segment that brokers may read has it now"
+    """The finding that an object was removed, or is in quarantine, and now belongs to a segment."""
+    message = "it was removed, and now belongs to a segment that brokers may read"
     return Finding(FindingCode.OBJECT_MISSING, f"{store}/{key}", message, {"key": key})

@@ -18,7 +18,7 @@ def copies_in_quarantine(store: ObjectStore) -> Iterator[tuple[StoredObject, Qua
 def copies_by_plan(
     store: ObjectStore, cluster_id: str | None, plan_id: str
 ) -> Iterator[tuple[StoredObject, Quarantined]]:
-    """The copies that a plan made; of whichever cluster where `cluster_id` is None. Streams."""
+    """The copies that a plan made; of any cluster if `cluster_id` is None. Streams."""
     for folder in folders_of(cluster_id, plan_id):
         for copy, original in _copies_below(store, folder):
             if original.plan_id == plan_id:
@@ -26,8 +26,8 @@ def copies_by_plan(
 
 
 def copies_of(store: ObjectStore, plan: ReceiptsHeader) -> dict[str, list[QuarantinedCopy]]:
-    """The copies that a plan made, by the keys of what they are copies of. One that is not as large as its original
-    was is none."""
+    """The copies that a plan made, by the keys of their originals. A copy whose size differs from its original's does
+    not count."""
     found: dict[str, list[QuarantinedCopy]] = {}
     for copy, original in copies_by_plan(store, plan.cluster_id or None, plan.plan_id):
         if original.size in (None, copy.size):

@@ -1,4 +1,4 @@
-"""Receipts: what was done, written where it outlives this process before anything is built on it."""
+"""Receipts: what was done, written where it outlives this process before anything relies on it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tieredctl.ops.guards.replaced_file import file_added_to
 from tieredctl.storage.protocol import WritableObjectStore
 
 DamageTaker = Callable[[str], object]
-"""Is told where a line of receipts is that cannot be read, and why."""
+"""Called with where a line of receipts is that cannot be read, and why."""
 
 
 _HEADER_BEGINS = RECEIPTS_HEADER.encode(ReceiptsHeader("", "", "", "", "", RemovalMode.DELETE)).partition(b",")[0]
 _NUMBER = re.compile(r"[0-9]{10}")
 _MOST_TRIES = 10
-"""How often receipts are added before it is believed that the store will never take them."""
+"""How often to try to add receipts before giving up on the store."""
 
 
 class Receipts(Protocol):
@@ -37,13 +37,13 @@ class Receipts(Protocol):
         ...
 
     def append(self, receipts: Sequence[Receipt]) -> None:
-        """Adds some; they are on disk, or in the store, when this returns. Raises TieredctlError where they are not."""
+        """Adds some; they are on disk, or in the store, when this returns. Raises TieredctlError if they are not."""
         ...
 
     def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
         """All that were written, by this run and by earlier ones.
 
-        `damaged` is told of each line that cannot be read; where it is None, the first one raises TieredctlError
+        `damaged` is called for each line that cannot be read; if it is None, the first one raises TieredctlError
         `receipts-damaged`.
         """
         ...
@@ -59,7 +59,7 @@ def last_receipts(entries: Iterable[Receipt]) -> dict[str, Receipt]:
 def remember(last: dict[str, Receipt], receipts: Iterable[Receipt]) -> None:
     """Adds receipts to the last ones.
 
-    A failure hides no copy: who wrote it may have lost the lease to a run that made one, and deleted the object.
+    A failure does not hide a copy: its run may have lost the lease to another that made one and deleted the object.
     """
     for receipt in receipts:
         name = receipt.upload_id or receipt.key
@@ -69,7 +69,7 @@ def remember(last: dict[str, Receipt], receipts: Iterable[Receipt]) -> None:
 
 
 class ReceiptFile:
-    """Receipts in a file. A line that was cut off when its writer died was not confirmed to anybody: it is dropped."""
+    """Receipts in a file. A line that was cut off when its writer died was never confirmed: it is dropped."""
 
     def __init__(self, path: Path, header: ReceiptsHeader) -> None:
         self._path = path
@@ -81,8 +81,8 @@ class ReceiptFile:
 
     @staticmethod
     def begun(path: Path, header: ReceiptsHeader) -> ReceiptFile:
-        """The receipts at `path`, which are made where there are none. Raises TieredctlError where the file cannot be
-        written or has another plan's."""
+        """The receipts at `path`, created if there are none. Raises TieredctlError if the file cannot be written or has
+        another plan's."""
         _demand_file(path)
         first = RECEIPTS_HEADER.encode(header)
         if _is_cut_from(path, first):
@@ -96,15 +96,15 @@ class ReceiptFile:
 
     @staticmethod
     def opened(path: Path) -> ReceiptFile:
-        """The receipts that are there. Raises TieredctlError where there are none."""
+        """The receipts that exist. Raises TieredctlError if there are none."""
         _demand_file(path)
         try:
             with path.open("rb") as file:
                 if not (first := file.readline()):
-                    raise FileNotFoundError  # whoever made it was killed before there was a line
+                    raise FileNotFoundError  # its writer was killed before the first line
                 return ReceiptFile(path, RECEIPTS_HEADER.decode(first))
         except FileNotFoundError:
-            raise TieredctlError(ErrorCode.PATH_MISSING, f"There are no receipts {path}.") from None
+            raise TieredctlError(ErrorCode.PATH_MISSING, f"There are no receipts in {path}.") from None
         except OSError as error:
             raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {error.strerror}.", hint="") from None
         except DecodeError as error:
@@ -133,7 +133,7 @@ class ReceiptFile:
 
 
 class StoredReceipts:
-    """Receipts in the store, an object for each time that some were added. Needs Capability.CONDITIONAL_WRITE."""
+    """Receipts in the store, one object each time some are added. Needs Capability.CONDITIONAL_WRITE."""
 
     def __init__(self, store: WritableObjectStore, header: ReceiptsHeader) -> None:
         self._store = store
@@ -147,7 +147,7 @@ class StoredReceipts:
 
     @staticmethod
     def begun(store: WritableObjectStore, header: ReceiptsHeader) -> StoredReceipts:
-        """The plan's receipts, which are made where there are none. Raises TieredctlError where they cannot be."""
+        """The plan's receipts, created if there are none. Raises TieredctlError if they cannot be."""
         receipts = StoredReceipts(store, header)
         receipts._add(RECEIPTS_HEADER.encode(header))
         _demand_same(StoredReceipts.opened(store, header.plan_id).header, header, receipts.where)
@@ -155,10 +155,10 @@ class StoredReceipts:
 
     @staticmethod
     def opened(store: WritableObjectStore, plan_id: str) -> StoredReceipts:
-        """The receipts that a plan left. Raises TieredctlError where there are none."""
+        """The receipts that a plan left. Raises TieredctlError if there are none."""
         first = next(store.list(receipts_folder(plan_id)), None)
         if first is None:
-            message = f"{store.url} has no receipts of a plan {plan_id}."
+            message = f"{store.url} has no receipts of plan {plan_id}."
             raise TieredctlError(ErrorCode.PATH_MISSING, message, hint="Give the file of receipts, or a plan's id.")
         try:
             return StoredReceipts(store, RECEIPTS_HEADER.decode(store.read(first.key)))
@@ -172,7 +172,7 @@ class StoredReceipts:
     def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
         for stored in list(self._store.list(self._folder)):
             for number, line in enumerate(self._store.read(stored.key).splitlines(), 1):
-                # Each run begins with a header of its own.
+                # Each run starts with its own header.
                 if not line.startswith(_HEADER_BEGINS):
                     yield from _decoded(line, f"{stored.key}, line {number},", damaged)
 
@@ -183,7 +183,7 @@ class StoredReceipts:
             if self._store.put_if_absent(key, lines) is not None:
                 return
             self._next = max(self._next, self._after_the_last())
-        message = f"{self._store.url} did not take {key}, nor those before, although nothing else wrote them."
+        message = f"{self._store.url} did not store {key}, nor earlier keys, although nothing else wrote them."
         raise TieredctlError(ErrorCode.STORE_INCAPABLE, message)
 
     def _after_the_last(self) -> int:
@@ -192,7 +192,7 @@ class StoredReceipts:
 
 
 class ReceiptsInMemory:
-    """Receipts that nobody keeps: for a store that cannot, of a plan whose receipts are lost."""
+    """Receipts that are not kept: for a plan whose receipts are lost, in a store that cannot hold them."""
 
     where = ""
 
@@ -227,14 +227,14 @@ def _damaged(where: str, error: DecodeError) -> TieredctlError:
 
 
 def _demand_file(path: Path) -> None:
-    """A device or a pipe keeps nothing, and may be read for ever."""
+    """A device or a pipe keeps nothing, and reading it may never end."""
     if path.exists() and not path.is_file():
         hint = "Name a file with --receipts."
         raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} exists and is not a regular file.", hint=hint)
 
 
 def _is_cut_from(path: Path, first: bytes) -> bool:
-    """Whether there is less than the first line: nothing, or what its writer left who died."""
+    """Whether there is less than the first line: nothing, or what a killed writer left."""
     try:
         with path.open("rb") as file:
             found = file.read(len(first))

@@ -1,8 +1,8 @@
-"""Which objects tieredctl itself removed from a store, remembered there: what is missing is not lost then.
+"""Which objects tieredctl itself removed from a store, recorded there: they are missing, but not lost.
 
 Each note is an object, gzipped JSON: the keys of a batch that is about to be deleted, or that was put back. It is
-written before the deletion, so that a run that was killed leaves no deletion without a note; what it did not come to
-delete is still there, and nobody asks.
+written before the deletion, so that even a run that is killed leaves no deletion without a note. What it did not get to
+delete still exists, so the note does no harm.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tieredctl.ops.guards.own_objects import REMOVED_FOLDER
 from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
 _LARGEST_NOTE_BYTES = 16 << 20
-"""Unpacked; a batch of the longest keys takes less."""
+"""Unpacked; a batch of the longest keys takes less space."""
 _NOTES_AT_ONCE = 256
 _DIGEST_BYTES = 8
 
@@ -37,18 +37,18 @@ def note_removed(store: WritableObjectStore, plan_id: str, keys: Sequence[str]) 
 
 
 def note_put_back(store: WritableObjectStore, plan_id: str, keys: Sequence[str]) -> None:
-    """Notes what is in its place again, or has to be."""
+    """Notes what is back in its place, or about to be."""
     _write(store, plan_id, "putBack", keys)
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedKeys:
-    """The keys of what tieredctl removed and did not put back: eight bytes of digest a key."""
+    """The keys of what tieredctl removed and did not put back: an eight-byte digest per key."""
 
     digests: Digests
     """Ascending."""
     unreadable: Sequence[str] = ()
-    """The notes that could not be read: what they name is not here."""
+    """The notes that could not be read: their keys are missing here."""
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and bool(self.among([key])[0])
@@ -57,7 +57,7 @@ class RemovedKeys:
         return len(self.digests)
 
     def among(self, keys: Iterable[str]) -> npt.NDArray[np.bool_]:
-        """Of each of some keys, whether it is one of them."""
+        """For each key, whether it was removed."""
         asked = _digests(keys)
         if not len(self.digests):
             return np.zeros(len(asked), np.bool_)
@@ -66,7 +66,7 @@ class RemovedKeys:
 
 
 def read_removed_keys(store: ObjectStore) -> RemovedKeys:
-    """What tieredctl removed from a store by all of its plans, and did not put back since."""
+    """What tieredctl removed from a store by any plan, and did not put back since."""
     by_plan: dict[str, _Collected] = {}
     unreadable = []
     for plan_id, where, note in _notes(store, ""):
@@ -79,14 +79,14 @@ def read_removed_keys(store: ObjectStore) -> RemovedKeys:
 
 
 def keys_removed_since(store: ObjectStore, since_ms: int) -> Iterator[str]:
-    """The keys of what was removed, or about to be, since a time in ms by the store's clock; put back or not."""
+    """The keys that were removed, or about to be, since a time in ms by the store's clock; put back or not."""
     for _, _, note in _notes(store, "", since_ms):
         if note is not None and not note.is_put_back:
             yield from note.keys
 
 
 def keys_removed_by(store: ObjectStore, plan_id: str) -> Iterator[str]:
-    """The keys of what one plan removed or was about to, put back or not. What a note had that cannot be read lacks."""
+    """The keys that one plan removed or was about to, put back or not, except those in unreadable notes."""
     for _, _, note in _notes(store, f"{plan_id}/"):
         if note is not None and not note.is_put_back:
             yield from note.keys
@@ -98,7 +98,7 @@ class _Note(NamedTuple):
 
 
 class _Collected:
-    """What the notes of one plan have."""
+    """The contents of one plan's notes."""
 
     def __init__(self) -> None:
         self._removed: list[Digests] = []
@@ -142,7 +142,7 @@ def _decoded(data: bytes) -> _Note | None:
         ((what, keys),) = fields.items()
     except (zlib.error, ValueError, AttributeError, RecursionError):
         return None
-    if not unpacker.eof:  # cut, or far larger than what tieredctl writes
+    if not unpacker.eof:  # cut short, or far larger than what tieredctl writes
         return None
     if what not in ("removed", "putBack") or not isinstance(keys, list) or not all(type(key) is str for key in keys):
         return None

@@ -1,4 +1,4 @@
-"""Puts back, from its receipts and its quarantine, or from the quarantine alone, what a plan removed."""
+"""Puts back what a plan removed, by its receipts and its quarantine, or by the quarantine alone."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _WITHOUT_A_COPY = (ReceiptStep.DELETING, ReceiptStep.GONE, ReceiptStep.FAILED)
 
 @dataclass(slots=True, kw_only=True)
 class RestoreOutcome(Outcome):
-    """How far a removal was undone. Planned is all that was removed; skipped are those that were not there to be."""
+    """How far a removal was undone. Planned is what was removed; skipped are objects that were gone before."""
 
     damaged: list[str] = field(default_factory=list)
-    """Which receipts cannot be read: what else was removed is known by its copies alone."""
+    """The receipts that cannot be read: what they covered is known only by its copies."""
 
     @property
     def left(self) -> int:
@@ -44,11 +44,11 @@ class RestoreOutcome(Outcome):
 
 @dataclass(slots=True)
 class Restore:
-    """One run that undoes a removal. The copies stay in quarantine until they are purged: a run of the plan that was
-    stopped for long may wake up between two of its steps, and delete once more.
+    """One run that undoes a removal. The copies stay in quarantine until they are purged: a suspended run of the plan
+    may wake up between two of its steps, and delete again.
 
-    What is in quarantine is put back whether receipts tell of it or not; where receipts and quarantine disagree about
-    where a copy is, the quarantine is right.
+    Whatever is in quarantine is put back, with or without a receipt; if receipts and quarantine disagree about where a
+    copy is, the quarantine is right.
     """
 
     store: WritableObjectStore
@@ -56,12 +56,12 @@ class Restore:
     clock_ms: Callable[[], int]
     without_lease: bool = False
     key: bytes | None = None
-    """What notes of how old objects are were sealed with, and are; without it, what is put back may look young."""
+    """Seals notes of original times, and checks their seals; without it, restored objects may look young."""
     _times: OriginalTimes = NO_ORIGINAL_TIMES
     """Of the copies."""
 
     def run(self) -> RestoreOutcome:
-        """Puts back what is not back yet. Raises TieredctlError where nothing may be changed."""
+        """Puts back what is not back yet. Raises TieredctlError if nothing may be changed."""
         result = RestoreOutcome()
         header = self.receipts.header
         with lease_held(self.store, "orphans restore", self.clock_ms, unguarded=self.without_lease) as lease:
@@ -80,14 +80,14 @@ class Restore:
         entries = self.receipts.entries(result.damaged.append)
         last = last_receipts(receipt for receipt in entries if receipt.upload_id is None)
         copies = copies_of(self.store, self.receipts.header)
-        # What receipts that are lost told of.
+        # What lost receipts may have covered.
         for key in keys_removed_by(self.store, self.receipts.header.plan_id):
             last.setdefault(key, Receipt(ReceiptStep.DELETING, key, 0))
         result.skipped = sum(receipt.step is ReceiptStep.GONE and key not in copies for key, receipt in last.items())
         for key, found in copies.items():
             known = last.get(key)
             was_not_copied = known is None or (known.step is ReceiptStep.FAILED and known.copy is None)
-            # Such a copy may be a bad one. Where its original is gone all the same, it is all there is.
+            # Such a copy may be bad. If its original is gone nevertheless, it is all there is.
             if was_not_copied and self.store.head(key) is not None:
                 continue
             last[key] = _with_copy(known, key, found)
@@ -110,7 +110,7 @@ class Restore:
 
     def _put_back(self, removed: Sequence[Receipt]) -> list[PutBack]:
         def one_back(receipt: Receipt) -> PutBack:
-            # A run of the plan that woke up since may have deleted it once more.
+            # A run of the plan that woke up since may have deleted it again.
             if receipt.step is ReceiptStep.RESTORED and self.store.head(receipt.key) is not None:
                 return PutBack(receipt)
             return put_back(self.store, receipt, self.clock_ms(), self._times)
@@ -118,22 +118,22 @@ class Restore:
         return in_parallel(self.store, one_back, removed)
 
     def _may_be_gone(self, receipt: Receipt) -> bool:
-        """By the removal. What could not even be copied is where it was."""
+        """Because of the removal. What could not even be copied is where it was."""
         if receipt.step is ReceiptStep.FAILED and receipt.copy is None:
             return self.receipts.header.mode is RemovalMode.DELETE
         return receipt.step is not ReceiptStep.GONE
 
 
 def receipts_from_quarantine(store: WritableObjectStore, plan_id: str) -> Receipts:
-    """Receipts to begin with for a plan whose own are lost; they tell of nothing yet.
+    """New, empty receipts for a plan whose own are lost.
 
-    Raises TieredctlError `path-missing` where the store has nothing of such a plan.
+    Raises TieredctlError `path-missing` if the store has nothing of such a plan.
     """
     copy = next(copies_by_plan(store, None, plan_id), None)
     if copy is None and next(keys_removed_by(store, plan_id), None) is None:
-        message = f"{store.url} has no receipts of a plan {plan_id}, and nothing of it in quarantine."
+        message = f"{store.url} has no receipts of plan {plan_id}, and nothing of it in quarantine."
         raise TieredctlError(
-            ErrorCode.PATH_MISSING, message, hint="`tieredctl orphans quarantine ls` lists what is there."
+            ErrorCode.PATH_MISSING, message, hint="`tieredctl orphans quarantine ls` lists what is in quarantine."
         )
     try:
         record = plan_record(store, plan_id)
@@ -156,7 +156,7 @@ def receipts_from_quarantine(store: WritableObjectStore, plan_id: str) -> Receip
 
 
 def _with_copy(known: Receipt | None, key: str, found: Sequence[QuarantinedCopy]) -> Receipt:
-    """What is to be put back from one of the copies that there are: the one that receipts name, or the only one."""
+    """What to put back, from one of its copies: the one that receipts name, or the only one."""
     receipt = known or Receipt(ReceiptStep.COPIED, key, 0)
     named = [copy for copy in found if receipt.copy is not None and copy.key == receipt.copy.key]
     if named and receipt.copy is not None:

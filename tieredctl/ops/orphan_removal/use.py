@@ -1,4 +1,4 @@
-"""The use of a plan from beginning to end: is it fit to be used, may it be used now, and what remembers that it was."""
+"""Applying a plan from beginning to end: whether it is valid, whether it may be applied now, and the record of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObject
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """What speaks against the use of a plan now. Changes nothing."""
+    """What speaks against applying a plan now. Changes nothing."""
 
     plan: PlanFile
     store: ObjectStore
@@ -38,7 +38,7 @@ class PlanCheck:
     """As in Planning."""
 
     def rehearse(self) -> RemovalOutcome:
-        """Looks whether all that is planned is still orphaned."""
+        """Checks whether everything that is planned is still orphaned."""
         if expired := self.expired():
             raise expired
         self.demand_unused()
@@ -54,16 +54,17 @@ class PlanCheck:
         return outcome
 
     def expired(self) -> TieredctlError | None:
-        """Why its time is over."""
+        """The error for a plan that is no longer valid."""
         header = self.plan.header
         if self.clock_ms() < header.valid_until_ms:
             return None
         hours = (header.valid_until_ms - header.created_ms) / 3_600_000
-        message = f"{self.plan.path} was valid for {hours:g} hours, which are over."
+        duration = "1 hour" if hours == 1 else f"{hours:g} hours"
+        message = f"{self.plan.path} expired: it was valid for {duration}."
         return TieredctlError(ErrorCode.PLAN_EXPIRED, message)
 
     def record(self) -> PlanRecord:
-        """What a store remembers of it."""
+        """What a store records about it."""
         header = self.plan.header
         return PlanRecord(
             *(PlanUse.APPLYING, header.cluster_id, header.layout, self.plan.digest),
@@ -71,19 +72,19 @@ class PlanCheck:
         )
 
     def demand_unused(self) -> PlanUse | None:
-        """How far it was used by now; None where it was not. Raises TieredctlError `plan-used` where it was to its
-        end."""
+        """How far it was applied so far; None if it was not. Raises TieredctlError `plan-used` if it was finished."""
         use = plan_use(self.store, self.record(), self.plan.header.plan_id)
         if use in (PlanUse.APPLIED, PlanUse.RESTORED):
-            raise TieredctlError(ErrorCode.PLAN_USED, f"{self.plan.path} was {use.value} before; a plan is used once.")
+            message = f"{self.plan.path} was already {use.value}; a plan can be used only once."
+            raise TieredctlError(ErrorCode.PLAN_USED, message)
         return use
 
     def demand_fit(self) -> None:
-        """Raises TieredctlError `plan-altered` where the totals are not those of the lines, `no-overlap`,
-        `ambiguous-prefix`, `quarantine-scanned` or `plan-too-large`.
+        """Raises TieredctlError `plan-altered` if the totals do not match the lines, `no-overlap`, `ambiguous-prefix`,
+        `quarantine-scanned` or `plan-too-large`.
 
-        The store is listed no further than it takes to be sure, so that another root inside is only found among the
-        objects that are planned and those listed first.
+        The store is listed only as far as needed, so that another root inside it is only found among the planned
+        objects and those listed first.
         """
         folders, overlap = FolderCheck(self.store.url, self.installed_layouts), StoreOverlap()
         planned, most = 0, self.limits.max_percent
@@ -91,7 +92,7 @@ class PlanCheck:
             folders.look_at(objects)
             planned += len(objects.sizes)
         if planned != self.plan.totals.objects:
-            message = f"{self.plan.path} has {planned} objects, and says that it has {self.plan.totals.objects}."
+            message = f"{self.plan.path} has {planned} objects, but its totals give {self.plan.totals.objects}."
             raise TieredctlError(ErrorCode.PLAN_ALTERED, message)
         enough = int(planned * 100 / most) + 1 if most else None
         if planned or self.plan.totals.uploads:
@@ -125,13 +126,13 @@ class PlanCheck:
 
 @dataclass(frozen=True, slots=True)
 class PlanUser:
-    """All that it takes to carry out a plan."""
+    """Everything needed to apply a plan."""
 
     plan: PlanFile
     store: WritableObjectStore
     metadata: FreshMetadata
     open_receipts: Callable[[ReceiptsHeader, bool], Receipts]
-    """(of which plan, whether a run of it left some that must be there) -> the plan's receipts."""
+    """(the plan's header, whether an earlier run left receipts that must exist) -> the plan's receipts."""
     clock_ms: Callable[[], int]
     limits: Limits
     installed_layouts: Sequence[Layout] = ()
@@ -142,13 +143,13 @@ class PlanUser:
     batch_objects: int | None = None
     delete_versions: bool = False
     key: bytes | None = None
-    """What notes of how old objects are were sealed with, and are."""
+    """Seals notes of original times, and checks their seals."""
 
     def run(self) -> RemovalOutcome:
-        """Removes what the plan says, or what of it earlier runs left. Raises TieredctlError where nothing may be.
+        """Removes what is planned, or what earlier runs left of it. Raises TieredctlError if nothing may be removed.
 
-        Of a plan that expired while it was carried out nothing more is removed. What got an owner is put back, where
-        the store remembers that it was begun.
+        Nothing more is removed for a plan that expired after an earlier run began it; but what got an owner is put
+        back.
         """
         check = self._check
         ledger = Ledger(self.store, check.record(), self.plan.header.plan_id)
@@ -183,6 +184,6 @@ class PlanUser:
 
 
 def receipts_header(plan: PlanFile) -> ReceiptsHeader:
-    """What a plan's receipts begin with."""
+    """The header of a plan's receipts."""
     header = plan.header
     return ReceiptsHeader(header.plan_id, plan.digest, header.cluster_id, header.store, header.layout, header.mode)

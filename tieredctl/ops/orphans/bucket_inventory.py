@@ -1,6 +1,7 @@
-"""A bucket's inventory, written by its cloud, in place of a listing: it costs next to nothing, and is a day old.
+"""A bucket's inventory, written by its cloud, instead of a listing: it costs next to nothing, and is a day old.
 
-What it has may be gone by now, and what was stored since is missing: objects that have an owner can only be missed.
+Its objects may be gone by now, and newer ones are missing, so an object can be missed but an owned one is never taken
+for an orphan.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ class BucketInventory:
                     records += objects.records
                     yield self._batch(objects)
         if self.manifest.records not in (None, records):
-            raise unusable(f"The inventory's files have {records} records, and its manifest {self.manifest.records}.")
+            raise unusable(
+                f"The inventory's files have {records} records, but its manifest gives {self.manifest.records}."
+            )
 
     def describe(self) -> Document:
         """For the `source` of a JSON document."""
@@ -84,9 +87,9 @@ class BucketInventory:
                 md5.update(piece)
                 size += len(piece)
         if file.size not in (None, size):
-            raise unusable(f"The inventory's file {key} has {size} bytes, and {file.size} by its manifest.")
+            raise unusable(f"The inventory's file {key} has {size} bytes, but its manifest gives {file.size}.")
         if file.md5 not in (None, md5.hexdigest()):
-            raise unusable(f"The inventory's file {key} has not the checksum that its manifest gives it.")
+            raise unusable(f"The inventory's file {key} does not match the checksum in its manifest.")
         return key
 
     def _batch(self, objects: InventoryObjects) -> pa.RecordBatch:
@@ -102,19 +105,19 @@ class BucketInventory:
 
 
 def find_inventory(store: ObjectStore, manifest_key: str, place: BucketPlace) -> BucketInventory:
-    """The inventory of that manifest. Raises TieredctlError `inventory-unusable` where it is none, is not finished, or
-    is of another bucket, and `object-missing` where there is nothing."""
+    """The inventory of that manifest. Raises TieredctlError `inventory-unusable` if it is not an inventory, is not
+    finished, or belongs to another bucket, and `object-missing` if there is no such object."""
     data = store.read(manifest_key, 0, LARGEST_MANIFEST + 1)
     folder = _folder(manifest_key)
     checksum_key = folder + _CHECKSUM_FILE
     if store.head(checksum_key):
-        said = store.read(checksum_key, 0, _LARGEST_CHECKSUM_FILE).strip().lower()
-        if said != hashlib.md5(data, usedforsecurity=False).hexdigest().encode():
-            raise unusable(f"{manifest_key} has not the checksum that is in {checksum_key}.")
+        checksum = store.read(checksum_key, 0, _LARGEST_CHECKSUM_FILE).strip().lower()
+        if checksum != hashlib.md5(data, usedforsecurity=False).hexdigest().encode():
+            raise unusable(f"{manifest_key} does not match the checksum in {checksum_key}.")
     manifest = read_manifest(data, manifest_key)
     if manifest.scheme != place.scheme or manifest.bucket not in (None, place.bucket):
         of = f"{manifest.scheme}://{manifest.bucket or '…'}"
-        raise unusable(f"{manifest_key} is an inventory of {of}, and the store is in {place.scheme}://{place.bucket}.")
+        raise unusable(f"{manifest_key} is an inventory of {of}, but the store is in {place.scheme}://{place.bucket}.")
     return BucketInventory(store, manifest_key, manifest, place)
 
 

@@ -1,7 +1,7 @@
-"""Whose is an object? The rules in their order; the first that fits decides.
+"""Which segment owns an object? The rules in order; the first that fits decides.
 
 1. No layout explains the key, or what metadata says of the segment contradicts it: unknown.
-2. Its topic id was never known: foreign; unknown, where metadata that is not here may know it.
+2. Its topic id was never known: foreign; or unknown, if metadata that is not here may know it.
 3. A broker may read its segment: owned. This covers a copy that another displaced, which is Kafka's to delete.
 4. It is younger than the age floor: in progress. What tieredctl put back is as old as it was before.
 5. Metadata never named its segment: in progress if the object is newer, by its store, than all that was read, else an
@@ -161,7 +161,7 @@ class Judge:
 
     @cached_property
     def _of_partitions(self) -> _Facts:
-        """The facts about each partition, and behind them those about NO_PARTITION."""
+        """The facts about each partition, then those about NO_PARTITION."""
         facts = [
             (_Fact.TOPIC_GONE if self.live_topics.is_live(partition.topic_id) is False else 0)
             | (_Fact.PARTITION_REMOVED if number in self.segments.partition_deletes else 0)

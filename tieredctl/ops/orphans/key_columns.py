@@ -142,12 +142,12 @@ class KeyExplainer:
 
 
 def _joined(parts: list[KeyColumns]) -> KeyColumns:
-    """One behind the other; all of one explainer."""
-    behind = np.cumsum([0, *(len(part.named_offsets) for part in parts[:-1])])
+    """Concatenated; all from one explainer."""
+    starts = np.cumsum([0, *(len(part.named_offsets) for part in parts[:-1])])
     return KeyColumns(
         np.concatenate([part.stems for part in parts]),
         parts[0].explained,
-        np.concatenate([part.names + first for part, first in zip(parts, behind, strict=True)]),
+        np.concatenate([part.names + first for part, first in zip(parts, starts, strict=True)]),
         np.concatenate([part.named_offsets for part in parts]),
         joined_uuids([part.named_segments for part in parts]),
     )
@@ -171,8 +171,8 @@ def _file_names(data: Bytes, starts: Ints, ends: Ints) -> Ints:
         first, last = slashes[::per_key], slashes[per_key - 1 :: per_key]
         if (first >= starts).all() and (last < ends).all():
             # As many in every key, as nearly always: nothing has to be searched.
-            behind: Ints = last + 1
-            return behind
+            names: Ints = last + 1
+            return names
     last = slashes[np.maximum(np.searchsorted(slashes, ends) - 1, 0)]
     return np.where((last >= starts) & (last < ends), last + 1, starts)
 

@@ -21,17 +21,17 @@ _HALVINGS = 8
 
 
 class Division(NamedTuple):
-    """Where to divide a range, and where it ends: no key comes behind `last`, None where that is not known."""
+    """Where to divide a range, and where it ends: no key comes after `last`; None if that is not known."""
 
     edge: str
     last: str | None
 
 
 def division(low: str, high: str | None, first_behind: FirstBehind) -> Division | None:
-    """How to divide the keys behind `low`, up to and with `high`: about half way, as far as a few questions can tell,
+    """How to divide the keys after `low`, up to and with `high`: about half way, as far as a few questions can tell,
     and so that there is a key in the second half. None where there seems to be none.
 
-    The last question asked is the one for the keys behind the edge.
+    The last question asked is the one for the keys after the edge.
     """
 
     def key_behind(edge: str) -> str | None:

@@ -92,7 +92,7 @@ class KeyFile:
     """
 
     def __init__(self, file: Path) -> None:
-        """Raises TieredctlError where it is no file."""
+        """Raises TieredctlError if it is not a file."""
         if not file.is_file():
             raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no file {file}.")
         self._path = file

@@ -37,7 +37,7 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 @dataclass(frozen=True, slots=True)
 class UnlistedRange:
-    """The keys behind `position`, up to and with `last`; all that follow where `last` is None."""
+    """The keys after `position`, up to and including `last`; all that follow if `last` is None."""
 
     number: int
     position: str
@@ -56,7 +56,7 @@ class ListingCheckpoint:
         self._using = Lock()
         with self._failing():
             with suppress(OSError), file_added_to(file):
-                pass  # SQLite would make it for everybody to read, behind anybody's link
+                pass  # SQLite would create it world-readable, and follow anybody's link
             self._database = sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
             try:
                 self._database.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -1,8 +1,8 @@
 """What a store lists now: by several ranges at once where that is quicker, and to be resumed where it was interrupted.
 
 An object that was listed long ago is judged by metadata that is read after the listing ended, so that a listing which
-took a day is as safe as one that took a minute: what has an owner by then is never called an orphan, and what was made
-behind the listing's back is missed.
+took a day is as safe as one that took a minute: what has an owner by then is never called an orphan, and what was
+written after the listing passed its key is missed.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ class ResumableListing:
 
     def _demand_usable(self) -> None:
         if self._checkpoint.store != self._identity:
-            message = f"{self._file} is of a listing of {self._checkpoint.store}, not of {self._identity}."
+            message = f"{self._file} belongs to a listing of {self._checkpoint.store}, not {self._identity}."
             raise TieredctlError(ErrorCode.CHECKPOINT_UNUSABLE, message)
         if self._checkpoint.began_ms < self._oldest_ms:
-            message = f"{self._file} is of a listing that began longer ago than --min-age."
+            message = f"{self._file} belongs to a listing that began longer ago than --min-age."
             raise TieredctlError(ErrorCode.CHECKPOINT_UNUSABLE, message)
 
 

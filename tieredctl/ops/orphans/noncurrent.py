@@ -1,4 +1,4 @@
-"""What a store keeps beside what it lists, and is paid for: noncurrent versions, and delete markers."""
+"""What a store keeps and bills for but does not list: noncurrent versions and delete markers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.counted import counted
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.selection import Selection
@@ -33,20 +34,20 @@ class Noncurrent:
         cost = {}
         if self.price is not None and self.bytes is not None:
             cost = {"monthlyCost": self.price.monthly_cost_of(self.class_bytes)}
-        counted = {"versions": self.versions, "bytes": self.bytes, "deleteMarkers": self.delete_markers}
-        return {"versioning": self.versioning.value, **counted, **cost}
+        counts = {"versions": self.versions, "bytes": self.bytes, "deleteMarkers": self.delete_markers}
+        return {"versioning": self.versioning.value, **counts, **cost}
 
     def sentence(self) -> str | None:
         """What people should know; None where there is nothing."""
         if self.versioning is Versioning.UNKNOWN:
-            return "The store does not tell whether it keeps versions of what was deleted: they are not counted."
+            return "The store does not report whether it keeps versions of deleted objects: they are not counted."
         if self.versions is None:
             return "Versioning is on, but versions may not be listed: what is kept of deleted objects is not counted."
         if not self.versions and not self.delete_markers:
             return None
         return (
-            f"Beside what is listed, and paid for: {self.versions} noncurrent versions, {self.bytes} bytes, "
-            f"and {self.delete_markers} delete markers."
+            f"Not listed, but billed: {counted(self.versions, 'noncurrent version')} ({self.bytes} bytes) "
+            f"and {counted(self.delete_markers or 0, 'delete marker')}."
         )
 
 

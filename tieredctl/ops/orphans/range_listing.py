@@ -113,13 +113,13 @@ class RangeListing:
         """Takes a part off the end of a range; None where there seems to be none worth taking."""
         with self._changed:
             low, high = long.position, long.last
-        behind: Iterator[StoredObject] = iter(())
+        following: Iterator[StoredObject] = iter(())
         first: StoredObject | None = None
 
         def first_behind(edge: str) -> str | None:
-            nonlocal behind, first
-            behind = self._store.list(start_after=edge)
-            first = next(behind, None)
+            nonlocal following, first
+            following = self._store.list(start_after=edge)
+            first = next(following, None)
             return None if first is None else first.key
 
         found = division(low, high, first_behind)
@@ -129,7 +129,7 @@ class RangeListing:
             own = _Range(self._checkpoint.divide(long.number, found.edge, found.last), found.edge, found.last)
             long.last = found.edge
             self._active.append(own)
-            return own, chain([first], behind)
+            return own, chain([first], following)
 
     def _list(self, own: _Range, objects: Iterator[StoredObject]) -> None:
         try:

@@ -1,4 +1,4 @@
-"""`orphans scan`: whose is every object of a store?
+"""`orphans scan`: which segment owns each object of a store?
 
 The store is listed first, then the metadata is read, to its end offsets of a moment after the listing: whatever had an
 owner while it was listed has it still in what is read.
@@ -17,6 +17,7 @@ import pyarrow as pa
 from tieredctl.formats.arrow_columns import distinct_numbers, numbers_in
 from tieredctl.formats.windows import Ints
 from tieredctl.layouts.protocol import ExplainedKey, Layout
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -206,7 +207,7 @@ class Scan:
         for cause in OrphanCause:
             totals = self._sum(self._of_cause(cause))
             if totals["objects"]:
-                message = f"{totals['objects']} objects, {totals['bytes']} bytes, belong to nobody: {cause.value}"
+                message = f"{counted(totals['objects'], 'orphaned object')}, {totals['bytes']} bytes: {cause.value}"
                 yield Finding(FindingCode.OBJECT_UNREFERENCED, self.subject, message, {"cause": cause.value, **totals})
 
     def _judge(self, events: SegmentEvents, live: LiveTopics, stream: EventStream) -> Judge:

@@ -1,5 +1,5 @@
-"""Are objects that were listed there still? Retention deletes while a store is listed and its metadata read, and an
-inventory tells of yesterday."""
+"""Do listed objects still exist? Retention deletes while a store is listed and its metadata read, and an inventory is
+a day old."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 _FEW = 1_000
-"""So many are asked for one by one."""
+"""At most this many are asked for one by one."""
 _LISTED_FOR_EACH = 100
 """How many objects are listed at most for each that is looked for: beyond that, asking for it is quicker."""
 

@@ -1,9 +1,9 @@
-"""KIP-405's RemotePartitionRemover, which no release of Kafka has: takes a removed topic's partitions out of remote
-storage, and says so in the metadata (KIP-405, "Topic deletion lifecycle").
+"""KIP-405's RemotePartitionRemover, which no release of Kafka has: deletes a removed topic's partitions from remote
+storage, and records that in the metadata (KIP-405, "Topic deletion lifecycle").
 
-It deletes what a plan has that was shown and confirmed, and nothing else: what became otherwise since stops it. What
-was done is in the metadata itself, each event confirmed before the next step: another run goes on from there, and
-writes no event twice.
+It deletes what a plan showed and the user confirmed, and nothing else: any change since then stops it. What was done
+is in the metadata itself, each event confirmed before the next step: another run resumes from there, and writes no
+event twice.
 """
 
 from __future__ import annotations
@@ -56,23 +56,22 @@ _Item = TypeVar("_Item")
 
 @dataclass(slots=True, kw_only=True)
 class RemovedPartition(Outcome):
-    """How far the removal of one partition came. Done are objects: those that were deleted, or found gone when they
-    were to be."""
+    """How far the removal of one partition got. Done are objects: those that were deleted, or were gone when their turn
+    came."""
 
     plan: PartitionPlan
     delete_state: RemotePartitionDeleteState | None
-    """How far the removal is by now, by the metadata."""
+    """How far the removal has got, by the metadata."""
     segments: int = 0
     """Whose deletion was finished."""
     events: int = 0
     """That were written."""
     appeared: list[str] = field(default_factory=list)
-    """What came to a topic that is live since the plan was shown, and was left alone."""
+    """What was added to a live topic after the plan was shown, and was left alone."""
     versions: DeletedVersions | None = None
-    """That were deleted, of what this run or an earlier one removed; None where that was not asked for, or not reached.
-    """
+    """Deleted versions of what this run or an earlier one removed; None if that was not asked for, or not reached."""
     left: int = 1
-    """0 once it was seen that nothing is left to do."""
+    """0 once nothing was found left to do."""
 
     def document(self) -> Document:
         """The plan, with what became of it and the state of now."""
@@ -90,7 +89,7 @@ class RemovedPartition(Outcome):
 
 @dataclass(slots=True, kw_only=True)
 class TopicRemovalOutcome(OutcomeByPartition[RemovedPartition]):
-    """How far the removal of a topic came. Partitions that were not reached are not in it."""
+    """How far the removal of a topic got. Partitions that were not reached are not in it."""
 
     @property
     def left(self) -> int:
@@ -114,7 +113,7 @@ class RemotePartitionRemover:
     """One run over the partitions of a topic."""
 
     plans: Sequence[PartitionPlan]
-    """As they were shown: of every partition that the metadata has."""
+    """As they were shown: one for each partition in the metadata."""
     metadata: TopicMetadata
     store: WritableObjectStore
     layout: Layout
@@ -126,7 +125,7 @@ class RemotePartitionRemover:
     tell: Callable[[RemovedPartition], None] = lambda _outcome: None
     """Called with what was done so far."""
     with_versions: bool = False
-    """Whether what the store keeps of deleted objects is deleted too."""
+    """Whether to delete the kept versions of deleted objects too."""
 
     def run(self) -> TopicRemovalOutcome:
         """Removes what was shown of every partition. Whatever stops it is in the outcome."""
@@ -144,8 +143,8 @@ class RemotePartitionRemover:
         return outcome
 
     def _demand_as_shown(self, plans: Sequence[PartitionPlan]) -> None:
-        """Raises TieredctlError `world-changed` that names what became otherwise. A topic that is live goes on being
-        written: what comes to it is left alone."""
+        """Raises TieredctlError `world-changed` that names what changed. A live topic is still being written: what is
+        added to it is left alone."""
         self.metadata.refresh()
         changes: list[str] = []
         if not self.scope.topic_is_live:
@@ -175,7 +174,7 @@ class RemotePartitionRemover:
             self._delete_versions(outcome)
 
     def _begin(self, state: PartitionState, outcome: RemovedPartition) -> None:
-        """Publishes what of DELETE_PARTITION_MARKED and DELETE_PARTITION_STARTED is not there yet."""
+        """Publishes DELETE_PARTITION_MARKED and DELETE_PARTITION_STARTED, unless they are there already."""
         if state.delete_state is None:
             self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_MARKED, outcome)
         if state.delete_state is not RemotePartitionDeleteState.DELETE_PARTITION_STARTED:
@@ -194,7 +193,7 @@ class RemotePartitionRemover:
         self.tell(outcome)
 
     def _delete(self, objects: Sequence[StoredObject], outcome: RemovedPartition) -> set[str]:
-        """Deletes objects: the keys of those that may still be there. Raises TieredctlError where none could be."""
+        """Deletes objects; returns the keys of those that may still exist. Raises TieredctlError if none was."""
         self.lease.renew()
         self._demand_versions(objects)
         kept: dict[str, TieredctlError | None] = {}
@@ -207,20 +206,20 @@ class RemotePartitionRemover:
         outcome.failed += len(kept)
         if kept and len(kept) == len(objects):
             key, error = next(iter(kept.items()))
-            raise error or TieredctlError(ErrorCode.REMOVAL_FAILED, f"{key} was written again since it was listed.")
+            raise error or TieredctlError(ErrorCode.REMOVAL_FAILED, f"{key} was rewritten after it was listed.")
         return set(kept)
 
     def _demand_versions(self, objects: Sequence[StoredObject]) -> None:
-        """Where a store removes whatever is under a key, looks right before whether that is what was shown. Raises
+        """In a store that deletes whatever a key holds, checks right before that this is what was shown. Raises
         TieredctlError `world-changed`."""
         if Capability.CONDITIONAL_DELETE in self.store.capabilities:
             return
         found = in_parallel(self.store, self.store.head, list(map(_key, objects)))
         changed = [now.key for now, shown in zip(found, objects, strict=True) if now is not None and now != shown]
-        demand_no_changes([f"object {key} was written again" for key in changed])
+        demand_no_changes([f"object {key} was rewritten" for key in changed])
 
     def _end(self, outcome: RemovedPartition) -> None:
-        """Looks once more; publishes DELETE_PARTITION_FINISHED where that is true now, and is not there yet."""
+        """Checks once more; publishes DELETE_PARTITION_FINISHED if nothing is left and the event is not there yet."""
         before = outcome.plan.state
         partition = before.partition
         self.metadata.refresh()
@@ -243,7 +242,7 @@ class RemotePartitionRemover:
         self.tell(outcome)
 
     def _delete_versions(self, outcome: RemovedPartition) -> None:
-        """Last of all: what an earlier run deleted is in no listing, and neither is what this one did."""
+        """Comes last: what this run and earlier ones deleted is in no listing."""
         outcome.versions = DeletedVersions()
         found = keys_with_versions(outcome.plan, self.store, self.layout, self.scope)
         for keys in _batches(found, _KEYS_BETWEEN_RENEWALS):
@@ -275,7 +274,7 @@ class RemotePartitionRemover:
                 author=NO_BROKER,
                 event_timestamp_ms=now_ms,
                 state=state,
-                # An update without it would take from the segment what tells where its objects are.
+                # An update without it would remove from the segment what tells where its objects are.
                 custom_metadata=segment.custom_metadata,
                 form=segment.form,
             )

@@ -1,4 +1,4 @@
-"""What the metadata says of one topic's partitions: read once, then only what was added since."""
+"""What the metadata says about one topic's partitions: read once, then only what was added since."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class BrokerEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """A partition as its events tell it."""
+    """A partition as its events describe it."""
 
     partition: TopicIdPartition
     metadata_partition: int
     delete_state: RemotePartitionDeleteState | None
-    """How far its removal is; None where nobody began one."""
+    """How far its removal has got; None if it never began."""
     segments: Sequence[RemoteLogSegmentMetadata]
-    """All, those deleted too, by start offset."""
+    """All, deleted ones included, by start offset."""
     last_broker_event: BrokerEvent | None = None
 
     @property
@@ -53,11 +53,11 @@ class PartitionState:
 
     @property
     def form(self) -> RecordForm:
-        """How whoever wrote its events wrote them: what they cannot read ends their reader."""
+        """The form in which its brokers write events: one that they cannot read stops their consumer."""
         return self.segments[-1].form if self.segments else RecordForm.KAFKA
 
     def unfinished(self) -> list[RemoteLogSegmentMetadata]:
-        """The segments that still have a deletion before them, or its end."""
+        """The segments that are still to be deleted, or whose deletion did not finish."""
         if self.is_removed:
             return []
         return [one for one in self.segments if one.state is not RemoteLogSegmentState.DELETE_SEGMENT_FINISHED]
@@ -74,7 +74,7 @@ class TopicMetadata:
     known_topic_ids: set[str] = field(default_factory=set)
     """Of all events that were read."""
     metadata_partitions: int = 0
-    """How many there are."""
+    """How many partitions the metadata topic has."""
     _store: RemotePartitionMetadataStore = field(
         default_factory=lambda: RemotePartitionMetadataStore(keep_deleted=True)
     )
@@ -84,20 +84,20 @@ class TopicMetadata:
     def refresh(self) -> None:
         """Reads what is new, up to now.
 
-        Raises TieredctlError as FollowedMetadata does; `metadata-incomplete` also where events lie where Kafka's
-        partitioner would not put them.
+        Raises TieredctlError as FollowedMetadata does; `metadata-incomplete` also for events in another partition than
+        the one that Kafka's partitioner assigns.
         """
         self.metadata.read(self._take)
 
     def partitions(self) -> list[TopicIdPartition]:
-        """Those that have events. Raises TieredctlError `unknown-topic` where none has."""
+        """Those that have events. Raises TieredctlError `unknown-topic` if none has."""
         known = {*self._store.caches, *self._store.partition_deletes}
         if not known:
             raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"The metadata has no event of {self._selection}.")
         return sorted(known)
 
     def state(self, partition: TopicIdPartition) -> PartitionState:
-        """What the events of one of `partitions` tell."""
+        """The state of one of `partitions`, by its events."""
         return PartitionState(
             partition,
             self._place(partition),

@@ -1,5 +1,5 @@
-"""What is to be removed of a topic's partitions, whether it may be, and what became otherwise since it was shown: a
-removal deletes what was shown and confirmed, or nothing."""
+"""What to remove of a topic's partitions, whether that is allowed, and what changed since it was shown: a removal
+deletes what was shown and confirmed, or nothing."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserve
 _SAMPLE_OBJECTS = 10_000
 _RECENT_MS = 600_000
 _NAMED = 5
-_HINT = "Run the command again, and look at the plan that it shows then."
+_HINT = "Run the command again, and check the new plan."
 
 
 @dataclass(frozen=True, slots=True)
 class RemovalScope:
-    """How much of the KIP's removal is wanted."""
+    """Which parts of the KIP's removal to perform."""
 
     segment_events_only: bool = False
-    """No partition-delete records: brokers are told of each segment alone."""
+    """No partition-delete records: brokers only see events of each segment."""
     topic_is_live: bool = False
-    """The topic may still be there. Copies that are under way are left alone then, as are objects without events."""
+    """The topic may still exist. Then copies in progress are left alone, as are objects without events."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionPlan:
-    """What is left to remove of one partition."""
+    """What remains to be removed of one partition."""
 
     state: PartitionState
     segments: Sequence[RemoteLogSegmentMetadata] = ()
@@ -42,11 +42,11 @@ class PartitionPlan:
     objects: Mapping[str, Sequence[StoredObject]] = field(default_factory=dict)
     """Of these segments, by segment id."""
     leftovers: Sequence[StoredObject] = ()
-    """Of segments whose deletion is recorded as finished, or that have no event at all."""
+    """Objects of segments whose deletion is recorded as finished, or that have no events at all."""
     copies: int = 0
-    """Copies under way that are left alone."""
+    """Copies in progress that are left alone."""
     unknown: int = 0
-    """Objects beside them that the layout cannot explain; they stay."""
+    """Objects next to them that the layout cannot explain; they stay."""
 
     @property
     def is_empty(self) -> bool:
@@ -58,7 +58,7 @@ class PartitionPlan:
         return self.is_empty and is_recorded
 
     def doomed(self) -> Iterator[StoredObject]:
-        """Every object that is to go."""
+        """Every object to delete."""
         for objects in self.objects.values():
             yield from objects
         yield from self.leftovers
@@ -82,7 +82,7 @@ class PartitionPlan:
 
 
 def plan_partition(state: PartitionState, store: ObjectStore, layout: Layout, scope: RemovalScope) -> PartitionPlan:
-    """What is left to remove of a partition, by a listing of what the store has of it now."""
+    """What remains to be removed of a partition, by a listing of what the store has of it now."""
     found, unknown = _objects_by_segment(state, store, layout)
     unfinished = state.unfinished()
     segments = [one for one in unfinished if not (scope.topic_is_live and _is_being_copied(one))]
@@ -94,23 +94,23 @@ def plan_partition(state: PartitionState, store: ObjectStore, layout: Layout, sc
 def removal_scope(
     topic_id: str, topics: TopicLookup | None, *, segment_events_only: bool, even_if_live: bool
 ) -> RemovalScope:
-    """What may be removed of a topic, by what the cluster says of it now: after its metadata was read.
+    """What may be removed of a topic, by what the cluster answers now, after its metadata was read.
 
-    Raises TieredctlError where the topic was not named to be removed even if it is live: `topic-live` where the cluster
-    still has it, `topic-unclear` where it cannot tell. `usage` for partition-delete records of such a topic: brokers
-    that have its partitions stop reading metadata at the next event behind DELETE_PARTITION_FINISHED
-    (RemotePartitionMetadataStore throws IllegalStateException, ConsumerTask ends).
+    Raises TieredctlError unless `even_if_live`: `topic-live` if the cluster still has the topic, `topic-unclear` if it
+    cannot tell. `usage` for partition-delete records of such a topic: brokers that have its partitions stop reading
+    metadata at the next event after DELETE_PARTITION_FINISHED (RemotePartitionMetadataStore throws
+    IllegalStateException, ConsumerTask ends).
     """
     is_live = topics.ask([topic_id])[topic_id] if topics is not None else None
     if is_live is False:
         return RemovalScope(segment_events_only)
     if not even_if_live:
         if is_live:
-            raise TieredctlError(ErrorCode.TOPIC_LIVE, f"The cluster still has the topic of id {topic_id}.")
-        message = f"The cluster does not clearly say whether it still has a topic of id {topic_id}."
+            raise TieredctlError(ErrorCode.TOPIC_LIVE, f"The cluster still has the topic with id {topic_id}.")
+        message = f"It is unclear whether the cluster still has a topic with id {topic_id}."
         raise TieredctlError(ErrorCode.TOPIC_UNCLEAR, message)
     if not segment_events_only:
-        message = "Brokers that have a partition stop reading metadata after partition-delete records of it."
+        message = "Brokers that host a partition stop reading metadata after partition-delete records of it."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Give --segment-events-only with --even-if-live.")
     return RemovalScope(segment_events_only, topic_is_live=True)
 
@@ -118,8 +118,8 @@ def removal_scope(
 def plan_removal(
     metadata: TopicMetadata, store: ObjectStore, layout: Layout, scope: RemovalScope
 ) -> list[PartitionPlan]:
-    """What is left to remove of each partition. Raises TieredctlError: `unknown-topic` where nothing is known of the
-    topic, `no-overlap` where the store is surely another one."""
+    """What remains to be removed of each partition. Raises TieredctlError: `unknown-topic` if the topic is not known,
+    `no-overlap` if the store is certainly another one."""
     states = map(metadata.state, metadata.partitions())
     plans = [plan_partition(state, store, layout, scope) for state in states]
     _demand_right_store(plans, metadata.known_topic_ids, store, layout)
@@ -127,8 +127,8 @@ def plan_removal(
 
 
 def demand_silence(plans: Sequence[PartitionPlan], topic_id: str, now_ms: int) -> None:
-    """Raises TieredctlError `topic-in-use` where a broker may still be deleting what is to be deleted: at an event of
-    its own that no longer fits, it would stop reading metadata altogether."""
+    """Raises TieredctlError `topic-in-use` if a broker may still be deleting the same segments: an event of its own
+    that no longer fits would make it stop reading metadata altogether."""
     recent = sum(_is_recent(plan.state, now_ms) for plan in plans if plan.segments)
     if recent:
         what = "a partition" if recent == 1 else f"{recent} partitions"
@@ -143,7 +143,7 @@ def _is_recent(state: PartitionState, now_ms: int) -> bool:
 def changes_to_shown(shown: PartitionPlan, now: PartitionPlan) -> Iterator[str]:
     """What was shown to be removed, and is no longer as it was shown.
 
-    What disappeared from the store is no change: it is gone, as it was to be.
+    An object that disappeared from the store is not a change: it was to be deleted.
     """
     partition = shown.state.partition
     doomed = {segment.segment_id: segment for segment in shown.segments}
@@ -152,17 +152,17 @@ def changes_to_shown(shown: PartitionPlan, now: PartitionPlan) -> Iterator[str]:
         if known.state is not segment.state:
             yield f"segment {segment.segment_id} of {partition} went from {known.state.name} to {segment.state.name}"
         elif known != segment:
-            yield f"segment {segment.segment_id} of {partition} got other metadata"
+            yield f"the metadata of segment {segment.segment_id} of {partition} changed"
     if shown.state.delete_state is not now.state.delete_state:
-        yield f"the removal of {partition} was carried on by somebody else"
+        yield f"another run continued the removal of {partition}"
     objects = {stored.key: stored for stored in shown.doomed()}
     for stored in now.doomed():
         if objects.get(stored.key, stored) != stored:
-            yield f"object {stored.key} was written again"
+            yield f"object {stored.key} was rewritten"
 
 
 def appeared_since(shown: PartitionPlan, now: PartitionPlan) -> Iterator[str]:
-    """What was not shown, and is there now."""
+    """What was not shown, and exists now."""
     partition = shown.state.partition
     known = {segment.segment_id for segment in shown.state.segments}
     new = [segment for segment in now.state.segments if segment.segment_id not in known]
@@ -187,8 +187,8 @@ def named(changes: Sequence[str]) -> str:
 
 
 def keys_with_versions(plan: PartitionPlan, store: ObjectStore, layout: Layout, scope: RemovalScope) -> list[str]:
-    """The keys of which versions or delete markers are kept: of a topic that is gone, all that the layout explains as
-    the partition's; of a live one, those of segments that were planned, or whose deletion is recorded as finished."""
+    """The keys that have kept versions or delete markers: for a topic that is gone, all that the layout explains as the
+    partition's; for a live one, those of segments that were planned, or whose deletion is recorded as finished."""
     prefix = layout.partition_prefix(plan.state.partition)
     ended = [one for one in plan.state.segments if one.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED]
     removed = {segment.segment_id for segment in (*plan.segments, *ended)}
@@ -207,7 +207,7 @@ def keys_with_versions(plan: PartitionPlan, store: ObjectStore, layout: Layout, 
 def _demand_right_store(
     plans: Sequence[PartitionPlan], known_topic_ids: Container[str], store: ObjectStore, layout: Layout
 ) -> None:
-    """Copies that nobody began to delete have objects; where not one has, another topic's must be there."""
+    """Copies whose deletion never began have objects; if none has, the store must have another known topic's."""
     has_copies = any(_is_copied(segment) for plan in plans for segment in plan.segments)
     if not has_copies or any(True for plan in plans for _ in plan.doomed()):
         return
@@ -215,13 +215,13 @@ def _demand_right_store(
         explained = layout.explain(stored.key)
         if explained is not None and explained.topic_id in known_topic_ids:
             return
-    raise TieredctlError(ErrorCode.NO_OVERLAP, f"{store.url} has no object of a topic that this metadata knows.")
+    raise TieredctlError(ErrorCode.NO_OVERLAP, f"{store.url} has no objects of a topic that this metadata knows.")
 
 
 def _objects_by_segment(
     state: PartitionState, store: ObjectStore, layout: Layout
 ) -> tuple[dict[str, list[StoredObject]], int]:
-    """The partition's objects, and how many under its prefix the layout does not explain as such."""
+    """The partition's objects, and how many other objects are under its prefix."""
     prefix = layout.partition_prefix(state.partition)
     found: dict[str, list[StoredObject]] = defaultdict(list)
     unknown = 0
