@@ -109,7 +109,7 @@ class HistoryInMemory(EventsInMemory):
     def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
         records = self._records[metadata_partition]
         for first in range(0, len(records), _CHUNK):
-            yield chunk_of(records[first : first + _CHUNK]).behind(from_offset)
+            yield chunk_of(records[first : first + _CHUNK]).starting_at(from_offset)
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
         records = self._records[metadata_partition]

@@ -193,7 +193,7 @@ def test_a_checkpoint_of_another_store_is_wrong_usage(tieredctl: Tieredctl, cras
     )
 
     assert (outcome.exit_code, outcome.out) == (2, "")
-    assert "is of a listing of s3://other" in outcome.err
+    assert "belongs to a listing of s3://other" in outcome.err
 
 
 def test_filters_choose_what_is_told(tieredctl: Tieredctl, crash: Path) -> None:

@@ -178,7 +178,7 @@ def test_another_stores_checkpoint_is_refused(checkpoint: Path) -> None:
     code, said = refusal(resumed(Pages(["a"]), checkpoint, identity="s3://other"))
 
     assert code == "checkpoint-unusable"
-    assert "is of a listing of memory:, not of s3://other" in said
+    assert "belongs to a listing of memory:, not s3://other" in said
 
 
 def test_a_checkpoint_older_than_the_age_floor_is_refused(checkpoint: Path) -> None:
