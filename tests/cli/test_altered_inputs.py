@@ -145,7 +145,7 @@ def test_a_topic_that_nobody_tells_of_any_more_is_said_to_be_unclear(
 
     assert outcome.exit_code == 5
     assert "whether the topic exists is now unknown" in outcome.err
-    assert "owned now" not in outcome.err
+    assert "now owned" not in outcome.err
     assert without_own(cluster.objects()) == before
 
 

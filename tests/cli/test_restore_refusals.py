@@ -36,7 +36,7 @@ def test_a_plan_that_was_undone_is_not_used_again(planned: CrashedClusterOnDisk)
     again = planned.apply()
 
     assert again.exit_code == 2
-    assert "restored before" in again.err
+    assert "already restored" in again.err
 
 
 def test_receipts_that_are_not_there_cannot_be_undone(cluster: CrashedClusterOnDisk) -> None:
@@ -141,7 +141,7 @@ def test_lost_receipts_are_undone_from_the_quarantine_alone(
 
     assert [one.exit_code for one in (restored, again, used)] == [0, 0, 2]
     assert [one.document()["summary"]["done"] for one in (restored, again)] == [ORPHANS, ORPHANS]
-    assert "restored before" in used.err
+    assert "already restored" in used.err
     assert (without_own(planned.objects()), times_of(planned)) == (original, times)
 
 
