@@ -193,7 +193,7 @@ def test_a_release_that_the_brokers_are_not_of_is_a_mistake_of_usage(driven: Dri
     outcome = doctor(driven.broker, "--kafka-version", "3.8.1")
 
     assert outcome.exit_code == 2
-    assert "not of 3.8.1" in outcome.err
+    assert ", not 3.8.1" in outcome.err
 
 
 @pytest.mark.parametrize(
