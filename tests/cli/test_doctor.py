@@ -126,7 +126,7 @@ def test_what_is_no_properties_file_is_told_as_such(tieredctl: Tieredctl, sound:
     outcome = tieredctl("doctor", "config", broken(sound, "name=\\u12"))
 
     assert outcome.exit_code == 2
-    assert "is no properties file" in outcome.err
+    assert "is not a properties file" in outcome.err
 
 
 def test_an_upgrade_that_asks_for_something_is_a_finding(tieredctl: Tieredctl) -> None:

@@ -93,7 +93,7 @@ def test_a_topic_id_of_another_topic(log_dir: Path, tieredctl: Tieredctl) -> Non
     path.write_bytes((log_dir / "payments7-0/partition.metadata").read_bytes())
     finding = check_folder(tieredctl, log_dir).finding()
     assert (finding["code"], finding["subject"]) == ("store-disagrees", str(path))
-    assert "belongs to topic payments7" in str(finding["message"])
+    assert "is that of topic payments7" in str(finding["message"])
 
 
 def test_a_topic_that_was_recreated_is_worth_knowing(log_dir: Path, tieredctl: Tieredctl) -> None:

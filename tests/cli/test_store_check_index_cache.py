@@ -109,7 +109,7 @@ def test_a_start_offset_that_the_name_has_wrong(cache: Path, check_cache: Callab
         path.rename(path.with_name(path.name.replace("39_", "38_")))
     findings = check_cache(cache).document()["items"]
     assert [finding["code"] for finding in findings] == ["store-disagrees"] * 3
-    assert "start offset 38, the metadata 39" in findings[0]["message"]
+    assert "start offset 38, but the metadata 39" in findings[0]["message"]
 
 
 def test_a_segment_that_nobody_announced(cache: Path, check_cache: Callable[..., Outcome]) -> None:

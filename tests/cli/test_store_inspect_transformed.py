@@ -23,7 +23,7 @@ def test_every_encrypted_log_of_a_cluster(tieredctl: Tieredctl, captures: Path) 
     for log in logs[::8]:
         outcome = tieredctl("store", "inspect", log)
         assert (outcome.exit_code, outcome.out) == (5, ""), log
-        assert "it is encrypted or compressed" in outcome.err
+        assert "it is encrypted, compressed" in outcome.err
         assert "remote read" in outcome.err
 
 

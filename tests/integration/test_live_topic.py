@@ -178,7 +178,7 @@ def test_a_certificate_that_nobody_vouches_for(driven: KafkaBroker, tmp_path: Pa
 
 
 def test_a_listener_that_speaks_tls_to_a_client_that_does_not(driven: KafkaBroker) -> None:
-    with pytest.raises(TieredctlError, match="speaks TLS, and the client was told not to") as refused:
+    with pytest.raises(TieredctlError, match="speaks TLS, but the client does not use TLS") as refused:
         LiveTopic(driven.secure_listeners.ssl, request_timeout_seconds=1.5)
 
     assert refused.value.exit_code == ExitCode.FAILURE

@@ -202,4 +202,4 @@ def test_a_cluster_that_does_not_answer_leaves_every_topic_unknown(cluster: Left
         described = silent.describe()
 
     assert answers == dict.fromkeys(topic_ids)
-    assert "speaks TLS, and the client was told not to" in str(described["unanswered"])
+    assert "speaks TLS, but the client does not use TLS" in str(described["unanswered"])

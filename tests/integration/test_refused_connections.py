@@ -60,7 +60,7 @@ CAUSES = {
     "authority": Cause(
         "{sasl_ssl}", SASL_TLS | SCRAM | {"ssl.ca.location": "{other}"}, "is not trusted", "ssl.truststore", True
     ),
-    "no certificate": Cause("{ssl}", TLS, "wants a client certificate", "ssl.keystore", True),
+    "no certificate": Cause("{ssl}", TLS, "needs a client certificate", "ssl.keystore", True),
     "certificate": Cause(
         "{ssl}",
         TLS | {"ssl.certificate.location": "{other}", "ssl.key.location": "{other_key}"},
@@ -77,11 +77,11 @@ CAUSES = {
     "plain against TLS": Cause("{ssl}", {}, "speaks TLS", "security.protocol", True),
     "SASL without TLS against TLS": Cause("{sasl_ssl}", SASL_PLAIN | SCRAM, "speaks TLS", "security.protocol", True),
     "TLS against plain": Cause("{plain}", TLS, "does not speak TLS", "PLAINTEXT"),
-    "no login": Cause("{sasl_plaintext}", {}, "wants a login", "sasl.jaas.config"),
-    "no login over TLS": Cause("{sasl_ssl}", TLS, "wants a login", "SASL_SSL"),
-    "login against none": Cause("{plain}", SASL_PLAIN | SCRAM, "knows no login", "to PLAINTEXT"),
-    "closed port": Cause("localhost:1", {}, "nothing listens there", "Check host, port"),
-    "host": Cause("no-such-host.invalid:9092", {}, "host name is not known", "Check host"),
+    "no login": Cause("{sasl_plaintext}", {}, "needs a login", "sasl.jaas.config"),
+    "no login over TLS": Cause("{sasl_ssl}", TLS, "needs a login", "SASL_SSL"),
+    "login against none": Cause("{plain}", SASL_PLAIN | SCRAM, "has no login", "to PLAINTEXT"),
+    "closed port": Cause("localhost:1", {}, "connection refused", "Check host, port"),
+    "host": Cause("no-such-host.invalid:9092", {}, "unknown host name", "Check host"),
 }
 
 

@@ -118,7 +118,8 @@ def test_kafkas_own_topics_are_refused_though_kafka_takes_the_setting(tieredctl:
 
 @ON_ONE_RELEASE
 @pytest.mark.parametrize(
-    ("name", "said"), [("no-such-topic", "has no topic no-such-topic"), ("no name!", "no name"), ("", "no name")]
+    ("name", "said"),
+    [("no-such-topic", "has no topic no-such-topic"), ("no name!", "no name"), ("", "not a valid topic name")],
 )
 def test_a_topic_that_is_not_there_is_a_mistake_of_usage(tieredctl: TopicCommands, name: str, said: str) -> None:
     outcome = tieredctl.apply("enable", name)

@@ -118,4 +118,4 @@ def test_a_store_that_has_no_uploads_in_parts_says_so(captures: Path) -> None:
     outcome = own_process("remote", "multipart", "--store", f"file:{folder}")
 
     assert outcome.exit_code == 1
-    assert "no uploads in parts" in outcome.err
+    assert "has no multipart uploads" in outcome.err

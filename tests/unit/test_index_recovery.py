@@ -183,7 +183,7 @@ def test_the_producers_of_a_segment_whose_predecessor_lost_its_snapshot_are_not_
 
     assert actions(planned) == {part: Action.IMPOSSIBLE}
     obstacle = str(planned.impossible()[0].obstacle)
-    assert f"the producer snapshot of segment {earlier.segment_id}, which is to be rebuilt first, {why}" in obstacle
+    assert f"the producer snapshot of segment {earlier.segment_id}, which must be rebuilt first, {why}" in obstacle
 
 
 def test_the_segment_before_counts_only_if_the_same_leaders_wrote_it(cluster: Cluster) -> None:
@@ -203,7 +203,7 @@ def test_the_segment_before_is_not_known_without_the_checkpoint_of_leader_epochs
     planned = plan(broken)
 
     obstacles = {one.found.part: one.obstacle for one in planned.impossible()}
-    assert "does not tell which leader wrote what is before it" in str(obstacles[Part.PRODUCER_SNAPSHOT])
+    assert "does not show which leader wrote what is before it" in str(obstacles[Part.PRODUCER_SNAPSHOT])
 
 
 def test_at_offset_0_there_were_no_producers() -> None:

@@ -45,7 +45,7 @@ def test_a_port_that_nobody_listens_on(closed: str) -> None:
     error = error_of(closed)
 
     assert error.kind.code == "broker-unreachable"
-    assert "nothing listens there (connection refused)" in error.message
+    assert "connection refused" in error.message
 
 
 def test_a_server_that_never_answers(silent: str) -> None:
@@ -59,7 +59,7 @@ def test_a_host_that_has_no_address() -> None:
     error = error_of("no-such-host.invalid:9092")
 
     assert error.kind.code == "broker-unreachable"
-    assert "the host name is not known" in error.message
+    assert "unknown host name" in error.message
 
 
 def test_a_text_that_is_no_address() -> None:

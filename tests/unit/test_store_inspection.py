@@ -233,7 +233,7 @@ def test_a_kraft_snapshot_shows_records_by_name_and_others_raw(captures: Path) -
 def test_a_kind_that_is_said_wins_over_the_name(tmp_path: Path) -> None:
     path = write(tmp_path / "saved-checkpoint", b"0\n1\n0 5\n")
 
-    with pytest.raises(TieredctlError, match="does not show what kind") as refused:
+    with pytest.raises(TieredctlError, match="is of an unknown kind") as refused:
         inspect(path)
     assert refused.value.exit_code is ExitCode.USAGE
     assert "leader-epoch-checkpoint" in refused.value.hint
@@ -262,7 +262,7 @@ def test_a_damaged_file_is_refused_in_a_sentence_that_names_it(
 
     with pytest.raises(DecodeError, match=sentence) as refused:
         inspect(path)
-    assert str(refused.value).startswith(f"{path} is not a sound ")
+    assert str(refused.value).startswith(f"{path} is not a valid ")
     assert refused.value.exit_code is ExitCode.CORRUPTION
 
 
@@ -272,7 +272,7 @@ def test_damage_further_on_is_refused_when_the_entries_are_read(captures: Path, 
 
     entries = inspect(path).entries
 
-    with pytest.raises(DecodeError, match=r"bootstrap\.checkpoint is not a sound kraft-snapshot file"):
+    with pytest.raises(DecodeError, match=r"bootstrap\.checkpoint is not a valid kraft-snapshot file"):
         list(entries)
 
 

@@ -99,9 +99,7 @@ def test_one_that_stops_answering_is_not_asked_for_every_segment(
     assert {finding.code for finding in result.findings} == {"unreadable"}
     (left,) = [finding for finding in result.findings if "segments" in finding.evidence]
     assert left.evidence["segments"] == result.not_looked_at
-    assert (
-        f"{result.not_looked_at} segments were not looked at, after 16 in a row that could not be read" in left.message
-    )
+    assert f"{result.not_looked_at} segments were not checked, after 16 in a row that could not be read" in left.message
 
 
 def cut_off_after_some_objects(request: Request, server: Server) -> Reply:

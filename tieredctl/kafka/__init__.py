@@ -1,1 +1,1 @@
-"""Where metadata events and cluster facts come from. The only home of Kafka client libraries."""
+"""Sources of metadata events and cluster facts. The only package that uses Kafka client libraries."""

@@ -1,6 +1,6 @@
 """What a client of librdkafka needs: Kafka's client properties, and a sentence for each reason why one cannot go on.
 
-librdkafka tells reasons to a callback, not to who waits for an answer; this joins the two.
+librdkafka reports reasons to a callback, not to the caller that waits for an answer; this joins the two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
 REQUEST_TIMEOUT_SECONDS = 15.0
-"""How long a cluster may stay silent before it is given up."""
+"""How long to wait for an answer of the cluster."""
 LONGEST_WAIT_SECONDS = 0.25
 """A wait inside librdkafka hides Ctrl-C from Python, so none should be longer."""
 
@@ -36,7 +36,7 @@ _Client = TypeVar("_Client")
 
 
 class BrokerConnection:
-    """A client's properties, and what its callback complained of."""
+    """A client's properties, and the errors that its callback received."""
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class BrokerConnection:
         demanded: Mapping[str, str],
         operations: str,
     ) -> None:
-        """Contacts nobody. The file's request.timeout.ms is kept to; `request_timeout_seconds` is what holds without
-        it. `defaults` may be replaced by the file of properties, `demanded` may not; `operations` is
-        what the client does with the metadata topic, in Kafka's words."""
+        """Does not connect. The file's request.timeout.ms applies; `request_timeout_seconds` is used without it. The
+        properties file may replace `defaults`, but not `demanded`; `operations` is what the client does with the
+        metadata topic, in Kafka's words."""
         self.bootstrap_server = bootstrap_server
         from_file = read_client_properties(command_config)
         self.request_timeout_seconds = timeout_seconds(from_file, request_timeout_seconds)
         self.ignored_properties: list[str] = []
-        """Those of the file that mean nothing to librdkafka."""
+        """Properties of the file that librdkafka does not know."""
         self.properties = {**_DEFAULTS, **defaults, **from_file, **demanded}
         self.properties["bootstrap.servers"] = bootstrap_server
         self._operations = operations
@@ -64,7 +64,7 @@ class BrokerConnection:
         self._refusal_hint: str | None = None
 
     def made(self, kind: Callable[[dict[str, Any]], _Client]) -> _Client:
-        """The client, once a server let one in: librdkafka connects by itself, and again and again where that fails.
+        """The client, once a server accepted a connection: librdkafka connects by itself, and retries without end.
 
         Raises TieredctlError as `demand_connection` does.
         """
@@ -73,8 +73,8 @@ class BrokerConnection:
         return kind({**self.properties, "error_cb": self.note})
 
     def judge_properties(self, kind: Callable[[dict[str, Any]], object]) -> None:
-        """Takes out of the properties what librdkafka does not know, by a client that has no server to contact. Raises
-        TieredctlError `usage` where none can be made with the others."""
+        """Removes the properties that librdkafka does not know, with a client that has no server to contact. Raises
+        TieredctlError `usage` where no client can be made with the others."""
         from confluent_kafka import KafkaException
 
         while True:
@@ -84,7 +84,7 @@ class BrokerConnection:
                 reason = error.args[0].str()
                 unknown = _UNKNOWN_PROPERTY.search(reason)
                 if unknown is None or unknown[1] not in self.properties:
-                    hint = "Mend the file that --command-config names."
+                    hint = "Correct the file given with --command-config."
                     message = f"No client can be made with these properties: {self._public(reason)}"
                     raise TieredctlError(ErrorCode.USAGE, message, hint=hint) from None
                 del self.properties[unknown[1]]
@@ -93,7 +93,7 @@ class BrokerConnection:
                 return
 
     def demand_access(self, error: KafkaError) -> None:
-        """Raises TieredctlError where an error means that the cluster does not want this client, whatever it asks."""
+        """Raises TieredctlError where an error means that the cluster refuses this client, whatever it asks."""
         from confluent_kafka import KafkaError
 
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
@@ -103,7 +103,7 @@ class BrokerConnection:
             raise self._refused(self._refusal or error.str(), self._refusal_hint)
 
     def note(self, error: KafkaError) -> None:
-        """Remembers an error that may pass: if it does not, it is the reason that is told."""
+        """Remembers a possibly temporary error: if it persists, it is the reported reason."""
         from confluent_kafka import KafkaError
 
         if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
@@ -113,11 +113,11 @@ class BrokerConnection:
             self._complaint = error.str()
 
     def unreachable(self, reason: str) -> TieredctlError:
-        """The error after a silence; `reason` is told where librdkafka gave no better one."""
+        """The error after a timeout; `reason` is reported where librdkafka gave no better one."""
         waited = f"did not answer within the request timeout of {self.request_timeout_seconds:g} s"
         reason = self._complaint or reason
         if _OTHER_PROTOCOL in reason:
-            reason, hint = "what listens there does not speak Kafka's protocol", _OTHER_PROTOCOL_HINT
+            reason, hint = "the server does not speak Kafka's protocol", _OTHER_PROTOCOL_HINT
         else:
             hint = None
         return TieredctlError(
@@ -130,7 +130,7 @@ class BrokerConnection:
         )
 
     def _public(self, reason: str) -> str:
-        """A reason as a sentence's end, with what was ignored, which may be why, and without secrets."""
+        """A reason as a sentence's end, with the ignored properties, which may be the cause, and without secrets."""
         ignored = ", ".join(self.ignored_properties)
-        note = f" (properties that mean nothing to librdkafka were ignored: {ignored})" if ignored else ""
+        note = f" (ignored properties that librdkafka does not know: {ignored})" if ignored else ""
         return f"{without_secrets(reason, self.properties).rstrip('.')}{note}."

@@ -1,7 +1,7 @@
-"""Client properties as Kafka's own tools take them (`--command-config`), turned into those that librdkafka knows.
+"""Client properties as Kafka's own tools take them (`--command-config`), translated for librdkafka.
 
-The names that both know, and librdkafka's own, pass through; what only Java has a use for is left to librdkafka to
-refuse, by name, when the client is made.
+Names that both know, and librdkafka's own, pass through; librdkafka refuses Java's own, by name, when the client is
+made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Properties = dict[str, str]
 
 _LARGEST_FILE = 1 << 22
 _LONGEST_TIMEOUT_MS = 900_000
-"""What librdkafka allows."""
+"""librdkafka's limit."""
 _SECRET_NAME = re.compile(r"password|secret|jaas|token|ssl\.key\.pem|ssl\.keystore\.key")
 _HIDDEN = "(hidden)"
 
@@ -34,10 +34,10 @@ _PEM_LINE = 64
 
 
 def read_client_properties(file: Path | None) -> Properties:
-    """librdkafka's properties out of a file of Java's; none without a file.
+    """librdkafka's properties from a file of Java's; none without a file.
 
-    Raises TieredctlError for a file that cannot be read, and for a setting that a client cannot be made with. No
-    message holds a secret.
+    Raises TieredctlError for a file that cannot be read, and for a setting with which no client can be made. No message
+    contains a secret.
     """
     if file is None:
         return {}
@@ -54,24 +54,24 @@ def read_client_properties(file: Path | None) -> Properties:
     except OSError as error:
         raise _refused(f"{file} cannot be read: {error.strerror}") from None
     except DecodeError as error:
-        raise _refused(f"{file} is no properties file: {error.message}") from None
+        raise _refused(f"{file} is not a properties file: {error.message}") from None
     for translate in _TRANSLATIONS:
         translate(properties)
     return properties
 
 
 def timeout_seconds(properties: Mapping[str, str], otherwise: float) -> float:
-    """How long a cluster may stay silent: `request.timeout.ms`, as in Kafka's clients, or `otherwise` without it."""
+    """How long to wait for an answer: `request.timeout.ms`, as in Kafka's clients, or `otherwise` without it."""
     text = properties.get("request.timeout.ms")
     if text is None:
         return otherwise
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _LONGEST_TIMEOUT_MS:
-        raise _refused(f"request.timeout.ms is {text!r}, and has to be 1 to {_LONGEST_TIMEOUT_MS} milliseconds")
+        raise _refused(f"request.timeout.ms is {text!r}, but must be 1 to {_LONGEST_TIMEOUT_MS} milliseconds")
     return int(text) / 1000
 
 
 def without_secrets(text: str, properties: Mapping[str, str]) -> str:
-    """A text that somebody else made, with every secret of the properties taken out."""
+    """A text of others, with every secret of the properties removed."""
     for name, value in properties.items():
         if value and _SECRET_NAME.search(name):
             text = text.replace(value, _HIDDEN)
@@ -80,22 +80,22 @@ def without_secrets(text: str, properties: Mapping[str, str]) -> str:
 
 def _refuse_providers(properties: Properties) -> None:
     if "config.providers" in properties:
-        hint = "Write the values themselves, in a file that only its owner may read."
-        raise _refused("config.providers is Java's: tieredctl does not look values up", hint)
+        hint = "Write the values themselves, in a file that only its owner can read."
+        raise _refused("tieredctl does not support config.providers, which need Java", hint)
 
 
 def _translate_login(properties: Properties) -> None:
-    """sasl.jaas.config holds the user and the password of PLAIN and SCRAM."""
+    """sasl.jaas.config has the user and the password of PLAIN and SCRAM."""
     login = properties.pop("sasl.jaas.config", None)
     if login is None:
         return
     match = _LOGIN.fullmatch(login)
     if match is None:
-        hint = 'It is written: org.….ScramLoginModule required username="…" password="…";'
+        hint = 'Write it as: org.….ScramLoginModule required username="…" password="…";'
         raise _refused("sasl.jaas.config is not a login module with its options and a semicolon", hint)
     module = match["module"].rpartition(".")[2]
     if module not in _LOGIN_MODULES:
-        hint = "Leave sasl.jaas.config out and give librdkafka's own properties, such as sasl.oauthbearer.*."
+        hint = "Remove sasl.jaas.config and give librdkafka's own properties, such as sasl.oauthbearer.*."
         raise _refused(f"sasl.jaas.config names {module}: tieredctl knows {' and '.join(_LOGIN_MODULES)}", hint)
     options = {name: _unquoted(value) for name, value in _LOGIN_OPTION.findall(match["options"])}
     for option in ("username", "password"):
@@ -119,10 +119,10 @@ def _translate_trust(properties: Properties) -> None:
     if location := properties.pop("ssl.truststore.location", None):
         if _store_type(location, kind) != "PEM":
             hint = (
-                f"Write its certificates as text: keytool -list -rfc -keystore {location} > truststore.pem; then set "
+                f"Export its certificates as PEM: keytool -list -rfc -keystore {location} > truststore.pem; then set "
                 "ssl.truststore.type=PEM and ssl.truststore.location to that file."
             )
-            raise _refused(f"The trust store {location} is no PEM file, and librdkafka reads no other", hint)
+            raise _refused(f"The trust store {location} is not a PEM file, and librdkafka reads only PEM", hint)
         properties["ssl.ca.location"] = location
 
 
@@ -149,7 +149,7 @@ def _translate_identity(properties: Properties) -> None:
 
 
 def _with_lines(pem: str) -> str:
-    """PEM with its line ends, which OpenSSL demands, Java does not, and a properties file's continued lines lose."""
+    """PEM with line ends, which OpenSSL needs, Java does not, and a properties file's continued lines lose."""
 
     def block(match: re.Match[str]) -> str:
         body = "".join(match[2].split())
@@ -160,7 +160,7 @@ def _with_lines(pem: str) -> str:
 
 
 def _store_type(location: str, kind: str | None) -> str:
-    """PEM, PKCS12 or JKS: by content, as Java does for the last two, whose names it takes for each other."""
+    """PEM, PKCS12 or JKS: by content, as Java does for the last two, whatever the configured type."""
     try:
         with Path(location).open("rb") as store:
             head = store.read(_PEM_WITHIN)
@@ -178,7 +178,7 @@ def _translate_endpoint_identification(properties: Properties) -> None:
         properties["ssl.endpoint.identification.algorithm"] = "none"
 
 
-def _refused(message: str, hint: str = "Mend the file that --command-config names.") -> TieredctlError:
+def _refused(message: str, hint: str = "Correct the file given with --command-config.") -> TieredctlError:
     return TieredctlError(ErrorCode.USAGE, f"{message}.", hint=hint)
 
 

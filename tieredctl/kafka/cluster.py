@@ -1,4 +1,4 @@
-"""What tieredctl asks a live cluster, apart from the records of its metadata topic."""
+"""What tieredctl asks a live cluster, besides the records of its metadata topic."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tieredctl.errors import ErrorCode, TieredctlError
 
 
 class OffsetSpec(IntEnum):
-    """The special timestamps of ListOffsets, by the names that Kafka's tools have for them."""
+    """The special timestamps of ListOffsets, by their names in Kafka's tools."""
 
     LATEST = -1
-    """The high watermark: the offset behind the last that consumers see."""
+    """The high watermark: the offset after the last that consumers see."""
     EARLIEST = -2
-    """The log start offset, in remote storage or not."""
+    """The log start offset, whether in remote storage or not."""
     MAX_TIMESTAMP = -3
-    """Of the record with the highest timestamp, among local segments (KIP-734)."""
+    """The offset of the record with the highest timestamp, among local segments (KIP-734)."""
     EARLIEST_LOCAL = -4
     """The first offset on the leader's disk (KIP-405)."""
     LATEST_TIERED = -5
@@ -41,8 +41,8 @@ FIRST_VERSION_OF = {
 class ListedOffset(NamedTuple):
     """A broker's answer to ListOffsets for a partition; times in ms since the epoch.
 
-    `offset` is None where the broker has none to tell, which is no error: nothing is tiered yet, or all of it is.
-    `error` is the name of Kafka's error where there is one.
+    `offset` is None where the broker has none, which is not an error: nothing is tiered yet, or everything is. `error`
+    is the name of Kafka's error, if any.
     """
 
     offset: int | None
@@ -72,24 +72,24 @@ class TopicDescription:
 
 
 class ConfigValue(NamedTuple):
-    """A setting, and Kafka's name of where it comes from (DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG, …)."""
+    """A setting, and Kafka's name of its source (DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG, …)."""
 
     value: str | None
     source: str
 
 
 class BrokerFeatures(NamedTuple):
-    """The greatest level of each feature that a broker supports, and the level that the cluster has agreed upon."""
+    """The greatest level of each feature that a broker supports, and the level finalized in the cluster."""
 
     supported: Mapping[str, int]
     finalized: Mapping[str, int]
 
 
 class MetadataProgress(NamedTuple):
-    """How far a KRaft cluster's metadata log goes, by its controllers, and how far each broker has applied it.
+    """The end of a KRaft cluster's metadata log, by its controllers, and how far each broker has applied it.
 
-    Both are offsets behind the last record. None stands for what was not told: `end` where the user may not ask, a
-    broker's where it did not answer.
+    Both are offsets after the last record. None stands for unknown: `end` where the user may not ask, a broker's where
+    it did not answer.
     """
 
     end: int | None
@@ -102,15 +102,15 @@ class Cluster(Protocol):
 
     @property
     def cluster_id(self) -> str | None:
-        """Which cluster it is, where it tells."""
+        """The cluster id, if the cluster reports it."""
         ...
 
     def describe(self) -> dict[str, object]:
-        """What this is, for the `source` of a JSON document."""
+        """The `source` of a JSON document."""
         ...
 
     def topic(self, name: str) -> TopicDescription:
-        """Raises TieredctlError `unknown-topic` where there is none of that name, or the user may not see it."""
+        """Raises TieredctlError `unknown-topic` where there is no topic of that name, or the user may not see it."""
         ...
 
     def topic_names(self) -> Sequence[str]:
@@ -118,11 +118,11 @@ class Cluster(Protocol):
         ...
 
     def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
-        """All settings of some topics; those that are not there any more are left out."""
+        """All settings of some topics; those that no longer exist are left out."""
         ...
 
     def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
-        """All settings of each broker; the value of a secret, and of what Kafka does not know, is None."""
+        """All settings of each broker; the value of a secret, or of a setting unknown to Kafka, is None."""
         ...
 
     def broker_features(self) -> Mapping[int, BrokerFeatures]:
@@ -135,35 +135,35 @@ class Cluster(Protocol):
         ...
 
     def metadata_progress(self) -> MetadataProgress:
-        """How far brokers have applied the cluster's metadata. None of them is waited for long."""
+        """How far brokers have applied the cluster's metadata. Does not wait long for any of them."""
         ...
 
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
-        """For each partition of some topics how many bytes it has on the disks of each broker."""
+        """For each partition of some topics its bytes on each broker's disks."""
         ...
 
     def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:
-        """By broker, how many bytes are free in those log directories that hold replicas of some topics. A broker that
-        does not tell (before 3.3) is left out."""
+        """By broker, the free bytes in the log directories that hold replicas of some topics. A broker that does not
+        report this (before 3.3) is left out."""
         ...
 
     def alter_topic_configs(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool) -> None:
-        """Sets some of a topic's own settings, all of them or none; None takes the topic's own value away. With
-        `validate_only` the controller only judges them.
+        """Sets some of a topic's own settings, all of them or none; None removes the topic's own value. With
+        `validate_only` the controller only validates them.
 
         Raises TieredctlError: `config-refused` with Kafka's reason, `unknown-topic`, `broker-refused`.
         """
         ...
 
     def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
-        """For each partition what its leader answers: to an OffsetSpec, or to a time in ms the first offset of that
-        time or later. A broker that is too old for it answers UNSUPPORTED_VERSION."""
+        """Each partition's answer from its leader: for an OffsetSpec, or for a time in ms the first offset of that time
+        or later. A broker that is too old for it answers UNSUPPORTED_VERSION."""
         ...
 
     def epoch_end_offset(self, topic: TopicDescription, partition: int, leader_epoch: int) -> tuple[int, int] | None:
-        """What a partition's leader answers to OffsetForLeaderEpoch: the greatest epoch of its log that is not above
-        `leader_epoch`, and the offset where that ended (exclusive). Below its first epoch the answer is `leader_epoch`
-        and the first offset; above its last, None."""
+        """A leader's answer to OffsetForLeaderEpoch: the greatest epoch of its log that is not above `leader_epoch`,
+        and that epoch's end offset (exclusive). Below its first epoch the answer is `leader_epoch` and the first
+        offset; above its last, None."""
         ...
 
 
@@ -171,16 +171,16 @@ def settings_of(cluster: Cluster, topic: str) -> Mapping[str, ConfigValue]:
     """All settings of one topic. Raises TieredctlError as `Cluster.topic_configs` does, and `unknown-topic`."""
     settings = cluster.topic_configs([topic]).get(topic)
     if settings is None:
-        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"There is no topic {topic} any more.", hint="")
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"Topic {topic} no longer exists.", hint="")
     return settings
 
 
 def leader_bytes(cluster: Cluster, topic: str, partition: PartitionDescription) -> int:
-    """What a partition has on its leader's disk. Raises TieredctlError as `Cluster.replica_bytes` does, and
-    `broker-unreachable` where the leader did not tell: that is not nothing."""
+    """A partition's bytes on its leader's disk. Raises TieredctlError as `Cluster.replica_bytes` does, and
+    `broker-unreachable` where the leader did not report them: that is not zero."""
     sizes = cluster.replica_bytes([topic]).get((topic, partition.partition), {})
     if partition.leader is None or partition.leader not in sizes:
-        message = f"The leader of {topic}-{partition.partition} did not tell how much is on its disk."
+        message = f"The leader of {topic}-{partition.partition} did not report how much is on its disk."
         raise TieredctlError(
             ErrorCode.BROKER_UNREACHABLE, message, hint="Run it again once the partition has a leader."
         )

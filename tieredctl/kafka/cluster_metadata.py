@@ -1,4 +1,4 @@
-"""How many partitions `__remote_log_metadata` has, by the controllers' own log beside it in a log directory."""
+"""How many partitions `__remote_log_metadata` has, by the controllers' log in the same log directory."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NAME = METADATA_TOPIC.encode("ascii")
 
 
 def metadata_topic_partition_count(log_dirs: Iterable[Path]) -> int | None:
-    """The topic's number of partitions; None where no log directory has a `__cluster_metadata-0` that tells it.
+    """The topic's number of partitions; None where no log directory has a `__cluster_metadata-0` with it.
 
-    Of several the one that reaches furthest is believed. One that cannot be read whole tells nothing.
+    Of several the most recent one is believed. One that cannot be read in full is ignored.
     """
     told = [found for log_dir in log_dirs if (found := _told_by(log_dir / CLUSTER_METADATA_FOLDER)) is not None]
     if not told:
@@ -32,7 +32,7 @@ def metadata_topic_partition_count(log_dirs: Iterable[Path]) -> int | None:
 
 
 def _told_by(folder: Path) -> tuple[int, int | None] | None:
-    """Up to which offset (exclusive) a replica reaches, and the number it tells; None where there is none."""
+    """A replica's end offset (exclusive), and the number of partitions it has; None where there is none."""
     topic = _MetadataTopic()
     try:
         snapshot, logs = _files(folder)
@@ -42,7 +42,7 @@ def _told_by(folder: Path) -> tuple[int, int | None] | None:
         reached = snapshot[0] if snapshot else 0
         for index, (base_offset, path) in enumerate(logs):
             if base_offset > reached:
-                return None  # what lies between is not here
+                return None  # the offsets between are missing
             reached = max(reached, topic.take_log(path, reached, appended_to=index == len(logs) - 1))
     except (OSError, DecodeError):
         return None
@@ -66,7 +66,7 @@ def _files(folder: Path) -> tuple[tuple[int, Path] | None, list[tuple[int, Path]
 
 @dataclass(slots=True)
 class _MetadataTopic:
-    """The topic as records tell it."""
+    """The topic, as told by records."""
 
     partitions: dict[bytes, set[int]] = field(default_factory=dict)
     """The partitions of each topic id of this name: one, if all records were read."""
@@ -79,7 +79,7 @@ class _MetadataTopic:
         return len(numbers) if numbers and numbers == set(range(len(numbers))) else None
 
     def take_snapshot(self, path: Path) -> None:
-        """Raises DecodeError where it is not whole: its last batch is a footer, which is a control batch."""
+        """Raises DecodeError where it is incomplete: its last batch must be a footer, which is a control batch."""
         last: BatchHeader | None = None
         for header, batch in _batches(path, appended_to=False):
             self._take(header, batch, 0)
@@ -88,7 +88,7 @@ class _MetadataTopic:
             raise DecodeError("snapshot without its footer", path.stat().st_size)
 
     def take_log(self, path: Path, from_offset: int, *, appended_to: bool) -> int:
-        """What a segment adds from an offset on; gives the offset behind its last record."""
+        """Adds a segment's records from an offset on; returns the offset after its last record."""
         reached = from_offset
         for header, batch in _batches(path, appended_to=appended_to):
             if header.last_offset >= from_offset:
@@ -104,7 +104,7 @@ class _MetadataTopic:
                 self._take_record(record.value or b"")
 
     def _may_concern(self, batch: bytes) -> bool:
-        """Controllers do not compress: a batch that has neither the name nor the id is not about the topic."""
+        """Controllers do not compress: a batch with neither the name nor the id is not about the topic."""
         return _NAME in batch or any(topic_id in batch for topic_id in self.partitions)
 
     def _take_record(self, value: bytes) -> None:
@@ -123,7 +123,7 @@ class _MetadataTopic:
 
 
 def _batches(path: Path, *, appended_to: bool) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Raises DecodeError for damage; a last batch that is still being written is left out of a log."""
+    """Raises DecodeError for damage; leaves out a log's last batch if it is still being written."""
     size = path.stat().st_size
     with path.open("rb") as file:
         for part in scan_log(_pieces(file, size), size, OneByOne()):
@@ -143,7 +143,7 @@ def _sound(
 
 
 def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """The file up to the size that it had."""
+    """The file up to its size when it was opened."""
     while size > 0 and (piece := file.read(min(_PIECE_BYTES, size))):
         size -= len(piece)
         yield piece

@@ -1,7 +1,7 @@
-"""Connects once to a bootstrap server, as both clients are about to, and says in a sentence why that cannot work.
+"""Connects once to a bootstrap server, as both clients will, and reports in one sentence why that fails.
 
-The clients try again and again, and tell less: kafka-python loses what a broker says before it closes a connection,
-librdkafka has one sentence for every certificate. What is found here ends a command after a single login that failed,
+The clients retry without end and report less: kafka-python loses what a broker answers before it closes a connection,
+librdkafka has one sentence for all certificate errors. A failure found here ends a command after a single failed login,
 so that no account is locked by repetition.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN_TRIES = 0.2
 _SECONDS_FOR_A_RESTART = 3.0
-"""How long a server that refuses connections is tried again: it may be starting."""
+"""How long to retry a server that refuses connections: it may be starting."""
 _RECEIVED_AT_ONCE = 1 << 16
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 """How an alert and a handshake begin."""
@@ -43,16 +43,16 @@ _CLIENT_CERTIFICATES = ("ssl.certificate.location", "ssl.certificate.pem", "ssl.
 
 
 class _Unreachable(Exception):
-    """A server to which no connection came about; another one, or the same a little later, may do."""
+    """A server that could not be connected to; another one, or the same a little later, may work."""
 
 
 def demand_connection(
     bootstrap_server: str, properties: Properties, timeout_seconds: float, *, waits_for_restart: bool = True
 ) -> None:
-    """Returns once one of the servers lets the client in. Contacts each once, but for those that may be starting.
+    """Returns once one of the servers accepts the client. Contacts each once, except those that may be starting.
 
-    `properties` are librdkafka's. Raises TieredctlError: `broker-refused` with the cause and what to mend,
-    `broker-unreachable`, `usage` for properties that Python cannot follow.
+    `properties` are librdkafka's. Raises TieredctlError: `broker-refused` with the cause and the fix,
+    `broker-unreachable`, `usage` for properties that Python does not support.
     """
     addresses = server_addresses(bootstrap_server)
     now = time.monotonic()
@@ -67,13 +67,13 @@ def demand_connection(
             except _Unreachable as error:
                 reasons.append(f"{_name(host, port)} {error}")
         if time.monotonic() + _SECONDS_BETWEEN_TRIES > patient_until:
-            hint = "Check host, port and firewall, and that the broker runs."
+            hint = "Check host, port and firewall, and that the broker is running."
             raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, f"{'; '.join(reasons)}.", hint=hint)
         time.sleep(_SECONDS_BETWEEN_TRIES)
 
 
 class _Attempt:
-    """One connection, from the host's name to the first answer to a client that is let in."""
+    """One connection, from the host name to the first answer to an accepted client."""
 
     def __init__(self, host: str, port: int, properties: Properties, seconds: float) -> None:
         self._host, self._port = host, port
@@ -104,11 +104,11 @@ class _Attempt:
         try:
             return socket.create_connection((self._host, self._port), timeout=self._remaining())
         except socket.gaierror:
-            raise _Unreachable("cannot be reached: the host name is not known") from None
+            raise _Unreachable("cannot be reached: unknown host name") from None
         except TimeoutError:
             raise _Unreachable(self._silence()) from None
         except ConnectionRefusedError:
-            raise _Unreachable("cannot be reached: nothing listens there (connection refused)") from None
+            raise _Unreachable("cannot be reached: connection refused") from None
         except OSError as error:
             raise _Unreachable(f"cannot be reached: {error.strerror or error}") from None
 
@@ -131,18 +131,18 @@ class _Attempt:
             self._refuse_alert(error)
 
     def _introduce(self, talk: _Talk) -> None:
-        """What every listener answers, whoever asks."""
+        """The request that every listener answers, even before a login."""
         from kafka.protocol.metadata import ApiVersionsRequest
 
         try:
             talk.answer_to(ApiVersionsRequest(version=0))
         except _Closed as closed:
             if self._protocol.endswith("SSL") or not (closed.received[:2] in _TLS_RECORDS or not closed.received):
-                message = f"{self._server}: what listens there does not speak Kafka's protocol"
+                message = f"{self._server} does not speak Kafka's protocol"
                 self._refuse(message, "Check the port, and security.protocol in --command-config.")
-            speaks = "speaks TLS" if closed.received else "closed the connection at once, as a listener for TLS does"
+            speaks = "speaks TLS" if closed.received else "closed the connection at once, as a TLS listener does"
             hint = "Set security.protocol in --command-config to SSL or SASL_SSL, or give the port of another listener."
-            self._refuse(f"{self._server} {speaks}, and the client was told not to", hint)
+            self._refuse(f"{self._server} {speaks}, but the client does not use TLS", hint)
 
     def _ask_for_brokers(self, talk: _Talk) -> None:
         from kafka.protocol.metadata import MetadataRequest
@@ -152,7 +152,7 @@ class _Attempt:
         except _Closed:
             to = "SASL_SSL" if self._protocol == "SSL" else "SASL_PLAINTEXT or SASL_SSL"
             hint = f"Set security.protocol to {to}, sasl.mechanism and sasl.jaas.config in --command-config."
-            self._refuse(f"{self._server} wants a login (SASL), and the client has none", hint)
+            self._refuse(f"{self._server} needs a login (SASL), but the client has none", hint)
 
     def _log_in(self, talk: _Talk) -> None:
         from kafka.protocol.sasl import SaslHandshakeRequest
@@ -161,13 +161,13 @@ class _Attempt:
         try:
             shaken = talk.answer_to(SaslHandshakeRequest(version=1, mechanism=mechanism))
         except _Closed:
-            self._refuse(f"{self._server} closed the connection before the login", "Look into the broker's log.")
+            self._refuse(f"{self._server} closed the connection before the login", "Check the broker's log.")
         if shaken.error_code == _ILLEGAL_SASL_STATE:
             hint = f"Set security.protocol in --command-config to {self._protocol.removeprefix('SASL_')}."
-            self._refuse(f"{self._server} knows no login (SASL): its listener has none", hint)
+            self._refuse(f"{self._server} has no login (SASL) on this listener", hint)
         if shaken.error_code == _UNSUPPORTED_MECHANISM or mechanism not in shaken.mechanisms:
             offered = ", ".join(sorted(shaken.mechanisms))
-            hint = "Set sasl.mechanism in --command-config to one that it offers."
+            hint = "Set sasl.mechanism in --command-config to one of these."
             self._refuse(f"{self._server} refused the mechanism {mechanism}: it offers {offered}", hint)
         if mechanism in KNOWN_MECHANISMS:
             self._prove(talk, mechanism)
@@ -189,12 +189,12 @@ class _Attempt:
                     self._refuse_login(answer.error_message or "authentication failed")
                 login.receive(answer.auth_bytes)
         except _Closed:
-            self._refuse_login("the connection was closed at the login")
+            self._refuse_login("the broker closed the connection during the login")
         except ValueError as error:
             self._refuse_login(str(error))
 
     def _refuse_login(self, reason: str) -> NoReturn:
-        hint = "Check the user and the password in --command-config. One login was tried."
+        hint = "Check the user and the password in --command-config. Only one login was tried."
         self._refuse(f"{self._server} refused the user or the password: {reason}", hint)
 
     def _refuse_certificate(self, error: ssl.SSLCertVerificationError) -> NoReturn:
@@ -202,18 +202,18 @@ class _Attempt:
         if error.verify_code in _HOST_MISMATCHES:
             hint = (
                 "Give --bootstrap-server a name that is in the certificate; an empty "
-                "ssl.endpoint.identification.algorithm does without the check."
+                "ssl.endpoint.identification.algorithm disables the check."
             )
             self._refuse(f"The certificate of {self._server} is for another host name: {reason}", hint)
         if error.verify_code in _OUT_OF_TIME:
-            hint = "Renew the broker's certificate, or set this machine's clock."
+            hint = "Renew the broker's certificate, or correct this machine's clock."
             self._refuse(f"The certificate of {self._server} is not valid now: {reason}", hint)
-        hint = "Name the authority that signed it with ssl.truststore.location, a PEM file, in --command-config."
+        hint = "Set ssl.truststore.location in --command-config to a PEM file with the authority that signed it."
         self._refuse(f"The certificate of {self._server} is not trusted: {reason}", hint)
 
     def _refuse_no_tls(self) -> NoReturn:
         hint = "Set security.protocol in --command-config to PLAINTEXT or SASL_PLAINTEXT, or give the port for TLS."
-        self._refuse(f"{self._server} does not speak TLS, and the client was told to", hint)
+        self._refuse(f"{self._server} does not speak TLS, but the client uses TLS", hint)
 
     def _refuse_alert(self, error: ssl.SSLError) -> NoReturn:
         reason = (error.reason or str(error)).replace("_", " ").lower()
@@ -221,10 +221,10 @@ class _Attempt:
             hint = "Compare the TLS versions and ciphers of client and listener."
             self._refuse(f"TLS with {self._server} failed: {reason}", hint)
         if any(name in self._properties for name in _CLIENT_CERTIFICATES):
-            hint = "Check ssl.keystore.location in --command-config: who signed it has to be one that brokers trust."
+            hint = "Check ssl.keystore.location in --command-config: brokers must trust the authority that signed it."
             self._refuse(f"{self._server} refused the client's certificate: {reason}", hint)
         hint = "Give the client's certificate and key with ssl.keystore.location in --command-config."
-        self._refuse(f"{self._server} wants a client certificate, and the client has none: {reason}", hint)
+        self._refuse(f"{self._server} needs a client certificate, but the client has none: {reason}", hint)
 
     def _refuse(self, message: str, hint: str) -> NoReturn:
         raise TieredctlError(ErrorCode.BROKER_REFUSED, f"{without_secrets(message, self._properties)}.", hint=hint)
@@ -237,7 +237,7 @@ class _Attempt:
 
 
 class _Closed(Exception):
-    """The other side closed the connection, or sent what is no answer, which is `received`."""
+    """The server closed the connection, or sent something that is not an answer (`received`)."""
 
     def __init__(self, received: bytes) -> None:
         super().__init__()
@@ -251,7 +251,7 @@ class _Talk:
         self._connection, self._protocol, self._remaining = connection, protocol, remaining
 
     def answer_to(self, request: Any) -> Any:
-        """Raises _Closed; TimeoutError; ssl.SSLError for what TLS says instead."""
+        """Raises _Closed; TimeoutError; ssl.SSLError for TLS's own errors."""
         from kafka.errors import KafkaError
 
         self._protocol.send_request(request)

@@ -1,4 +1,4 @@
-"""A live cluster that is asked about its consumer groups besides."""
+"""A live cluster that is also asked about its consumer groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tieredctl.kafka.live_cluster import LiveCluster
 _GROUPS_A_REQUEST = 100
 _FIRST_VERSION_OF_SEVERAL_GROUPS, _LAST_VERSION_BY_TOPIC_NAME = 8, 9
 _CONSUMER_PROTOCOLS = ("consumer", "")
-"""Groups of Kafka Connect commit nothing; what only commits, without members, has no protocol."""
+"""Groups of Kafka Connect commit nothing; a group that only commits, without members, has no protocol."""
 _UNKNOWN_GROUP, _GROUP_DENIED = 69, 30
 
 
@@ -26,7 +26,7 @@ class LiveClusterWithGroups(LiveCluster):
         return sorted({found for _, some in self._of_each_broker(of_groups_at) for found in some})
 
     def _of_groups_at(self, broker: int) -> Iterator[CommittedOffset]:
-        """Of the groups that a broker coordinates: each lists its own."""
+        """The groups that a broker coordinates: each lists its own."""
         from kafka.protocol.admin import ListGroupsRequest
 
         response = self._ask(broker, ListGroupsRequest(), awaits_broker=False)
@@ -52,13 +52,13 @@ class LiveClusterWithGroups(LiveCluster):
 
     def _offsets_of(self, group: Any) -> Iterator[CommittedOffset]:
         if group.error_code == _UNKNOWN_GROUP:
-            return  # It is gone meanwhile.
+            return  # It was deleted meanwhile.
         if group.error_code == _GROUP_DENIED:
             hint = f"The user needs the operation Describe on group {group.group_id}."
             raise TieredctlError(
                 ErrorCode.BROKER_REFUSED, f"The user may not look at group {group.group_id}.", hint=hint
             )
-        self._demand_no_error(group.error_code, f"The coordinator of group {group.group_id} did not tell its offsets")
+        self._demand_no_error(group.error_code, f"The coordinator of group {group.group_id} did not report its offsets")
         for topic in group.topics:
             for one in topic.partitions:
                 if one.error_code == 0 and one.committed_offset >= 0:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 
 class CommittedOffset(NamedTuple):
-    """From where a consumer group reads a partition on, once it joins again."""
+    """The offset from which a consumer group will resume a partition."""
 
     group: str
     topic: str
@@ -19,6 +19,6 @@ class ConsumerGroups(Protocol):
     """The consumer groups of a live cluster. Raises TieredctlError as `Cluster` does."""
 
     def committed_offsets(self) -> Sequence[CommittedOffset]:
-        """What every group has committed that the user may see: a broker leaves out the others, and topics that the
-        user may not see, without a word."""
+        """The committed offsets of every group that the user may see: brokers silently leave out the others, and topics
+        that the user may not see."""
         ...

@@ -1,4 +1,4 @@
-"""A client of kafka-python, for what librdkafka cannot ask: connected by Kafka's client properties, asked patiently."""
+"""A kafka-python client for requests that librdkafka lacks: configured by Kafka's client properties, with retries."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SECONDS_OF_A_CHECK = 5.0
 
 
 class KafkaPythonClient:
-    """Knows the cluster's brokers, and hears of their changes while it is asked. To be closed."""
+    """Knows the cluster's brokers, and learns of changes as it is used. To be closed."""
 
     def __init__(self, bootstrap_server: str, properties: Properties, timeout_seconds: float) -> None:
-        """Connects. Raises TieredctlError for properties that it cannot follow, and where a server refuses or none
-        answers; whatever kafka-python raises where they tell of no brokers in time."""
+        """Connects. Raises TieredctlError for unsupported properties, and where a server refuses or none answers;
+        whatever kafka-python raises where none lists the brokers in time."""
         from kafka.net.compat import KafkaNetClient
 
-        # It logs what it also raises, and without a handler Python would write that to stderr.
+        # It also logs what it raises, and without a handler Python would write that to stderr.
         logging.getLogger("kafka").addHandler(logging.NullHandler())
         settings = kafka_python_settings(bootstrap_server, properties)
         demand_connection(bootstrap_server, properties, timeout_seconds)
@@ -52,12 +52,11 @@ class KafkaPythonClient:
         return sorted(broker.node_id for broker in self._client.cluster.brokers())
 
     def answer(self, node_id: int | None, request: Any, timeout_seconds: float, *, awaits_broker: bool = True) -> Any:
-        """The answer of a broker; of any one, where none is named.
+        """The answer of a broker; of any one, if none is given.
 
-        Asks again, for the time given, after errors that may pass: of any broker, another one. Without `awaits_broker`
-        one that cannot be reached is not waited for: somebody else may lead what it led. Raises other errors as
-        kafka-python does, and TieredctlError where the broker does not let this client in.
-        """
+        Retries after temporary errors, for the time given: if any broker will do, with another one. Without
+        `awaits_broker` it does not wait for an unreachable one: another may lead its partitions by now. Raises other
+        errors as kafka-python does, and TieredctlError where the broker refuses this client."""
         from kafka.errors import KafkaError
 
         deadline = time.monotonic() + timeout_seconds
@@ -77,7 +76,7 @@ class KafkaPythonClient:
                 self.hear_of_changes()
 
     def hear_of_changes(self) -> None:
-        """Asks for the cluster's brokers once more, which takes a moment."""
+        """Asks for the cluster's brokers again, which takes a moment."""
         self._client.cluster.request_update()
         self._client.poll(timeout_ms=_SECONDS_BETWEEN_TRIES * 1000)
 
@@ -97,7 +96,7 @@ class KafkaPythonClient:
         raise KafkaTimeoutError("no answer in time")
 
     def _demand_access(self, broker: int) -> None:
-        """Looks once why a broker cannot be reached: one that refuses this client will go on to."""
+        """Checks once why a broker cannot be reached: one that refuses this client will keep refusing."""
         node = self._client.cluster.broker_metadata(broker)
         if node is None or broker in self._checked:
             return
@@ -111,7 +110,7 @@ class KafkaPythonClient:
 
 
 def _is_away(error: KafkaError) -> bool:
-    """Whether there is no connection to the broker, or no such broker by now."""
+    """Whether there is no connection to the broker, or it no longer exists."""
     from kafka.errors import KafkaConnectionError, NodeNotReadyError, UnknownBrokerIdError
 
     return isinstance(error, KafkaConnectionError | NodeNotReadyError | UnknownBrokerIdError)

@@ -1,6 +1,6 @@
-"""Client properties, as librdkafka is given them, turned into what a client of kafka-python is made with.
+"""librdkafka's client properties, translated for kafka-python.
 
-What would be weaker or other than what librdkafka does with the same properties is refused, not left out.
+Properties that would be weaker or different than with librdkafka are refused, not ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONGEST_RESPONSE_BYTES = 100_000_000
 
 
 def kafka_python_settings(bootstrap_server: str, properties: Properties) -> dict[str, Any]:
-    """Raises TieredctlError for properties that kafka-python cannot follow, and for certificates that are none."""
+    """Raises TieredctlError for properties that kafka-python does not support, and for invalid certificates."""
     protocol = security_protocol_of(properties)
     settings: dict[str, Any] = {
         "bootstrap_servers": _servers(bootstrap_server),
@@ -49,7 +49,7 @@ def security_protocol_of(properties: Properties) -> str:
 
 
 def mechanism_of(properties: Properties) -> str:
-    """The SASL mechanism that is asked for."""
+    """The configured SASL mechanism."""
     return properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))
 
 
@@ -60,7 +60,7 @@ def _servers(bootstrap_server: str) -> list[str]:
 def _login(properties: Properties) -> dict[str, str | None]:
     mechanism = mechanism_of(properties)
     if mechanism not in KNOWN_MECHANISMS:
-        raise _refused(f"the mechanism {mechanism} is not among {', '.join(KNOWN_MECHANISMS)}")
+        raise _refused(f"the mechanism {mechanism} is not one of {', '.join(KNOWN_MECHANISMS)}")
     return {
         "sasl_mechanism": mechanism,
         "sasl_plain_username": properties.get("sasl.username"),
@@ -69,8 +69,7 @@ def _login(properties: Properties) -> dict[str, str | None]:
 
 
 def ssl_context(properties: Properties) -> ssl.SSLContext:
-    """What a connection is encrypted and a broker's certificate judged by. Raises TieredctlError for certificates that
-    cannot be used."""
+    """How to encrypt a connection and check a broker's certificate. Raises TieredctlError for unusable certificates."""
     try:
         return _ssl_context(properties)
     except (OSError, ValueError) as error:
@@ -107,13 +106,13 @@ def _trust(context: ssl.SSLContext, properties: Properties) -> None:
 def _identify(context: ssl.SSLContext, properties: Properties) -> None:
     """The client's own certificate."""
     if "ssl.keystore.location" in properties:
-        raise _refused("Python reads no PKCS12 key store; write its key and certificates as PEM")
+        raise _refused("Python does not read PKCS12 key stores; write its key and certificates as PEM")
     password = properties.get("ssl.key.password", "")
     certificate, key = properties.get("ssl.certificate.location"), properties.get("ssl.key.location")
     if certificate is not None:
         context.load_cert_chain(certificate, key, password)
     elif "ssl.certificate.pem" in properties:
-        # Python takes a certificate out of files alone; the folder is its owner's.
+        # Python takes a certificate only from files; only the owner can read the folder.
         with TemporaryDirectory() as folder:
             certificate_file, key_file = Path(folder, "certificate.pem"), Path(folder, "key.pem")
             certificate_file.write_text(properties["ssl.certificate.pem"])
@@ -122,4 +121,4 @@ def _identify(context: ssl.SSLContext, properties: Properties) -> None:
 
 
 def _refused(reason: str) -> TieredctlError:
-    return TieredctlError(ErrorCode.USAGE, f"kafka-python cannot follow --command-config: {reason}.")
+    return TieredctlError(ErrorCode.USAGE, f"kafka-python cannot use --command-config: {reason}.")

@@ -1,4 +1,4 @@
-"""A live cluster, asked over kafka-python what librdkafka refuses to ask."""
+"""A live cluster, asked with kafka-python what librdkafka cannot ask."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tieredctl.kafka.patient_cluster import CLUSTER_DENIED, PatientCluster, is_p
 from tieredctl.model.ids import uuid_text
 
 _SECONDS_FOR_A_SIGN_OF_LIFE = 2.0
-"""For what brokers answer out of their memory."""
+"""For requests that brokers answer from memory."""
 _CONSUMER = -1
 _FIRST_VERSION_OF_TIMESTAMPS = 1
 _UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
@@ -57,7 +57,7 @@ class LiveCluster(PatientCluster):
         if found.error_code == _UNKNOWN_TOPIC:
             raise self._unknown_topic(name)
         if found.error_code == _INVALID_TOPIC:
-            raise TieredctlError(ErrorCode.USAGE, f"{name!r} is no name that a topic can have.", hint="")
+            raise TieredctlError(ErrorCode.USAGE, f"{name!r} is not a valid topic name.", hint="")
         self._demand_access(found.error_code, f"topic {name}")
         return TopicDescription(name, uuid_text(found.topic_id.bytes), tuple(map(_partition, _ordered(found))))
 
@@ -136,7 +136,7 @@ class LiveCluster(PatientCluster):
         return sorted(voter.replica_id for part in self._quorum() for voter in part.current_voters)
 
     def _quorum(self, seconds: float | None = None) -> Sequence[Any]:
-        """What the active controller tells of the metadata log."""
+        """The active controller's view of the metadata log."""
         from kafka.errors import IncompatibleBrokerVersion, UnsupportedVersionError
         from kafka.protocol.admin import DescribeQuorumRequest
 
@@ -145,7 +145,7 @@ class LiveCluster(PatientCluster):
         try:
             response = self._ask(None, DescribeQuorumRequest(topics=[asked]), seconds)
         except (IncompatibleBrokerVersion, UnsupportedVersionError):
-            message = f"{self._bootstrap_server} does not know DescribeQuorum: it has no KRaft controllers."
+            message = f"{self._bootstrap_server} does not support DescribeQuorum: it has no KRaft controllers."
             raise TieredctlError(ErrorCode.BROKER_REFUSED, message, hint="") from None
         self._demand_access(response.error_code, "the cluster")
         return [part for one in response.topics for part in one.partitions]
@@ -170,14 +170,14 @@ class LiveCluster(PatientCluster):
         return found
 
     def _log_dirs(self) -> Iterator[tuple[int, Sequence[Any]]]:
-        """Those of each broker that can be read."""
+        """Each broker's readable log directories."""
         from kafka.protocol.admin import DescribeLogDirsRequest
 
         def ask(broker: int) -> Any:
             return self._ask(broker, DescribeLogDirsRequest(topics=None), awaits_broker=False)
 
         for broker, response in self._of_each_broker(ask):
-            # Before version 3 a broker says that it may not tell by telling of no directory, and every broker has one.
+            # Before version 3 a broker refuses by listing no directory, and every broker has one.
             denied = CLUSTER_DENIED if not response.results and not response.error_code else response.error_code
             self._demand_access(denied, "the cluster")
             for log_dir in response.results:
@@ -242,7 +242,7 @@ class LiveCluster(PatientCluster):
                     return None if found.end_offset == _NONE else (found.leader_epoch, found.end_offset)
                 if found.error_code not in _PASSING or time.monotonic() > deadline:
                     reason = error_of(found.error_code).message
-                    said = f"The leader of {topic.topic}-{partition} said: {reason}."
+                    said = f"The leader of {topic.topic}-{partition} answered: {reason}."
                     raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, said)
             self._client.hear_of_changes()
             topic = self.topic(topic.topic)
@@ -258,7 +258,7 @@ class LiveCluster(PatientCluster):
     def _offsets_from(
         self, leader: int | None, topic: str, partitions: list[int], timestamp: int
     ) -> Iterator[tuple[int, ListedOffset, bool]]:
-        """A leader's answers, and whether each may be another one soon."""
+        """A leader's answers, and whether each may soon change."""
         from kafka.errors import IncompatibleBrokerVersion, UnsupportedVersionError
         from kafka.errors import for_code as error_of
 
@@ -299,7 +299,7 @@ def _demand_answer(error_code: int, what: str) -> None:
 
     if error_code:
         raise TieredctlError(
-            ErrorCode.BROKER_UNREACHABLE, f"The cluster did not tell {what}: {for_code(error_code).__name__}."
+            ErrorCode.BROKER_UNREACHABLE, f"The cluster did not report {what}: {for_code(error_code).__name__}."
         )
 
 

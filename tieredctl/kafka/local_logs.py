@@ -1,4 +1,4 @@
-"""What brokers' log directories say of user partitions: their lineage, and where the local log begins."""
+"""User partitions in brokers' log directories: their lineage, and where the local log begins."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tieredctl.model.local_log import LocalLog
 
 LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 _END_CHECKPOINTS = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint")
-"""Up to where a log was committed, and flushed."""
+"""Up to which offset logs were committed, and flushed."""
 
 
 def read_local_logs(log_dirs: Iterable[Path]) -> dict[TopicIdPartition, LocalLog]:
-    """The partitions of log directories, by id. Of several replicas the one that reaches furthest back is taken.
+    """The partitions of log directories, by id. Of several replicas the one that begins earliest is taken.
 
     A folder that lacks a sound partition.metadata, leader-epoch-checkpoint or segment is left out: it proves nothing.
-    Raises TieredctlError for what is there and may not be read.
+    Raises TieredctlError for what exists and may not be read.
     """
     logs: dict[TopicIdPartition, LocalLog] = {}
     for log_dir in log_dirs:
@@ -40,14 +40,14 @@ def read_local_logs(log_dirs: Iterable[Path]) -> dict[TopicIdPartition, LocalLog
 
 
 def read_log_start_offsets(log_dir: Path) -> dict[tuple[str, int], int]:
-    """What the broker's checkpoint says, by topic and partition; nothing where there is no usable one."""
+    """The broker's checkpoint, by topic and partition; empty where there is no usable one."""
     return _checkpointed(log_dir / LOG_START_OFFSET_CHECKPOINT)
 
 
 def read_least_end_offsets(log_dir: Path) -> dict[tuple[str, int], int]:
-    """Up to where (exclusive) logs went at least, by topic and partition, as far as the broker's checkpoints say.
+    """The least end offset (exclusive) of logs, by topic and partition, from the broker's checkpoints.
 
-    To be read before the logs: a broker that is up goes on writing both.
+    Read it before the logs: a running broker keeps writing both.
     """
     ends: dict[tuple[str, int], int] = {}
     for name in _END_CHECKPOINTS:
@@ -67,7 +67,7 @@ def _checkpointed(file: Path) -> dict[tuple[str, int], int]:
 
 
 def partition_folders(log_dir: Path) -> Iterator[tuple[TopicIdPartition, Path]]:
-    """The folders of a log directory that are partitions', by their names and a sound partition.metadata."""
+    """A log directory's partition folders, recognised by their names and a sound partition.metadata."""
     for folder in _entries(log_dir):
         name = parse_partition_folder_name(folder.name)
         if name is None or name.fate is not None:
@@ -82,7 +82,7 @@ def partition_folders(log_dir: Path) -> Iterator[tuple[TopicIdPartition, Path]]:
 
 
 def _entries(log_dir: Path) -> list[Path]:
-    """What is in a log directory; nothing where it is none, which reading the metadata says better."""
+    """A log directory's content; empty where it is not a folder, which reading the metadata reports better."""
     try:
         return sorted(log_dir.iterdir())
     except PermissionError as error:
@@ -92,7 +92,7 @@ def _entries(log_dir: Path) -> list[Path]:
 
 
 def forbidden(error: PermissionError) -> TieredctlError:
-    """What is raised for what may not be read."""
+    """The error for what may not be read."""
     return TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{error.filename} may not be read.")
 
 

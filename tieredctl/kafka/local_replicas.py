@@ -1,4 +1,4 @@
-"""What brokers' log directories hold of user partitions, segment by segment; no log is read."""
+"""User partitions' segments in brokers' log directories; no log is read."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ENTRY_BYTES = 12
 
 
 def read_local_replicas(log_dirs: Iterable[Path]) -> list[LocalReplica]:
-    """The partitions of log directories, each as often as it is there.
+    """The partitions of log directories, once per replica.
 
     A folder without a sound partition.metadata is left out. Raises TieredctlError for what may not be read, and
-    `path-missing` or `not-a-log-dir` where there is no such folder: nothing found there would look like all is well.
+    `path-missing` or `not-a-log-dir` where there is no such folder: finding nothing there would look like all is well.
     """
     replicas = []
     for log_dir in log_dirs:
@@ -30,7 +30,7 @@ def read_local_replicas(log_dirs: Iterable[Path]) -> list[LocalReplica]:
             raise TieredctlError(ErrorCode.NOT_A_LOG_DIR if there else ErrorCode.PATH_MISSING, message)
         found = list(_replicas(log_dir))
         if not found and not (log_dir / META_PROPERTIES_FILE).exists():
-            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"No partition is in {log_dir}.")
+            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{log_dir} has no partition.")
         replicas += found
     return replicas
 
@@ -61,8 +61,8 @@ def _segment(folder: Path, base_offset: int) -> LocalSegment | None:
 
 
 def _last_timestamp(time_index: Path) -> int | None:
-    """The greatest timestamp, which a closed segment's time index ends with; None without an entry, for which Kafka
-    takes the time of the last change (LogSegment.largestTimestamp)."""
+    """The greatest timestamp, with which a closed segment's time index ends; None without an entry, where Kafka uses
+    the file's modification time (LogSegment.largestTimestamp)."""
     with time_index.open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _ENTRY_BYTES))
         last = file.read(_ENTRY_BYTES)

@@ -1,4 +1,4 @@
-"""Writes events to `__remote_log_metadata` as brokers do: idempotent, acks=all, into the partition that is named."""
+"""Writes events to `__remote_log_metadata` as brokers do: idempotent, acks=all, to the given partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tieredctl.model.events import MetadataEvent
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
 
-# No event may be lost, doubled or overtaken, whatever the file of properties says.
+# No event may be lost, duplicated or reordered, whatever the properties file says.
 _DEMANDED = {
     "enable.idempotence": "true",
     "acks": "all",
@@ -39,7 +39,7 @@ class MetadataProducer:
         command_config: Path | None = None,
         request_timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
     ) -> None:
-        """Contacts nobody yet. Raises TieredctlError where no client can be made with the properties."""
+        """Does not connect yet. Raises TieredctlError where no client can be made with the properties."""
         try:
             from confluent_kafka import Producer
         except ImportError:
@@ -54,7 +54,7 @@ class MetadataProducer:
             operations="Describe and Write",
         )
         self._connection.properties["message.timeout.ms"] = str(int(self._connection.request_timeout_seconds * 1000))
-        # A transaction would keep the events from nobody, and needs further rights.
+        # A transaction would hide the events from no reader, and needs further rights.
         self._connection.properties.pop("transactional.id", None)
         self._connection.judge_properties(partial(_quiet, Producer))
         self._is_open = False
@@ -70,9 +70,8 @@ class MetadataProducer:
     def publish(self, metadata_partition: int, events: Sequence[MetadataEvent]) -> None:
         """Writes events in this order, without a key. Returns once all in-sync replicas have all of them.
 
-        Raises TieredctlError: `broker-refused` where the user is not let in, or may not write, `broker-unreachable`
-        where not every event was confirmed in time. What was not confirmed may be written all the same.
-        """
+        Raises TieredctlError: `broker-refused` where the user is refused, or may not write, `broker-unreachable` where
+        not every event was confirmed in time. Unconfirmed events may still have been written."""
         from confluent_kafka import KafkaException
 
         failures: list[KafkaError] = []
@@ -80,7 +79,7 @@ class MetadataProducer:
         try:
             for number, event in enumerate(events):
                 self._enqueue(metadata_partition, encode_event(event), partial(_confirm, number, unconfirmed, failures))
-            # librdkafka gives a message up itself, somewhat after its time.
+            # librdkafka gives up on a message itself, somewhat after its timeout.
             deadline = time.monotonic() + 2 * self._connection.request_timeout_seconds
             while unconfirmed and not failures and time.monotonic() < deadline:
                 self._producer.poll(LONGEST_WAIT_SECONDS)
@@ -90,12 +89,12 @@ class MetadataProducer:
             raise self._failed(failures)
 
     def close(self) -> None:
-        """Ends the connections. What was not confirmed is not tried any more."""
+        """Ends the connections. Unconfirmed events are not retried."""
         from confluent_kafka import KafkaException
 
         if not self._is_open:
             return
-        # A fatal error is raised by whatever is called after it; it was told when it was met.
+        # Every call after a fatal error raises it again; it was reported the first time.
         with suppress(KafkaException):
             self._producer.purge()
             self._producer.flush(LONGEST_WAIT_SECONDS)
@@ -115,13 +114,13 @@ class MetadataProducer:
 
         error = next(iter(failures), None)
         try:
-            # After a fatal error every message fails without a reason, which is raised here.
+            # After a fatal error every message fails without a reason, so the reason is raised here.
             self._producer.poll(LONGEST_WAIT_SECONDS)
         except KafkaException as fatal:
             error = fatal.args[0]
         if error is None:
             return self._connection.unreachable("events were not confirmed")
-        # Who may write to no topic at all gets no producer id, which brokers call a matter of the cluster.
+        # A user without Write on any topic gets no producer id, which brokers report as a cluster authorization error.
         if error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
             message = f"{self._connection.bootstrap_server} refused: {error.str()}."
             return TieredctlError(ErrorCode.BROKER_REFUSED, message, hint=_HINT)
@@ -133,7 +132,7 @@ class MetadataProducer:
 
 
 def _quiet(kind: Callable[..., Producer], properties: dict[str, Any]) -> Producer:
-    """A producer whose fatal errors are raised, and not written to stderr besides."""
+    """A producer whose fatal errors are raised, but not also written to stderr."""
     logger = logging.getLogger(__name__)
     logger.addHandler(logging.NullHandler())
     logger.propagate = False

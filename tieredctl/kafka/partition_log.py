@@ -1,4 +1,4 @@
-"""Reads one replica of one metadata partition from its folder in a broker's log directory, the broker up or down."""
+"""Reads one replica of one metadata partition from its folder in a broker's log directory, even while it runs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _PASSING_FILE = re.compile(r"^\d{20}\.log\.(deleted|swap|cleaned)$")
 
 
 class PartitionLog:
-    """A replica's segment files, as they are when this is made. Every file is read up to the size it then has."""
+    """A replica's segment files as they are when this is created. Every file is read up to its size then."""
 
     def __init__(self, folder: Path, metadata_partition: int, log_start_offset: int = 0) -> None:
-        """`log_start_offset` is what the broker's checkpoint says, below which records are gone for consumers."""
+        """`log_start_offset` is from the broker's checkpoint: consumers no longer get records below it."""
         self.folder = folder
         self.metadata_partition = metadata_partition
         self._log_start_offset = log_start_offset
@@ -50,19 +50,19 @@ class PartitionLog:
 
     @property
     def end_offset(self) -> int:
-        """Behind the last offset of all that was read so far, records that a compaction removed included."""
+        """The offset after the last one read so far, including records that a compaction removed."""
         return max(self._end_offset, self._files[-1][0] if self._files else 0)
 
     def findings(self) -> list[Finding]:
         return [passed_over(path, "Kafka is deleting or replacing this file") for path in self._passed_over]
 
     def state(self) -> object:
-        """What differs as soon as this would be read otherwise."""
+        """A value that changes whenever the read result would."""
         return self.folder, self._log_start_offset, self._files, self._modified_ns, self._passed_over
 
     def chunks(self, from_offset: int = 0) -> Iterator[RecordChunk]:
-        """Records by rising offset, with what is damaged as findings. Files that end below `from_offset` are left out;
-        others are read whole."""
+        """Records by rising offset, with damage as findings. Files that end below `from_offset` are left out; others
+        are read in full."""
         last_offset = self.start_offset - 1
         following = [base_offset for base_offset, _, _ in self._files[1:]]
         for index, (_, path, size) in enumerate(self._files):
@@ -93,26 +93,24 @@ class PartitionLog:
         }
         if header:
             evidence["offsets"] = [header.base_offset, header.last_offset]
-        return Finding(
-            FindingCode.BATCH_CORRUPT, f"{path}@{position}", f"{reason}; the log was read on behind it", evidence
-        )
+        return Finding(FindingCode.BATCH_CORRUPT, f"{path}@{position}", f"{reason}; reading resumed after it", evidence)
 
     def _demand_order(self, chunk: RecordChunk, last_offset: int, path: Path) -> None:
         offsets = odd_offsets(chunk, last_offset)
         if offsets is None:
             return
         evidence = {"metadataPartition": self.metadata_partition, "file": str(path), "offsets": offsets}
-        message = f"offsets do not rise behind {last_offset}: a batch's base offset was altered"
+        message = f"offsets do not rise after {last_offset}: a batch's base offset was altered"
         chunk.findings.append(Finding(FindingCode.OFFSETS_OUT_OF_ORDER, str(path), message, evidence))
 
 
 def passed_over(path: Path, why: str) -> Finding:
-    """What is said of a file or folder that is not read on purpose."""
+    """The finding for a file or folder that is skipped on purpose."""
     return Finding(FindingCode.FOLDER_PASSED_OVER, str(path), f"passed over: {why}", {"file": str(path)})
 
 
 def _pieces(descriptor: int, size: int) -> Iterator[bytes]:
-    """The file up to the size that it had, whatever a broker does to it meanwhile."""
+    """The file up to its size when it was opened, whatever a broker does to it meanwhile."""
     position = 0
     while position < size:
         piece = os.pread(descriptor, min(_CHUNK_BYTES, size - position), position)

@@ -1,4 +1,4 @@
-"""A live cluster that is asked over kafka-python, patiently: brokers die, lead no longer, and are not asked then."""
+"""A live cluster that is asked with kafka-python, with retries while brokers die or leaders change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Answer = TypeVar("_Answer")
 
 
 class PatientCluster:
-    """Requests to any broker, to a certain one, and to each; what fails does so as TieredctlError. To be closed."""
+    """Requests to any broker, to a given one, and to each; failures are TieredctlError. To be closed."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class PatientCluster:
     def _ask(
         self, node_id: int | None, request: Any, seconds: float | None = None, *, awaits_broker: bool = True
     ) -> Any:
-        """The answer of a broker; of any one, where none is named. It has the request timeout, or at most `seconds`;
+        """The answer of a broker; of any one, if none is given. Waits for the request timeout, or at most `seconds`;
         without `awaits_broker` it fails at once where the broker cannot be reached."""
         patience = min(self._request_timeout_seconds, seconds or math.inf)
         with self._failing_as_tieredctl():
             return self._client.answer(node_id, request, patience, awaits_broker=awaits_broker)
 
     def _ask_until(self, is_settled: Callable[[Any], bool], request_of: Callable[[], Any]) -> Any:
-        """The answer of any broker that is settled; the last one, where none is within the request timeout."""
+        """The first settled answer of any broker; the last answer, if none is settled within the request timeout."""
         deadline = time.monotonic() + self._request_timeout_seconds
         while True:
             response = self._ask(None, request_of())
@@ -72,8 +72,8 @@ class PatientCluster:
             self._client.hear_of_changes()
 
     def _of_each_broker(self, ask: Callable[[int], _Answer]) -> Iterator[tuple[int, _Answer]]:
-        """What each broker answers. One that leaves the cluster meanwhile is left out; one that stays in it, and does
-        not answer within the request timeout, ends this."""
+        """Each broker's answer. A broker that leaves the cluster meanwhile is left out; one that stays in it and does
+        not answer within the request timeout is an error."""
         deadline = time.monotonic() + self._request_timeout_seconds
         for broker in self._broker_ids():
             while True:
@@ -111,7 +111,7 @@ class PatientCluster:
                 UnsupportedVersionError,
             )
         except ImportError:
-            message = "A live cluster is asked over kafka-python, which is not installed."
+            message = "This needs kafka-python, which is not installed."
             raise TieredctlError(ErrorCode.MISSING_EXTRA, message, hint="pip install 'tieredctl[kafka]'") from None
         try:
             yield
@@ -131,7 +131,7 @@ class PatientCluster:
 
 
 def is_passing(error_code: int) -> bool:
-    """Whether another answer may come soon: another controller, leader or coordinator is on its way."""
+    """Whether a retry may succeed soon: a new controller, leader or coordinator is being elected."""
     from kafka.errors import for_code
 
     return bool(error_code) and bool(for_code(error_code).retriable)

@@ -12,7 +12,7 @@ SERVER_PROPERTIES = "server.properties"
 
 
 def stated_settings(log_dirs: Iterable[Path], name: str) -> Iterator[str]:
-    """What the files that are there say of a setting; one that is not there or cannot be read says nothing."""
+    """A setting's values in the existing files; a file that is missing or cannot be read is skipped."""
     for log_dir in log_dirs:
         for folder in (log_dir, log_dir.resolve().parent):
             try:

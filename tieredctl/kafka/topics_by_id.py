@@ -1,8 +1,8 @@
-"""Asks a live cluster for topics by their ids, over kafka-python: librdkafka asks by name alone.
+"""Asks a live cluster for topics by id, with kafka-python: librdkafka only asks by name.
 
-By name, a topic that the user may not describe looks like one that is gone. By id (Metadata request, version 12,
-KIP-516) a broker answers UNKNOWN_TOPIC_ID to everybody, and TOPIC_AUTHORIZATION_FAILED for a topic that it has and does
-not show: KafkaApis.handleTopicMetadataRequest looks ids up before it looks at who asks.
+By name, a topic that the user may not describe looks deleted. By id (Metadata request, version 12, KIP-516) a broker
+answers UNKNOWN_TOPIC_ID to all users, and TOPIC_AUTHORIZATION_FAILED for an existing topic that the user may not
+describe: KafkaApis.handleTopicMetadataRequest looks up ids before it checks the user.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tieredctl.kafka.kafka_python_client import KafkaPythonClient
 from tieredctl.model.ids import UUID_BYTES, uuid_bytes, uuid_text
 
 _FIRST_VERSION_BY_ID = 12
-"""Of the Metadata request: versions 10 and 11 have the field, and no broker heeds it there."""
+"""Version of the Metadata request: 10 and 11 have the field, but brokers ignore it."""
 _TOPICS_A_REQUEST = 200
 _SECONDS_OF_SILENCE = 60.0
-"""How long a cluster that gave no answer is left alone: each further try would wait as long."""
+"""How long a cluster that did not answer is not asked again: each try would wait for the timeout."""
 _NO_ERROR, _UNKNOWN_TOPIC_ID = 0, 100
 
 
 class TopicsById:
-    """Asks every broker of a cluster: one that lags behind may not know a topic yet. To be closed."""
+    """Asks every broker of a cluster: a lagging one may not know a topic yet. To be closed."""
 
     def __init__(
         self,
@@ -38,19 +38,19 @@ class TopicsById:
         command_config: Path | None = None,
         request_timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
     ) -> None:
-        """Contacts nobody yet. Raises TieredctlError where the file of properties is none."""
+        """Does not connect yet. Raises TieredctlError for an invalid properties file."""
         self._bootstrap_server = bootstrap_server
         self._properties = read_client_properties(command_config)
         self._request_timeout_seconds = timeout_seconds(self._properties, request_timeout_seconds)
         self._client: KafkaPythonClient | None = None
         self._reason: str | None = None
-        """Why there was no answer when last asked."""
+        """Why there was no answer the last time."""
         self._silent_until = -math.inf
-        """Up to when it is not asked again, by the monotonic clock."""
+        """The time, by the monotonic clock, before which it is not asked again."""
 
     def ask(self, topic_ids: Collection[str]) -> dict[str, bool | None]:
-        """Whether each topic is there now. False takes a plain "unknown topic id" from every broker; None stands for
-        any other answer, or none: `describe` tells why."""
+        """Whether each topic exists now. False takes a plain "unknown topic id" from every broker; None stands for any
+        other answer, or none: `describe` has the reason."""
         answers: dict[str, bool | None] = dict.fromkeys(topic_ids)
         asked = sorted(filter(_may_be_a_topics, answers))
         if not asked or time.monotonic() < self._silent_until:
@@ -81,13 +81,13 @@ class TopicsById:
             self._client = None
 
     def _give_up(self, reason: str) -> None:
-        """The next try begins with the cluster's brokers of its moment."""
+        """The next try begins with the cluster's then current brokers."""
         self.close()
         self._reason = without_secrets(reason, self._properties)
         self._silent_until = time.monotonic() + _SECONDS_OF_SILENCE
 
     def _ask_brokers(self, topic_ids: Sequence[str], answers: dict[str, bool | None]) -> None:
-        """Fills in what is answered, also where it raises an error in the end."""
+        """Fills in the answers, even if it raises an error in the end."""
         if self._client is None:
             timeout_seconds = self._request_timeout_seconds
             self._client = KafkaPythonClient(self._bootstrap_server, self._properties, timeout_seconds)
@@ -95,7 +95,7 @@ class TopicsById:
         brokers = client.broker_ids()
         denials = Counter[str]()
         for node_id in brokers:
-            # A topic that one broker has is there, whatever the others know.
+            # A topic that one broker has exists, whatever the others know.
             open_questions = [topic_id for topic_id in topic_ids if answers[topic_id] is None]
             for topic_id, error_code in self._error_codes(client, node_id, open_questions):
                 if error_code == _NO_ERROR:

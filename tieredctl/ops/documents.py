@@ -50,7 +50,7 @@ def event_document(record: EventRecord) -> Document:
 
 
 def segment_document(segment: KnownSegment) -> Document:
-    """A segment as replay knows it. `metadataOffset` is that of its last event."""
+    """A segment after replay. `metadataOffset` is that of its last event."""
     metadata = segment.metadata
     return {
         **partition_document(metadata.topic_id_partition),

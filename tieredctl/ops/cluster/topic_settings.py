@@ -107,7 +107,7 @@ class TopicSettings:
 
     @property
     def local_retention_ms(self) -> int:
-        """With -2 resolved; -1 is for ever."""
+        """With -2 resolved; -1 is forever."""
         return effective_local(self.number(LOCAL_RETENTION_MS), self.number(RETENTION_MS))
 
     @property

@@ -1,1 +1,1 @@
-"""The cluster that `tieredctl demo` shows, and the faults that it makes there."""
+"""The cluster that `tieredctl demo` shows, and the faults that it injects."""

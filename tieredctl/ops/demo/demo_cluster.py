@@ -1,4 +1,4 @@
-"""The cluster that `demo` shows, and the faults that it puts into a copy of it."""
+"""The cluster that `demo` shows, and the faults that it injects into a copy of it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _STUCK = RemoteLogSegmentMetadata(
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something done to a cluster, and the one finding that must tell of it."""
+    """A fault in a cluster, and the one finding that must report it."""
 
     done: str
     inject: Callable[[Path], None]
-    """Does it to the cluster in this folder."""
+    """Injects it into the cluster in this folder."""
     code: FindingCode
     subject: str
     position: int | None = None
@@ -58,7 +58,7 @@ def unpack_cluster(folder: Path) -> None:
     LocalTieredStorage holds."""
     packed = files("tieredctl") / "demo_cluster" / _ARCHIVE
     with packed.open("rb") as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
-        # Python before 3.11.4 knows no filters.
+        # Python before 3.11.4 has no filters.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(folder)
 
@@ -108,10 +108,10 @@ FAULTS = (
     ),
     Fault(f"put a stray file into the store, {_STRAY}", _leave_stray, FindingCode.OBJECT_UNREFERENCED, _STRAY),
     Fault(
-        f"appended COPY_SEGMENT_STARTED of slow7-0 {_STUCK.segment_id}, no end",
+        f"appended COPY_SEGMENT_STARTED of slow7-0 {_STUCK.segment_id}, without an end",
         _begin_copy,
         FindingCode.COPY_STUCK,
         f"{_STUCK.topic_id_partition} {_STUCK.segment_id}",
     ),
 )
-"""What `demo` does to the cluster of `unpack_cluster`."""
+"""The faults that `demo` injects into the cluster of `unpack_cluster`."""

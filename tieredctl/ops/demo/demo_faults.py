@@ -25,13 +25,13 @@ def flip_bits(path: Path, position: int, mask: int = 0xFF) -> None:
 
 
 def cut(path: Path, size: int) -> None:
-    """Drops what a file holds behind its first `size` bytes."""
+    """Cuts a file after its first `size` bytes."""
     with path.open("r+b") as file:
         file.truncate(size)
 
 
 def append_event(log_dir: Path, event: SegmentEvent) -> None:
-    """Writes an event behind the last one of its metadata partition, as its leader would."""
+    """Appends an event to its metadata partition, as its leader would."""
     partition = event.topic_id_partition
     partitions = len(list(log_dir.glob(f"{METADATA_TOPIC}-*")))
     number = metadata_partition(partition.topic_id, partition.partition, partitions)

@@ -17,7 +17,7 @@ def release_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     """Whether the release is known, the same everywhere, finalized, ready for production, and which bugs it has."""
     yield from _differences(cluster)
     if cluster.release is None:
-        message = "the brokers' metadata versions do not tell their release"
+        message = "the release cannot be determined from the brokers' metadata versions"
         yield Finding(FindingCode.RELEASE_UNKNOWN, "the cluster", message)
         return
     evidence: dict[str, object] = {"release": str(cluster.release)}

@@ -11,7 +11,7 @@ from tieredctl.rlmm.follower_fetch import FollowerFetch, FollowerStep
 
 
 def explanation_document(found: Explanation, objects: Sequence[Document] | None) -> Document:
-    """One item. What only a leader can tell is null where none was asked, as is what nothing is known of."""
+    """One item. What only a leader knows is null where none was asked, as is anything unknown."""
     document: Document = {
         **partition_document(found.partition),
         "offset": found.offset,

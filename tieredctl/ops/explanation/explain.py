@@ -1,4 +1,4 @@
-"""Explains an offset: who holds it, and how a consumer or a follower would get it."""
+"""Explains an offset: where it is, and how a consumer or a follower would get it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tieredctl.rlmm.lineage import epoch_for_offset
 
 
 class TopicPlace(NamedTuple):
-    """What is to be explained: an offset, or where there is none the first of a time (ms since the epoch) or later."""
+    """What to explain: an offset, or without one the first offset of a time (ms since the epoch) or later."""
 
     topic: str
     partition: int
@@ -31,10 +31,10 @@ class TopicPlace(NamedTuple):
 def explain_live(
     cluster: Cluster, stream: EventStream, place: TopicPlace, believed_epoch: int | None = None
 ) -> Explanation | None:
-    """Explains an offset as its leader has it; None where a time was given, and no record is of it or later.
+    """Explains an offset by its leader; None where a time was given and no record is of that time or later.
 
-    The leader is asked before the metadata is read, so that nothing which it has moved to remote storage is missing
-    there. Raises TieredctlError as the cluster does.
+    The leader is asked before the metadata is read, so that nothing it moved to remote storage is missing there.
+    Raises TieredctlError as the cluster does.
     """
     topic = only_partition(cluster.topic(place.topic), place.partition)
     found = ListedOffset(place.offset) if place.timestamp_ms is None else _looked_up(cluster, topic, place.timestamp_ms)
@@ -63,7 +63,7 @@ def _looked_up(cluster: Cluster, topic: TopicDescription, timestamp_ms: int) -> 
     number = topic.partitions[0].partition
     found = cluster.list_offsets(topic, timestamp_ms)[number]
     if found.error:
-        message = f"The leader of {topic.topic}-{number} could not look the time up: {found.error}."
+        message = f"The leader of {topic.topic}-{number} could not look up the time: {found.error}."
         raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message, hint="")
     return found
 
@@ -88,9 +88,8 @@ def _live(
 def explain_metadata(stream: EventStream, selection: Selection, offset: int, epoch: int | None = None) -> Explanation:
     """Explains an offset of the one selected partition by metadata alone.
 
-    The line of leaders is not known: of several leader epochs that hold the offset remotely, the latest is taken,
-    unless `epoch` is named. Raises TieredctlError as `one_partition` does.
-    """
+    The lineage of leaders is unknown: of several leader epochs that hold the offset remotely, the latest is taken,
+    unless `epoch` is given. Raises TieredctlError as `one_partition` does."""
     store = replayed(stream, Selection(selection.topic, selection.topic_id))
     partition = one_partition(store.caches, selection, stream.coverage)
     remote = store.caches[partition]

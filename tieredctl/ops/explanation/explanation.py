@@ -1,4 +1,4 @@
-"""What is to be said of an offset: where it is, and how a consumer or a follower would get it."""
+"""An explained offset: where it is, and how a consumer or a follower would get it."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class Place(StrEnum):
     """The offset that the next record gets."""
     ABOVE_END = "above-end"
     LOST = "lost"
-    """Behind the log start and before the local one, and in no remote segment."""
+    """Between the log start and the local log start, and in no remote segment."""
     NOT_REMOTE = "not-remote"
-    """In no remote segment, by the metadata alone: nobody said what is on a broker's disk."""
+    """In no remote segment, by the metadata alone: what is on brokers' disks is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveExplanation:
-    """What only the leader can tell."""
+    """What only the leader knows."""
 
     leader: int | None
     log: LeaderLog
     consumer: ConsumerFetch
     follower: FollowerFetch
-    """Of a follower whose log ends where the explained offset is."""
+    """For a follower whose log ends at the explained offset."""
     empty_follower: FollowerFetch
     empty_follower_from_last_tiered_offset: FollowerFetch | None
     """With follower.fetch.last.tiered.offset.enable; None where that changes nothing: the topic is not tiered, or the
@@ -58,13 +58,13 @@ class Explanation:
     segment: KnownSegment | None
     """The remote segment that look-ups reach."""
     other_segments: Sequence[KnownSegment]
-    """Those that have the offset too, and no look-up of it reaches: in another state, or another line of leaders."""
+    """Others with the offset that no look-up of it reaches: in another state, or in another lineage of leaders."""
     highest_remote_offset: int | None
     live: LiveExplanation | None
 
     @property
     def readable(self) -> bool:
-        """Whether a consumer gets a record of the offset, by what is known."""
+        """Whether a consumer gets a record of the offset, as far as known."""
         if self.live is None:
             return self.segment is not None
         return self.live.consumer.outcome in _READS

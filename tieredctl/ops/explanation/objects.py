@@ -15,15 +15,15 @@ from tieredctl.storage.protocol import ObjectStore
 
 
 class SegmentObjects(NamedTuple):
-    """A segment's objects as documents, and a finding for each that is promised and not there."""
+    """A segment's objects as documents, and a finding for each promised one that is missing."""
 
     items: Sequence[Document]
     findings: Sequence[Finding]
 
 
 def segment_objects(store: ObjectStore, layout: Layout, segment: RemoteLogSegmentMetadata) -> SegmentObjects:
-    """What the layout promises for a segment in COPY_SEGMENT_FINISHED, and what is there besides. `size` is in bytes,
-    as stored; null for what is not there. Raises TieredctlError as the store does."""
+    """The objects that the layout promises for a segment in COPY_SEGMENT_FINISHED, and any others that exist. `size` is
+    in bytes, as stored; null for missing ones. Raises TieredctlError as the store does."""
     promised = layout.promised_objects(segment)
     keys = promised | layout.optional_objects(segment)
     findings = SegmentFindings(segment, keys)

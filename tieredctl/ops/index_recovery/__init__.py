@@ -1,1 +1,1 @@
-"""`recover indexes`: what lies beside a segment's log in the remote store, rebuilt from the log."""
+"""`recover indexes`: a segment's indexes in the remote store, rebuilt from its log."""

@@ -1,7 +1,7 @@
-"""Puts rebuilt indexes into the store: each as a whole, and never in place of what nobody has a copy of.
+"""Puts rebuilt indexes into the store: each as a whole, and never over an object without a copy in quarantine.
 
-Interrupted anywhere, another run goes on: what is mended is found sound, and a damaged object goes to the same place
-in quarantine as before.
+After an interruption another run continues: repaired parts are found sound, and a damaged object is copied to the same
+place in quarantine as before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectS
 
 @dataclass(slots=True, kw_only=True)
 class IndexRecoveryOutcome(Outcome):
-    """How far a plan was carried out."""
+    """How much of a plan was applied."""
 
     plan: IndexRecoveryPlan
     written: list[Part] = field(default_factory=list)
@@ -37,7 +37,7 @@ class IndexRecoveryOutcome(Outcome):
         return len(self.plan.to_write()) - len(self.written) + len(self.plan.impossible())
 
     def rows(self) -> list[Document]:
-        """The plan's rows, with what became of each."""
+        """The plan's rows, each with its outcome."""
         return [
             {
                 **part.document(),
@@ -49,9 +49,10 @@ class IndexRecoveryOutcome(Outcome):
 
 
 def demand_conditional_writes(store: WritableObjectStore) -> None:
-    """Raises TieredctlError `store-incapable` where what somebody wrote meanwhile would be overwritten."""
+    """Raises TieredctlError `store-incapable` for a store that would overwrite an object written by others
+    meanwhile."""
     if Capability.CONDITIONAL_WRITE not in store.capabilities:
-        raise TieredctlError(ErrorCode.STORE_INCAPABLE, f"{store.url} does not honour conditions on writes.")
+        raise TieredctlError(ErrorCode.STORE_INCAPABLE, f"{store.url} does not support conditional writes.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,10 @@ class IndexRecovery:
     plan: IndexRecoveryPlan
     store: WritableObjectStore
     read_metadata: Callable[[], EventStream]
-    """Reads the metadata once more, up to its end offsets of the moment."""
+    """Reads the metadata once more, up to its current end offsets."""
 
     def run(self, lease: Hold) -> IndexRecoveryOutcome:
-        """Writes what is to be written. Whatever stops it is in the outcome."""
+        """Writes what the plan has to write. Whatever stops it is in the outcome."""
         outcome = IndexRecoveryOutcome(plan=self.plan)
         try:
             cluster_id = self._demand_unchanged()
@@ -77,8 +78,8 @@ class IndexRecovery:
         return outcome
 
     def _demand_unchanged(self) -> str | None:
-        """The cluster's id, where the metadata tells. Raises TieredctlError where the segment is no longer what was
-        read: what is written for a segment that is being deleted would be left behind."""
+        """The cluster's id, if the metadata has it. Raises TieredctlError where the segment changed since it was read:
+        an object written for a segment that is being deleted would be left over."""
         segment_id, stream = self.plan.metadata.segment_id, self.read_metadata()
         if finished_segment(stream, segment_id).metadata != self.plan.metadata:
             raise TieredctlError(
@@ -86,30 +87,30 @@ class IndexRecovery:
             )
         log = self.plan.log
         if log is None or self.store.head(log.key) != log:
-            raise TieredctlError(ErrorCode.WORLD_CHANGED, "The segment's log was written again since it was read.")
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, "The segment's log was rewritten since it was read.")
         return stream.source.cluster_id
 
     def _write(self, part: PlannedPart, cluster_id: str | None, outcome: IndexRecoveryOutcome) -> None:
         if part.key is None or part.rebuilt is None:
-            raise TypeError(f"{part.found.part} is not to be written")
+            raise TypeError(f"{part.found.part} has nothing to write")
         if part.stored is None:
             done = self.store.put_if_absent(part.key, part.rebuilt)
         else:
             outcome.quarantined[part.found.part] = self._quarantine(part.stored, cluster_id)
             done = self.store.replace(part.stored, part.rebuilt)
-        # A store that lost its own answer refuses the same again.
+        # A retry after a lost answer finds the object already written.
         if done is None and not self._is_there(part.key, part.rebuilt):
             raise TieredctlError(
-                ErrorCode.WORLD_CHANGED, f"{part.key} was written by somebody else since it was looked at."
+                ErrorCode.WORLD_CHANGED, f"{part.key} was written by another process since it was checked."
             )
 
     def _quarantine(self, stored: StoredObject, cluster_id: str | None) -> str:
-        """Copies an object out of the way; where to."""
+        """Copies an object to quarantine; returns the copy's key."""
         version = sha256(stored.version.encode()).hexdigest()[:12]
         key = quarantine_key(cluster_id, f"{self.plan.metadata.segment_id}-{version}", stored)
         copy = self.store.copy(stored, key)
         if copy is None or same_by(self.store, stored, copy) is None:
-            message = f"{stored.key} could not be copied into quarantine, and stays as it is."
+            message = f"{stored.key} could not be copied to quarantine and was not changed."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
         return key
 

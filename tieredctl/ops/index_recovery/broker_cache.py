@@ -1,7 +1,7 @@
-"""What brokers keep of a segment's indexes, in `remote-log-index-cache` of their first log directory and in memory.
+"""Brokers' copies of a segment's indexes, in `remote-log-index-cache` of their first log directory and in memory.
 
-Source: RemoteIndexCache. A broker fetches the three indexes once, when it first reads the segment, and goes on using
-them, after a restart too, until they are evicted.
+Source: RemoteIndexCache. A broker fetches the three indexes once, when it first reads the segment, and keeps using
+them, even after a restart, until they are evicted.
 """
 
 from __future__ import annotations
@@ -22,6 +22,6 @@ def cached_file_names(metadata: RemoteLogSegmentMetadata) -> list[str]:
 
 
 def cached_files(metadata: RemoteLogSegmentMetadata, log_dirs: Sequence[Path]) -> list[Path]:
-    """Which of them some brokers have."""
+    """Which of them these brokers have."""
     paths = (log_dir / REMOTE_LOG_INDEX_CACHE / name for log_dir in log_dirs for name in cached_file_names(metadata))
     return [path for path in paths if path.exists()]

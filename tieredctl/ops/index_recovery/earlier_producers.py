@@ -1,4 +1,4 @@
-"""The state of a partition's producers where a segment begins, which only the segment before it can tell."""
+"""The state of a partition's producers at a segment's start, which only the segment before it has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tieredctl.storage.protocol import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class EarlierProducers:
-    """The producers as of a segment's first offset; None where it is not known, and then why."""
+    """The producers as of a segment's first offset; None where unknown, with the reason."""
 
     entries: Sequence[ProducerEntry] | None
     unknown_because: str | None = None
@@ -26,8 +26,8 @@ class EarlierProducers:
 def earlier_producers(
     metadata: RemoteLogSegmentMetadata, cache: RemoteLogMetadataCache, store: ObjectStore, layout: Layout
 ) -> EarlierProducers:
-    """A broker copies with each segment the snapshot that it took behind the segment's last offset. So it is the
-    snapshot of the segment before, if that ends where this one begins and the same leaders wrote it."""
+    """A broker copies with each segment the snapshot that it took after the segment's last offset. So this is the
+    snapshot of the previous segment, if that ends where this one begins and the same leaders wrote it."""
     if metadata.start_offset == 0:
         return EarlierProducers([])
     candidates = [
@@ -40,16 +40,16 @@ def earlier_producers(
         return EarlierProducers(None, f"no segment in remote storage ends at offset {metadata.start_offset - 1}")
     epoch = _epoch_before(metadata, store, layout)
     if epoch is None:
-        return EarlierProducers(None, "its leader-epoch checkpoint does not tell which leader wrote what is before it")
+        return EarlierProducers(None, "its leader-epoch checkpoint does not show which leader wrote what is before it")
     before = next((one for one in candidates if one.segment_leader_epochs[-1][0] == epoch), None)
     if before is None:
-        why = f"the segment in remote storage before it was not written in its leader epoch there, {epoch}"
+        why = f"the segment before it was not written in the expected leader epoch, {epoch}"
         return EarlierProducers(None, why)
     return _snapshot_of(before, store, layout)
 
 
 def _snapshot_of(segment: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout) -> EarlierProducers:
-    snapshot = f"the producer snapshot of segment {segment.segment_id}, which is to be rebuilt first,"
+    snapshot = f"the producer snapshot of segment {segment.segment_id}, which must be rebuilt first,"
     try:
         entries = read_producer_snapshot(layout.open_segment(store, segment).read(Part.PRODUCER_SNAPSHOT))
     except DecodeError as error:
@@ -59,13 +59,13 @@ def _snapshot_of(segment: RemoteLogSegmentMetadata, store: ObjectStore, layout: 
             raise
         return EarlierProducers(None, f"{snapshot} is not in the store")
     if any(entry.last_offset > segment.end_offset for entry in entries):
-        return EarlierProducers(None, f"{snapshot} is of a later offset")
+        return EarlierProducers(None, f"{snapshot} was taken at a later offset")
     return EarlierProducers(entries)
 
 
 def _epoch_before(metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout) -> int | None:
-    """The leader epoch of the offset before the segment's first, by the checkpoint that was copied with it; None where
-    that is missing, damaged, or does not reach so far back."""
+    """The leader epoch of the offset before the segment's first, by the checkpoint copied with it; None where that is
+    missing, damaged, or does not reach back that far."""
     try:
         entries = leader_epoch_entries(layout.open_segment(store, metadata).read(Part.LEADER_EPOCH))
     except DecodeError:

@@ -1,4 +1,4 @@
-"""Which of a segment's parts are missing or damaged, by the very checks of `verify`."""
+"""Which of a segment's parts are missing or damaged, by the checks of `verify`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_THE_LOG = (Part.LOG, Part.MANIFEST)
 
 
 class Condition(StrEnum):
-    """How a part was found."""
+    """The condition of a part."""
 
     SOUND = "sound"
     MISSING = "missing"
@@ -29,7 +29,7 @@ class Condition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundPart:
-    """A part as it was found: its size in bytes as the broker wrote it, None where it is missing, and what is wrong."""
+    """A part's condition: its size in bytes as the broker wrote it, None where it is missing, and what is wrong."""
 
     part: Part
     condition: Condition
@@ -39,12 +39,12 @@ class FoundPart:
 
 @dataclass(frozen=True, slots=True)
 class IndexDiagnosis:
-    """How a segment's parts were found."""
+    """The condition of a segment's parts."""
 
     parts: Sequence[FoundPart]
-    """But for the log, and a transaction index where none is needed."""
+    """All but the log, and a transaction index where none is needed."""
     stored: Mapping[Part, StoredObject]
-    """The segment's objects, as they were before anything was read."""
+    """The segment's objects, as listed before anything was read."""
     log_damage: str | None
     """What is wrong with the log; None where it is sound."""
 
@@ -89,7 +89,7 @@ def with_earlier_transactions(
         return diagnosis
     condition, size = (Condition.DAMAGED, found.size) if found else (Condition.MISSING, None)
     producers = ", ".join(str(producer) for producer in sorted({producer for producer, _, _ in expected ^ indexed}))
-    reason = f"its entries for transactions that began before the segment are wrong, of producer {producers}"
+    reason = f"its entries for transactions that began before the segment are wrong (producers: {producers})"
     others = [one for one in diagnosis.parts if one is not found]
     return replace(diagnosis, parts=[*others, FoundPart(Part.TRANSACTION_INDEX, condition, size, reason)])
 
@@ -97,12 +97,12 @@ def with_earlier_transactions(
 def _sizes(metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout) -> Mapping[Part, int]:
     try:
         return layout.open_segment(store, metadata).parts()
-    except DecodeError:  # a manifest, of which there is a finding
+    except DecodeError:  # a manifest, which has a finding already
         return {}
 
 
 def _reasons(findings: Sequence[Finding]) -> dict[Part, str]:
-    """What was found first of each part."""
+    """The first finding for each part."""
     return {Part(str(one.evidence["part"])): one.message for one in reversed(findings)}
 
 
@@ -115,6 +115,6 @@ def _found(part: Part, size: int | None, reason: str | None) -> FoundPart | None
 
 
 def _transactions(data: bytes) -> set[tuple[int, int, int]]:
-    """Producers, first and last offsets. The last stable offset is left out: it may differ, and be right, where a
-    follower appended what came behind the marker along with it."""
+    """Producers, first and last offsets. The last stable offset is left out: it may differ and still be right, where a
+    follower appended what follows the marker along with it."""
     return {(entry.producer_id, entry.first_offset, entry.last_offset) for entry in transaction_index_entries(data)}

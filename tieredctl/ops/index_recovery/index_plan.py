@@ -1,4 +1,4 @@
-"""What `recover indexes` would write for a segment, and what it cannot."""
+"""What `recover indexes` would write for a segment, and what it cannot rebuild."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from tieredctl.ops.metadata.state import replayed
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
-_NOT_IN_THE_LOG = "a segment's log does not tell the leader epochs before it"
+_NOT_IN_THE_LOG = "a segment's log does not have the leader epochs before it"
 _NEVER_LOOKED_AT = (
     "the metadata says that the segment has no aborted transaction (txnIdxEmpty): brokers would never fetch the index"
 )
 
 
 class Action(StrEnum):
-    """What is to be done about a part."""
+    """What to do about a part."""
 
     NONE = "none"
     PUT = "put"
-    """It is missing: an object is made."""
+    """It is missing: an object is written."""
     REPLACE = "replace"
-    """It is damaged: its object is copied into quarantine, then replaced."""
+    """It is damaged: its object is copied to quarantine, then replaced."""
     IMPOSSIBLE = "impossible"
-    """It is missing or damaged, and cannot be rebuilt or not be written."""
+    """It is missing or damaged, and cannot be rebuilt or cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPart:
-    """A part, what is to be done about it, and what with. Sizes are of the part as a broker writes it."""
+    """A part, what to do about it, and the bytes to write. Sizes are of the part as a broker writes it."""
 
     found: FoundPart
     action: Action
     key: str | None = None
-    """Of the object that holds it, or would."""
+    """The key of the object that holds it, or would."""
     stored: StoredObject | None = None
     rebuilt: bytes | None = None
     obstacle: str | None = None
@@ -72,7 +72,7 @@ class PlannedPart:
 
 @dataclass(frozen=True, slots=True)
 class IndexRecoveryPlan:
-    """A segment, and what is to be done about each of its parts."""
+    """A segment, and what to do about each of its parts."""
 
     metadata: RemoteLogSegmentMetadata
     log: StoredObject | None
@@ -80,11 +80,11 @@ class IndexRecoveryPlan:
     parts: Sequence[PlannedPart]
 
     def to_write(self) -> list[PlannedPart]:
-        """The parts of which an object is to be made or replaced."""
+        """The parts whose object is to be written or replaced."""
         return [part for part in self.parts if part.action in (Action.PUT, Action.REPLACE)]
 
     def impossible(self) -> list[PlannedPart]:
-        """The parts that stay as they are, though they are not sound."""
+        """The parts that stay as they are although they are not sound."""
         return [part for part in self.parts if part.action is Action.IMPOSSIBLE]
 
     def summary(self) -> Document:
@@ -118,17 +118,17 @@ def finished_segment(stream: EventStream, segment_id: str) -> KnownSegmentOfPart
     for partition, known in state.segments():
         if known.metadata.segment_id == segment_id:
             if known.metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-                message = f"Segment {segment_id} is in {known.metadata.state.name}: nothing is promised of its objects."
-                hint = "Only what belongs to a segment in COPY_SEGMENT_FINISHED is rebuilt."
+                message = f"Segment {segment_id} is in {known.metadata.state.name}: its objects are not promised."
+                hint = "Only indexes of segments in COPY_SEGMENT_FINISHED are rebuilt."
                 raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
             return KnownSegmentOfPartition(known.metadata, state.caches[partition])
-    raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"The metadata has no segment {segment_id}, or no longer.")
+    raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"The metadata has no segment {segment_id}, or it was deleted.")
 
 
 def plan_index_recovery(
     segment: KnownSegmentOfPartition, store: ObjectStore, layout: Layout, index_interval_bytes: int
 ) -> IndexRecoveryPlan:
-    """Reads the whole segment, and its log once more. Changes nothing.
+    """Reads the whole segment, then its log once more. Changes nothing.
 
     Raises TieredctlError where the store does not answer, or what is in it changes meanwhile.
     """
@@ -140,7 +140,7 @@ def plan_index_recovery(
     before = earlier_producers(metadata, segment.cache, store, layout)
     rebuilt = rebuilt_parts(metadata, store, layout, index_interval_bytes, before.entries)
     diagnosis = with_earlier_transactions(diagnosis, rebuilt, layout.open_segment(store, metadata))
-    unknown = f"the producers as of the segment's first offset are not known: {before.unknown_because}"
+    unknown = f"the producers as of the segment's first offset are unknown: {before.unknown_because}"
     parts = _planned(diagnosis, rebuilt, unknown, metadata, layout)
     return IndexRecoveryPlan(metadata, diagnosis.stored.get(Part.LOG), None, parts)
 

@@ -1,4 +1,4 @@
-"""A segment's indexes and producer snapshot, built anew from its log."""
+"""A segment's indexes and producer snapshot, rebuilt from its log."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def rebuilt_parts(
     index_interval_bytes: int,
     producers_before: Sequence[ProducerEntry] | None,
 ) -> dict[Part, bytes]:
-    """What a broker would have written beside the log: all parts, but for those that need the producers as of the
-    segment's first offset where these are not known.
+    """What a broker would have written beside the log: all parts, except those that need the producers as of the
+    segment's first offset where these are unknown.
 
-    Reads the log once, in pieces. Raises TieredctlError `world-changed` where it is not sound, as it was before.
+    Reads the log once, in pieces. Raises TieredctlError `world-changed` where it is no longer sound.
     """
     builder = IndexBuilder(metadata.start_offset, index_interval_bytes)
     state = None if producers_before is None else ProducerState(producers_before)
@@ -42,9 +42,9 @@ def rebuilt_parts(
             builder.feed(np.asarray(block.positions, np.int64) + block.file_position, block.headers)
             if state:
                 state.feed(block)
-            del block  # before the next is read: its memory can serve again
+            del block  # before the next is read, so that its memory can be reused
     except DecodeError as error:
-        message = f"The log of segment {metadata.segment_id} is no longer what it was: {error.message}."
+        message = f"The log of segment {metadata.segment_id} changed since it was read: {error.message}."
         raise TieredctlError(ErrorCode.WORLD_CHANGED, message) from error
     parts = {
         Part.OFFSET_INDEX: encode_offset_index(builder.offset_index()),

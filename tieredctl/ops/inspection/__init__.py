@@ -1,1 +1,1 @@
-"""`store inspect`: what a file of a broker or a store is, and what it says."""
+"""`store inspect`: what kind of file a broker or store left, and what it contains."""

@@ -24,7 +24,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.inspection.file_kinds import FileKind
 
 ChunksFromStart = Callable[[], Iterable[bytes]]
-"""Reads a file in pieces, from its beginning at each call."""
+"""Each call reads a file in pieces, from its start."""
 
 _SEQUENCES = 1 << 31
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -66,8 +66,8 @@ def _damage(damage: Damage, chunks: ChunksFromStart, size: int) -> Iterator[Docu
 
 
 def _is_transformed(damage: Damage, chunks: ChunksFromStart, size: int) -> bool:
-    """Whether a log looks as storage managers leave one that they compress (zstd keeps what it cannot compress as it
-    is) or encrypt: no batch in it, not even one that is damaged."""
+    """Whether a log looks compressed (zstd keeps incompressible data as it is) or encrypted by a storage manager: no
+    batch in it, not even a damaged one."""
     if damage.position == 0 and next(iter(chunks()), b"").startswith(_ZSTD_MAGIC):
         return True
     header = damage.header
@@ -110,7 +110,7 @@ def _compression_type(header: BatchHeader) -> str | None:
 
 
 def _control_records(buffer: bytes, position: int, header: BatchHeader, file_position: int) -> Document:
-    """The control records of a batch, and the type of the first, which is that of all but KRaft's first batches."""
+    """A batch's control records, and the type of the first: all have it, except in KRaft's first batches."""
     try:
         records = [
             {"offset": record.offset, **_control_record(decode_control_record(record))}
@@ -152,7 +152,7 @@ def _kraft_snapshot(name: str, chunks: ChunksFromStart, size: int) -> tuple[Docu
 
 def _last_contained_log_timestamp(header: KraftSnapshotRecord) -> Any:
     fields = header.content.fields
-    assert fields is not None  # the reader saw to it that this is the header
+    assert fields is not None  # the reader ensures that this is the header
     return fields["LastContainedLogTimestamp"]
 
 

@@ -1,4 +1,4 @@
-"""Which of Kafka's files a file is, by its name and, where that tells nothing, by how it begins."""
+"""Which of Kafka's files a file is, by its name and, where that is not enough, by its first bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tieredctl.formats.wire import reader
 
 
 class FileKind(Enum):
-    """The kinds of `store inspect`; the values are its words."""
+    """The kinds of files in `store inspect`, by their names there."""
 
     COMMITTED_OFFSETS = "committed-offsets"
     REMOTE_LOG_SNAPSHOT = "remote-log-snapshot"
@@ -76,7 +76,7 @@ def identify(name: str, head: bytes) -> FileKind | None:
     """The kind of a file called `name` that begins with `head`; None where neither tells.
 
     A name decides where it is Kafka's own, or has the suffix of one of Kafka's. A checkpoint of two columns under
-    another name may be a leader-epoch checkpoint or committed offsets: it has no kind here.
+    another name may be a leader-epoch checkpoint or committed offsets, so its kind is unknown.
     """
     own_name = without_transition(name)
     if own_name in _BY_NAME:
@@ -132,7 +132,7 @@ def _begins_as_flat_file(head: bytes) -> bool:
     return head[0] == FLAT_FILE_MAGIC and _TOPIC_NAME.fullmatch(topic["topic-name"]) is not None
 
 
-# From the surest to the least sure.
+# From the most to the least certain.
 _BY_CONTENT: dict[FileKind, Callable[[bytes], object]] = {
     FileKind.KRAFT_SNAPSHOT: _begins_as_kraft_snapshot,
     FileKind.LOG: _begins_as_log,

@@ -1,4 +1,4 @@
-"""Shows what a file holds that a broker or its remote log metadata manager left behind (`store inspect`)."""
+"""Shows the content of a file that a broker or its remote log metadata manager left (`store inspect`)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ LARGEST_BATCH_FILE = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class InspectedFile:
-    """A file's fields and entries, in Kafka's names. `entries` can be read once, and reads the file as it goes where
-    that may be large; it raises what `inspect` raises."""
+    """A file's fields and entries, with Kafka's names. `entries` can be read once, and reads a large file as it goes;
+    it raises what `inspect` raises."""
 
     path: Path
     kind: FileKind
@@ -47,7 +47,7 @@ class InspectedFile:
 
 
 def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
-    """What a file holds; `kind` where its name and beginning do not tell, or tell wrong.
+    """A file's content; give `kind` where its name and first bytes do not show it, or are wrong.
 
     Raises TieredctlError where the file cannot be read or its kind cannot be told, DecodeError where it is damaged.
     A log's damaged batches are entries with `isValid` false, as long as the file holds any batch.
@@ -58,33 +58,29 @@ def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
     kind = kind or identify(path.name, head)
     if kind is None:
         kinds = ", ".join(each.value for each in FileKind)
-        raise TieredctlError(
-            ErrorCode.USAGE, f"{path} does not show what kind of file it is", hint=f"Say it with --kind: {kinds}."
-        )
+        raise TieredctlError(ErrorCode.USAGE, f"{path} is of an unknown kind", hint=f"Give it with --kind: {kinds}.")
     with _naming(path, kind):
         if kind in BATCH_FILES:
             _demand_size(path, size, LARGEST_BATCH_FILE)
             fields, entries = BATCH_FILES[kind](path.name, lambda: _chunks(path, size), size)
         else:
             fields, entries = small_file(kind, path.name, _whole(path, size))
-        # What is not of the kind at all is refused here, not when its entries are read.
+        # A file of another kind is refused here, not when its entries are read.
         begun = list(islice(entries, 1))
     return InspectedFile(path, kind, {**fields, "sizeInBytes": size}, chain(begun, _named(path, kind, entries)))
 
 
 def _size(path: Path) -> int:
-    """The size of a regular file: to read from a pipe could last for ever, and a device has no size."""
+    """The size of a regular file: reading a pipe might never end, and a device has no size."""
     status = path.stat()
     if not S_ISREG(status.st_mode) and not S_ISDIR(status.st_mode):
-        raise TieredctlError(
-            ErrorCode.USAGE, f"{path} is not a regular file", hint="Copy what it gives into a file first."
-        )
+        raise TieredctlError(ErrorCode.USAGE, f"{path} is not a regular file", hint="Copy its content to a file first.")
     return status.st_size
 
 
 def _demand_size(path: Path, size: int, largest: int) -> None:
     if size > largest:
-        hint = "Say with --kind what it is, if it is of another kind."
+        hint = "If it is of another kind, give that with --kind."
         raise TieredctlError(
             ErrorCode.UNREADABLE, f"{path} has {size} bytes, far more than a file of its kind", hint=hint
         )
@@ -96,7 +92,7 @@ def _whole(path: Path, size: int) -> bytes:
 
 
 def _chunks(path: Path, size: int) -> Iterator[bytes]:
-    """The first `size` bytes in pieces, or those that are there when the file has shrunk."""
+    """The first `size` bytes in pieces, or fewer if the file has shrunk."""
     with path.open("rb") as file:
         while size > 0 and (chunk := file.read(min(size, _CHUNK_BYTES))):
             size -= len(chunk)
@@ -110,17 +106,17 @@ def _named(path: Path, kind: FileKind, entries: Iterator[Document]) -> Iterator[
 
 @contextmanager
 def _naming(path: Path, kind: FileKind) -> Iterator[None]:
-    """Says in errors which file is wrong, and what it was taken for."""
+    """Adds to errors which file is wrong, and as what it was read."""
     try:
         with _reading(path):
             yield
     except TieredctlError as error:
         if error.code is ErrorCode.TRANSFORMED:
-            message = f"{path} has {error.message}: it is encrypted or compressed, or damaged from beginning to end"
+            message = f"{path} has {error.message}: it is encrypted, compressed or entirely damaged"
             raise TieredctlError(ErrorCode.TRANSFORMED, message) from None
         if not isinstance(error, DecodeError):
             raise
-        raise DecodeError(f"{path} is not a sound {kind.value} file: {error.reason}", error.position) from None
+        raise DecodeError(f"{path} is not a valid {kind.value} file: {error.reason}", error.position) from None
 
 
 @contextmanager
@@ -130,7 +126,7 @@ def _reading(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise TieredctlError(ErrorCode.PATH_MISSING, f"{path} does not exist") from None
     except IsADirectoryError:
-        raise TieredctlError(ErrorCode.USAGE, f"{path} is a folder", hint="Name the files in it.") from None
+        raise TieredctlError(ErrorCode.USAGE, f"{path} is a folder", hint="Give the files in it.") from None
     except PermissionError:
         raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{path} may not be read by this user") from None
     except OSError as error:

@@ -160,11 +160,11 @@ def _partition_metadata(data: bytes) -> FileDocuments:
 
 
 def _is_remote(segment: SegmentFileName | None) -> bool:
-    """Whether a file was copied with a segment: only there has its name the segment's id."""
+    """Whether a file was copied with a segment: only then does its name have the segment's id."""
     return segment is not None and segment.segment_id is not None
 
 
-# What these hold depends on what the file's name says.
+# The content of these depends on the file's name.
 _SEGMENT_FILES: Mapping[FileKind, Callable[[SegmentFileName | None, bytes], FileDocuments]] = {
     FileKind.OFFSET_INDEX: _offset_index,
     FileKind.TIME_INDEX: _time_index,

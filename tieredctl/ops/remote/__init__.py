@@ -1,1 +1,1 @@
-"""What a remote store has, read as Kafka reads it."""
+"""The content of a remote store, read as Kafka reads it."""

@@ -19,7 +19,7 @@ _EVERYTHING = Selection()
 
 
 class ListedObject(NamedTuple):
-    """An object, and whose it is by its key; None where the layout cannot say."""
+    """An object, and its segment by its key; None where the layout does not explain the key."""
 
     stored: StoredObject
     explained: ExplainedKey | None
@@ -39,16 +39,17 @@ class Totals:
 
 @dataclass(slots=True)
 class Inventory:
-    """The objects of a store that a selection means. An object that no key explains is only in an inventory of all."""
+    """The selected objects of a store. An object whose key the layout does not explain is only in an inventory of
+    all."""
 
     store: ObjectStore
     layout: Layout
     selection: Selection = _EVERYTHING
     total: Totals = field(default_factory=Totals)
-    """Of all objects read so far, as is `unexplained`."""
+    """Totals of all objects read so far, as is `unexplained`."""
     unexplained: int = 0
     storage_classes: dict[str, Totals] = field(default_factory=dict)
-    """The same by storage class, of a store that tells it."""
+    """The same by storage class, for a store that reports it."""
 
     def objects(self) -> Iterator[ListedObject]:
         """Every object but tieredctl's own, by ascending key. Streams."""
@@ -63,7 +64,7 @@ class Inventory:
                 yield ListedObject(stored, explained)
 
     def rows(self) -> Iterator[Document]:
-        """`remote ls`: an object a row."""
+        """`remote ls`: one row per object."""
         return (object_document(one) | {"storageClass": one.stored.storage_class} for one in self.objects())
 
     def usage(self) -> list[Document]:
@@ -81,7 +82,7 @@ class Inventory:
         return rows + ([_usage_document(None, None, None, None, unexplained)] if unexplained else [])
 
     def summary(self) -> Document:
-        """Of what was read so far."""
+        """Totals of what was read so far."""
         classes = sorted(self.storage_classes.items())
         return {
             "objects": self.total.objects,
@@ -101,7 +102,7 @@ class Inventory:
 
 
 def object_document(listed: ListedObject) -> Document:
-    """An object as `remote ls` shows it; null where the layout cannot say."""
+    """An object as `remote ls` shows it; null where the layout does not explain the key."""
     stored, explained = listed
     return {
         "key": stored.key,

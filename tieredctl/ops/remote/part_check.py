@@ -1,4 +1,4 @@
-"""What the bytes of a part tell of themselves while they are read: what is surely altered, whatever metadata says."""
+"""Checks the bytes of a part while they are read: what is certainly altered, whatever the metadata says."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXAMPLES = 8
 
 @dataclass(slots=True)
 class PartCheck:
-    """Watches the bytes of one part go by."""
+    """Checks the bytes of one part as they are read."""
 
     segment: SegmentIdentity
     part: Part
@@ -39,10 +39,10 @@ class PartCheck:
     findings: list[Finding] = field(default_factory=list)
 
     def watch(self, pieces: Iterable[bytes], size: int) -> None:
-        """Reads all pieces of a part that should have so many bytes; what is wrong is in `findings`.
+        """Reads all pieces of a part that should have this many bytes; what is wrong is in `findings`.
 
-        Raises TieredctlError `undecodable` where a log goes on without a sound batch for longer than a batch can be,
-        and no metadata tells its size: a manifest may claim any, and a few compressed bytes unfold to it.
+        Raises TieredctlError `undecodable` where a log continues without a sound batch for longer than a batch can be,
+        and no metadata has its size: a manifest may claim any size, and a few compressed bytes expand to it.
         """
         if self.part is Part.LOG:
             self._watch_log(pieces, size)
@@ -91,12 +91,12 @@ class PartCheck:
 
 @dataclass(slots=True)
 class _Stretch:
-    """Pieces of a log, as long as there are sound batches among them, or metadata tells how many bytes there are."""
+    """Pieces of a log, as long as they contain sound batches, or metadata has the log's size."""
 
     pieces: Iterable[bytes]
     segment: SegmentIdentity
     sound_until: int = 0
-    """Up to where in the log all is accounted for."""
+    """Up to where the log's bytes are accounted for."""
 
     def __iter__(self) -> Iterator[bytes]:
         read, is_bounded = 0, isinstance(self.segment, RemoteLogSegmentMetadata)
@@ -104,7 +104,7 @@ class _Stretch:
             if not is_bounded and read - self.sound_until > LARGEST_BATCH:
                 where = f"bytes {self.sound_until} to {read - 1}"
                 message = f"The log of {self.segment.segment_id} has no sound batch in its {where}; nothing was kept."
-                hint = "Name where its metadata is, which tells its size, or look at it with `tieredctl verify`."
+                hint = "Give its metadata, which has its size, or check it with `tieredctl verify`."
                 raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=hint)
             read += len(piece)
             yield piece
@@ -120,7 +120,7 @@ class _Damages:
     reason: str = ""
     """Of the first."""
     examples: list[int] = field(default_factory=list)
-    """Where the first few begin."""
+    """The starts of the first few."""
 
     def add(self, damage: Damage) -> None:
         self.reason = self.reason or damage.reason
@@ -131,12 +131,12 @@ class _Damages:
 
     def message(self) -> str:
         if self.count == 1:
-            return f"{self.reason}; {self.bytes} bytes hold no sound batch"
-        return f"{self.reason}; {self.count} stretches, {self.bytes} bytes in all, hold no sound batch"
+            return f"{self.reason}; {self.bytes} bytes have no sound batch"
+        return f"{self.reason}; {self.count} stretches, {self.bytes} bytes in all, have no sound batch"
 
 
 class _Outside:
-    """Batches of offsets that the segment cannot have."""
+    """Batches with offsets that the segment cannot have."""
 
     def __init__(self, segment: SegmentIdentity) -> None:
         self._first = segment.start_offset
@@ -155,7 +155,7 @@ class _Outside:
         if len(found):
             row = int(found[0])
             self.first_position = block.file_position + int(block.positions[row])
-            self.message = f"a batch has offsets {bases[row]} to {lasts[row]}, of a segment from {self._first}"
+            self.message = f"a batch has offsets {bases[row]} to {lasts[row]}, but the segment begins at {self._first}"
 
 
 _Read = Callable[[bytes], object]

@@ -1,4 +1,4 @@
-"""`remote read`: a part of a segment out of the remote store, as the broker wrote it."""
+"""`remote read`: a part of a segment from the remote store, as the broker wrote it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StoredPart:
     part: Part
 
     def copy_to(self, target: BinaryIO) -> PartRead:
-        """Writes the part's bytes, and looks at them meanwhile. Raises TieredctlError, then after some may have been
+        """Writes the part's bytes, checking them as it goes. Raises TieredctlError, possibly after some were
         written."""
         reader = self.layout.open_segment(self.store, self.segment)
         expected = self._expected_size()
@@ -51,13 +51,13 @@ class StoredPart:
         return PartRead(written.size, check.findings)
 
     def save_as(self, file: Path, *, force: bool) -> PartRead:
-        """Makes a file of the part's bytes, whole or not at all, altered ones too. One that is there is replaced with
-        `force` alone. Raises TieredctlError."""
+        """Writes a file of the part's bytes, whole or not at all, even if they are altered. Replaces an existing file
+        only with `force`. Raises TieredctlError."""
         with replaced_file(file, force=force) as target:
             return self.copy_to(target)
 
     def document(self, written: int, file: Path) -> Document:
-        """What was read, for people and scripts."""
+        """The result, for people and scripts."""
         partition = self.segment.topic_id_partition
         return {
             "topic": partition.topic,
@@ -71,17 +71,17 @@ class StoredPart:
         }
 
     def _expected_size(self) -> int | None:
-        """In bytes, where metadata says it."""
+        """In bytes, if the metadata has it."""
         if self.part is not Part.LOG or not isinstance(self.segment, RemoteLogSegmentMetadata):
             return None
         return self.segment.segment_size_in_bytes
 
     def _another_size(self, found: str, expected: int) -> TieredctlError:
-        message = f"The log of {self.segment.segment_id} has {found} the {expected} bytes that the metadata says."
-        return TieredctlError(ErrorCode.UNDECODABLE, message, hint="Look at the segment with `tieredctl verify`.")
+        message = f"The log of {self.segment.segment_id} has {found} the {expected} bytes in its metadata."
+        return TieredctlError(ErrorCode.UNDECODABLE, message, hint="Check the segment with `tieredctl verify`.")
 
     def _within(self, pieces: Iterator[bytes], expected: int | None) -> Iterator[bytes]:
-        """The pieces, where they are as many bytes as the metadata says."""
+        """The pieces; raises where their size is not the metadata's."""
         read = 0
         for piece in pieces:
             read += len(piece)
@@ -95,7 +95,7 @@ class StoredPart:
 
 @dataclass(slots=True)
 class _Written:
-    """Writes what goes by."""
+    """Writes the pieces as they are read."""
 
     target: BinaryIO
     size: int = 0
@@ -118,18 +118,18 @@ def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIde
     )
     segment = next(found, None)
     if segment is None:
-        why = f"The metadata has no {selection}, or no longer."
+        why = f"The metadata has no {selection}, or it was deleted."
         stream.coverage.demand_all(why)
         raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
     return segment
 
 
 def segment_in_store(store: ObjectStore, layout: Layout, selection: Selection) -> SegmentIdentity:
-    """The segment with the selection's id, by the keys of the store's objects, all of which may have to be listed.
-    Raises TieredctlError `unknown-segment`."""
+    """The segment with the selection's id, by the store's keys, all of which may have to be listed. Raises
+    TieredctlError `unknown-segment`."""
     listed = Inventory(store, layout, selection).objects()
     explained = next((one.explained for one in listed if one.explained), None)
     if explained is None:
-        hint = "List what there is with `tieredctl remote ls`."
+        hint = "List the store with `tieredctl remote ls`."
         raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{store.url} has no object of {selection}.", hint=hint)
     return explained

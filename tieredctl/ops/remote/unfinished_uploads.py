@@ -1,4 +1,4 @@
-"""`remote multipart`: uploads in parts that were begun and neither completed nor given up."""
+"""`remote multipart`: multipart uploads that were neither completed nor aborted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
@@ -16,36 +17,32 @@ from tieredctl.storage.protocol import Capability, MultipartUpload, ObjectStore,
 
 @dataclass(slots=True)
 class UnfinishedUploads:
-    """The uploads of a store that were begun longer ago than `older_than_ms`."""
+    """A store's uploads that began more than `older_than_ms` ago."""
 
     store: ObjectStore
     layout: Layout
     now_ms: int
     older_than_ms: int
     total: Totals = field(default_factory=Totals)
-    """Of all that were read so far."""
+    """Totals of all uploads read so far."""
     findings: list[Finding] = field(default_factory=list)
-    """One for all of them, once the last was read."""
+    """One finding for all of them, once the last was read."""
 
     def rows(self) -> Iterator[Document]:
-        """An upload a row, by ascending key. Raises TieredctlError for a store that has no such uploads."""
+        """One row per upload, by ascending key. Raises TieredctlError for a store without multipart uploads."""
         if Capability.MULTIPART_UPLOADS not in self.store.capabilities:
-            message = (
-                f"{self.store.url} has no uploads in parts that could be left unfinished, or does not tell of them."
-            )
-            raise TieredctlError(
-                ErrorCode.STORE_INCAPABLE, message, hint="Only stores of S3's kind are asked for them."
-            )
+            message = f"{self.store.url} has no multipart uploads, or does not list them."
+            raise TieredctlError(ErrorCode.STORE_INCAPABLE, message, hint="Only S3 stores can list them.")
         for upload in self.store.multipart_uploads():
             if upload.initiated_ms <= self.now_ms - self.older_than_ms:
                 yield self._row(upload)
         if self.total.objects:
-            message = f"{self.total.objects} uploads, {self.total.bytes} bytes, were begun and never completed"
+            message = f"{counted(self.total.objects, 'upload')}, {self.total.bytes} bytes, never completed"
             evidence = {"uploads": self.total.objects, "bytes": self.total.bytes}
             self.findings.append(Finding(FindingCode.MULTIPART_DEBRIS, self.store.url, message, evidence))
 
     def summary(self) -> Document:
-        """Of what was read so far."""
+        """Totals of what was read so far."""
         return {"uploads": self.total.objects, "bytes": self.total.bytes}
 
     def _row(self, upload: MultipartUpload) -> Document:

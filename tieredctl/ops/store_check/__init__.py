@@ -1,4 +1,4 @@
 """`store check`: do the files that brokers keep beside their logs agree with each other and with the metadata topic?
 
-First the files are read, then the metadata, so that the metadata is never the older of the two.
+The files are read before the metadata, so that the metadata is never the older of the two.
 """

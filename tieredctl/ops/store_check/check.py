@@ -17,7 +17,7 @@ from tieredctl.ops.store_check.snapshot_check import check_committed_offsets, ch
 
 @dataclass(frozen=True, slots=True)
 class StoreCheck:
-    """What was looked at, and what was found."""
+    """What was checked, and what was found."""
 
     stores: Sequence[LocalStore]
     cached_files: int
@@ -45,8 +45,8 @@ class StoreCheck:
 def check_stores(
     stores: Sequence[LocalStore], stream: EventStream, open_segment: OpenSegment | None = None
 ) -> StoreCheck:
-    """Judges stores that were read before the stream was opened. With `open_segment`, cached indexes are compared
-    with the remote store too."""
+    """Judges stores that were read before the stream was opened. With `open_segment`, cached indexes are also compared
+    with the remote store."""
     known = MetadataToCheck(stream, stores)
     index_caches = IndexCacheCheck(known, open_segment)
     findings = list(known.findings)

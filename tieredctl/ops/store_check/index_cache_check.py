@@ -1,7 +1,7 @@
 """Do the files in `remote-log-index-cache` belong to segments that the metadata has, and fit them?
 
 Source: RemoteIndexCache. A broker fetches the three indexes of a segment when a consumer first needs it, and at start
-deletes leftovers and entries that are not whole; a damaged entry that is whole it goes on using.
+deletes leftovers and incomplete entries; it keeps using a damaged entry that is complete.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tieredctl.formats.indexes import (
     read_transaction_index,
 )
 from tieredctl.layouts.protocol import Part, SegmentReader
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
@@ -77,7 +78,7 @@ class IndexCacheCheck:
         for path, name in store.cached:
             self.files += 1
             if name is None or name.segment_id is None or name.part not in _CACHED_PARTS:
-                yield _passed_over(path, "it is no file of an index cache")
+                yield _passed_over(path, "it is not an index cache file")
             else:
                 groups[name.segment_id].append((path, name))
         for segment_id, files in groups.items():
@@ -97,7 +98,7 @@ class IndexCacheCheck:
         metadata = known.metadata
         if metadata.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
             path, _ = entry.files[0]
-            yield _disagrees(path, metadata, "it is cached, but by the metadata its copy never finished")
+            yield _disagrees(path, metadata, "it is cached, but in the metadata its copy never finished")
             return
         if len(entry.files) < len(_CACHED_PARTS):
             yield _incomplete(entry, metadata)
@@ -106,9 +107,9 @@ class IndexCacheCheck:
 
     def _unknown(self, entry: _CacheEntry) -> Finding:
         path, _ = entry.files[0]
-        message = f"the metadata has no event of segment {entry.segment_id}"
+        message = f"the metadata has no event for segment {entry.segment_id}"
         if not self._known.is_whole:
-            message += " in the part of it that was read"
+            message += " in the partitions that were read"
         severity = None if self._known.is_whole else Severity.INFO
         evidence = {"file": str(path), "segmentId": entry.segment_id}
         return Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence, severity)
@@ -132,10 +133,10 @@ class IndexCacheCheck:
             yield _disagrees(path, metadata, wrong.message, evidence)
         except TieredctlError as error:
             if error.code is ErrorCode.PRIVATE_KEY:
-                raise  # it is not this segment alone that cannot be read
+                raise  # more than this segment cannot be read
             is_gone = error.code is ErrorCode.OBJECT_MISSING
             code = FindingCode.OBJECT_MISSING if is_gone else FindingCode.UNREADABLE
-            message = f"there is no remote one to compare it with: {error.message}"
+            message = f"the remote index to compare it with cannot be read: {error.message}"
             yield Finding(code, str(path), message, _facts(path, metadata) | {"part": _CACHED_PARTS[name.part].value})
 
     def _demand_remote_bytes(self, part: SegmentPart, data: bytes, metadata: RemoteLogSegmentMetadata) -> None:
@@ -150,7 +151,7 @@ class IndexCacheCheck:
             remote = b""  # Kafka caches a transaction index that does not exist as an empty one
         if remote != data:
             position = _first_difference(data, remote)
-            message = f"it has {len(data)} bytes, and differs from the remote store's {len(remote)} at byte {position}"
+            message = f"its {len(data)} bytes differ from the remote store's {len(remote)} at byte {position}"
             raise _Wrong(message, position)
 
     def _demand_same_elsewhere(self, path: Path, part: SegmentPart, data: bytes, segment_id: str) -> None:
@@ -162,7 +163,7 @@ class IndexCacheCheck:
 
 def _demand_fit(name: SegmentFileName, data: bytes, metadata: RemoteLogSegmentMetadata) -> None:
     if name.offset != metadata.start_offset:
-        raise _Wrong(f"its name says start offset {name.offset}, the metadata {metadata.start_offset}")
+        raise _Wrong(f"its name has start offset {name.offset}, but the metadata {metadata.start_offset}")
     try:
         _DEMANDS[name.part](data, metadata)
     except DecodeError as error:
@@ -192,7 +193,9 @@ def _demand_transaction_index(data: bytes, metadata: RemoteLogSegmentMetadata) -
     width = struct.calcsize(ABORTED_TRANSACTION.fixed_format)
     entries = read_transaction_index(data)
     if entries and metadata.txn_idx_empty:
-        raise _Wrong(f"it has {len(entries)} entries where the metadata says that there are none", 0)
+        raise _Wrong(
+            f"it has {counted(len(entries), 'entry', 'entries')}, but the metadata says that there are none", 0
+        )
     for number, entry in enumerate(entries):
         # A transaction may begin in an earlier segment, but is indexed where its abort marker is.
         _demand_offset_inside(entry.last_offset, metadata, number * width)

@@ -1,4 +1,4 @@
-"""Reads from log directories what `store check` judges: small files, and the names in the index cache."""
+"""Reads what `store check` judges from log directories: small files, and the names in the index cache."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CachedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionFolder:
-    """A partition's folder. What it does not have, or not in a readable form, is None."""
+    """A partition's folder. Files that are missing or unreadable are None."""
 
     path: Path
     topic: str
@@ -58,7 +58,7 @@ class PartitionFolder:
 
 @dataclass(slots=True)
 class LocalStore:
-    """A broker's log directory, as far as it matters here."""
+    """A broker's log directory, as far as `store check` needs it."""
 
     path: Path
     committed_offsets: CommittedOffsets | None = None
@@ -66,11 +66,11 @@ class LocalStore:
     partitions: list[PartitionFolder] = field(default_factory=list)
     cached: list[CachedFile] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    """What could not be read, or not be understood."""
+    """Findings for what could not be read or understood."""
 
 
 def read_local_stores(paths: Sequence[Path]) -> list[LocalStore]:
-    """What is in several log directories. Raises TieredctlError where one is missing, or is no log directory."""
+    """The content of several log directories. Raises TieredctlError where one is missing or is not a log directory."""
     return [_Reader(path).store for path in paths]
 
 
@@ -90,7 +90,7 @@ class _Reader:
                 message = f"passed over: its name ends in {name.fate.value}"
                 self._add(FindingCode.FOLDER_PASSED_OVER, folder, message)
         if not (folders or cache.is_dir() or self.store.committed_offsets):
-            hint = "Name the folder that holds the partitions' folders, or remote-log-index-cache."
+            hint = "Give the folder that holds the partitions' folders, or remote-log-index-cache."
             raise TieredctlError(
                 ErrorCode.NOT_A_LOG_DIR, f"{path} holds no file of a broker's local stores.", hint=hint
             )
@@ -113,7 +113,7 @@ class _Reader:
     def _file(
         self, path: Path, read: Callable[[bytes], _Content], code: FindingCode = FindingCode.STORE_DISAGREES
     ) -> _Content | None:
-        """What a file holds; None where it is not there. `code` is what to call it where it is damaged."""
+        """A file's content; None where it is missing. `code` is the finding's code where it is damaged."""
         try:
             return read(path.read_bytes())
         except FileNotFoundError:

@@ -25,7 +25,7 @@ class StoreReplay:
     def __init__(self, store: LocalStore) -> None:
         self.state = RemotePartitionMetadataStore()
         self.unread_events: Counter[TopicIdPartition] = Counter()
-        """Events that the committed offsets call read, but that came behind the snapshot."""
+        """Events after the snapshot that the committed offsets mark as read."""
         self._read_up_to: Mapping[int, int] = store.committed_offsets.offsets if store.committed_offsets else {}
         self._snapshot_offsets: dict[tuple[TopicPartition, int], int] = {
             ((folder.topic, folder.partition), folder.snapshot.metadata_partition): (
@@ -73,11 +73,11 @@ class MetadataToCheck:
         self.segments: dict[str, KnownSegment] = {
             known.metadata.segment_id: known for _, known in self.state.segments()
         }
-        """Every segment that was ever announced, by id."""
+        """Every segment that ever had an event, by id."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether an id that is not known was never announced, as far as can be told from here."""
+        """Whether an unknown id never had an event, as far as the read partitions show."""
         numbers = self.metadata_partitions
         lost = any(
             finding.kind.incomplete or finding.code is FindingCode.EVENT_UNDECODABLE for finding in self.findings
@@ -85,11 +85,11 @@ class MetadataToCheck:
         return not lost and numbers == set(range(len(numbers)))
 
     def end_offset(self, metadata_partition: int) -> int:
-        """The offset behind the last one that was read."""
+        """The offset after the last one read."""
         return self.source.offset_range(metadata_partition).end
 
     def incarnations(self, topic: str, partition: int) -> list[TopicIdPartition]:
-        """What the metadata knows under a topic's name; several where it was recreated."""
+        """The partitions in the metadata under a topic's name; several where it was recreated."""
         return sorted(self._incarnations.get((topic, partition), ()))
 
     def topics(self, topic_id: str) -> set[str]:

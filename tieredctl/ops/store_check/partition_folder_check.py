@@ -25,7 +25,7 @@ from tieredctl.rlmm.cache import RemoteLogMetadataCache
 
 
 def check_partition_folder(store: LocalStore, folder: PartitionFolder, known: MetadataToCheck) -> Iterator[Finding]:
-    """A folder against the metadata."""
+    """Compares a folder with the metadata."""
     if folder.topic_id is None:
         return
     partition = TopicIdPartition(folder.topic_id, folder.topic, folder.partition)
@@ -44,7 +44,7 @@ def check_partition_folder(store: LocalStore, folder: PartitionFolder, known: Me
 
 
 def check_replicas(stores: Sequence[LocalStore]) -> Iterator[Finding]:
-    """The folders of one partition in several log directories against each other."""
+    """Compares the folders of one partition in several log directories."""
     replicas: dict[tuple[str, int], list[PartitionFolder]] = defaultdict(list)
     for store in stores:
         for folder in store.partitions:
@@ -57,7 +57,7 @@ def check_replicas(stores: Sequence[LocalStore]) -> Iterator[Finding]:
 def _check_replica(one: PartitionFolder, other: PartitionFolder) -> Iterator[Finding]:
     if one.topic_id and other.topic_id and one.topic_id != other.topic_id:
         path = other.path / PARTITION_METADATA_FILE
-        message = f"topic id {other.topic_id} is {one.topic_id} in {one.path}: one of them belongs to a deleted topic"
+        message = f"topic id {other.topic_id} is {one.topic_id} in {one.path}: one of them is of a deleted topic"
         evidence = {"file": str(path), "topic": other.topic, "partition": other.partition, "topicId": other.topic_id}
         yield Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence)
         return
@@ -78,11 +78,11 @@ def _unknown_id(folder: PartitionFolder, topic_id: str, known: MetadataToCheck) 
         "topicId": topic_id,
     }
     if others := known.topics(topic_id) - {folder.topic}:
-        message = f"topic id {topic_id} belongs to topic {min(others)} by the metadata"
+        message = f"topic id {topic_id} is that of topic {min(others)} in the metadata"
         yield Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence)
     elif incarnations := known.incarnations(folder.topic, folder.partition):
         ids = ", ".join(partition.topic_id for partition in incarnations)
-        message = f"the metadata knows {folder} by other topic ids alone: {ids}; the topic was recreated"
+        message = f"the metadata has {folder} only with other topic ids: {ids}; the topic was recreated"
         yield Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence, Severity.INFO)
 
 
@@ -134,7 +134,7 @@ def _check_seam(
         partition, finished, lineage, local, copied=max(copied, default=None), deleted=cache.highest_deleted_offset
     )
     for finding in seam:
-        # Holes between remote segments are for `verify` to tell.
+        # `verify` reports gaps between remote segments.
         if finding.code is FindingCode.LOCAL_REMOTE_GAP:
             yield finding
 

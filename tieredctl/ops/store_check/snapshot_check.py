@@ -1,8 +1,7 @@
 """Do `remote_log_snapshot` and `_rlmm_committed_offsets`, as Kafka 3.1 to 3.5 kept them, agree with the topic?
 
-Source: ConsumerTask.syncCommittedDataAndOffsets. An empty snapshot proves nothing: 3.6 and 3.7 leave them empty, and so
-do earlier releases for a partition that is being removed.
-"""
+Source: ConsumerTask.syncCommittedDataAndOffsets. An empty snapshot proves nothing: 3.6 and 3.7 leave it empty, and so
+do earlier releases for a partition that is being removed."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from tieredctl.formats.file_names import COMMITTED_OFFSETS, REMOTE_LOG_SNAPSHOT
 from tieredctl.formats.remote_log_snapshot import RemoteLogSnapshot
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -33,7 +33,7 @@ _COMPARED = {
 
 
 def check_committed_offsets(store: LocalStore, known: MetadataToCheck) -> Iterator[Finding]:
-    """No offset may have been read that the metadata does not have."""
+    """No committed offset may be beyond the metadata's end."""
     path = store.path / COMMITTED_OFFSETS
     for metadata_partition, offset in store.committed_offsets.offsets.items() if store.committed_offsets else ():
         evidence = {"file": str(path), "metadataPartition": metadata_partition, "metadataOffset": offset}
@@ -60,9 +60,10 @@ def check_snapshot(store: LocalStore, folder: PartitionFolder, known: MetadataTo
     if not candidates:
         if not snapshot.segments:
             return []
-        message = f"it has {len(snapshot.segments)} segments of a partition of which the metadata has no event"
+        segments = counted(len(snapshot.segments), "segment")
+        message = f"it has {segments} of a partition without events in the metadata"
         return [Finding(FindingCode.STORE_DISAGREES, str(path), message, where)]
-    # Where the folder doesn't say which of a recreated topic's ids it belongs to, the one that fits best is meant.
+    # Where the folder doesn't say which of a recreated topic's ids it has, the best match is taken.
     return min((_compared(store, partition, snapshot, where, known) for partition in candidates), key=len)
 
 
@@ -97,11 +98,11 @@ def _compared(
             evidence = facts | {"segmentId": segment.segment_id, "fields": fields}
             found.setdefault(segment.segment_id, Finding(FindingCode.STORE_DISAGREES, path, message, evidence))
     for segment_id in sorted(expected.keys() - {segment.segment_id for segment in snapshot.segments}):
-        message = f"segment {segment_id}, in {expected[segment_id].state.name} by the metadata, is not in it"
+        message = f"segment {segment_id}, {expected[segment_id].state.name} in the metadata, is not in it"
         found[segment_id] = Finding(FindingCode.STORE_DISAGREES, path, message, facts | {"segmentId": segment_id})
     findings = list(found.values())
     if unread := replay.unread_events[partition]:
-        message = f"{unread} events behind it are committed as read: a restarted broker would never see them"
+        message = f"{counted(unread, 'event')} after it committed as read: a restarted broker would never see them"
         findings.append(Finding(FindingCode.STORE_DISAGREES, path, message, facts | {"unreadEvents": unread}))
     return findings
 
@@ -109,9 +110,9 @@ def _compared(
 def _difference(
     segment: RemoteLogSegmentMetadataSnapshot, expected: RemoteLogSegmentMetadata | None
 ) -> tuple[str, dict[str, list[object]]] | None:
-    """How a segment of a snapshot differs: in a sentence, and as field -> [here, in the metadata]."""
+    """How a segment in a snapshot differs: as a sentence, and as field -> [here, in the metadata]."""
     if expected is None:
-        said = f"segment {segment.segment_id}, in {segment.state.name} here, is not in the metadata at this offset"
+        said = f"segment {segment.segment_id}, {segment.state.name} here, is not in the metadata at this offset"
         return said, {}
     fields = {
         name: [_plain(getattr(segment, attribute)), _plain(getattr(expected, attribute))]
@@ -138,5 +139,5 @@ def _beyond_end(
         message = f"{METADATA_TOPIC}-{metadata_partition} is not here to compare it with"
         yield Finding(FindingCode.UNREADABLE, subject, message, evidence)
     elif offset >= (end := known.end_offset(metadata_partition)):
-        message = f"it was read up to offset {offset} of {METADATA_TOPIC}-{metadata_partition}, which ends before {end}"
+        message = f"{METADATA_TOPIC}-{metadata_partition} was read up to offset {offset}, but ends before {end}"
         yield Finding(FindingCode.STORE_DISAGREES, subject, message, evidence | {"endOffset": end})

@@ -1,4 +1,4 @@
-"""A cluster goes on while it is verified: what was found is only believed if its segment is still what it was."""
+"""A cluster keeps changing while it is verified: findings are only believed if their segment is still as it was."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEIGHBOURS = ("segmentId", "previousSegmentId")
 def confirmed(findings: Iterable[Finding], before: ReplayedMetadata, after: ReplayedMetadata) -> list[Finding]:
     """The findings whose segments are in the same state in metadata read afterwards.
 
-    A segment that retention removed meanwhile is not missing; an object whose copy began meanwhile is not a stranger.
+    A segment that retention removed meanwhile is not missing; an object whose copy began meanwhile is not unreferenced.
     """
     every = list(findings)
     named = {str(one) for finding in every for one in _segments_of(finding)}
@@ -28,13 +28,13 @@ def confirmed(findings: Iterable[Finding], before: ReplayedMetadata, after: Repl
 
 
 def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding]:
-    """The findings but for those of objects that nobody references and that are gone by now: they were listed while a
+    """The findings, except those of unreferenced objects that no longer exist: they were listed while a
     broker was deleting them. Each is asked for by name, as far as its key says whose it is; what a store that does not
     answer leaves open is counted."""
     unanswered: list[TieredctlError] = []
 
     def is_gone_now(key: str) -> bool | None:
-        """None where the store does not answer any more."""
+        """None where the store stopped answering."""
         if unanswered:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Says of a log's damaged stretches which bytes of the stored object are to blame, where the layout knows."""
+"""Tells which bytes of the stored object are to blame for a log's damaged stretches, where the layout knows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
 
 
 def blame(damages: Sequence[DamagedRange], facts: LogFacts, metadata: RemoteLogSegmentMetadata) -> None:
-    """Puts the first damage of each stretch into what was found of it. Damages are ordered by position; each lies in
-    one stretch, since no sound batch can be in it."""
+    """Adds the first damage of each stretch to its finding. Damages are ordered by position; each lies in one stretch,
+    since no sound batch can be in it."""
     if not damages:
         return
     if facts.torn_at is not None:
         first = min(max(facts.last_offset + 1, metadata.start_offset), metadata.end_offset)
-        facts.corrupt.append(CorruptBatch(facts.torn_at, "the last batch is not all there", first, metadata.end_offset))
+        facts.corrupt.append(CorruptBatch(facts.torn_at, "the last batch is incomplete", first, metadata.end_offset))
         facts.torn_at = None
     facts.corrupt.sort(key=lambda batch: batch.position)
     begins = [batch.position for batch in facts.corrupt]

@@ -1,10 +1,11 @@
-"""What may have its events in metadata partitions that are not here: nothing is said of it but that."""
+"""Objects whose events may be in metadata partitions that are not here: they are counted, not judged."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.coverage import MISSING, MetadataCoverage, numbers_text
@@ -20,17 +21,18 @@ class Elsewhere:
     objects: int = 0
 
     def may_have(self, partition: TopicIdPartition) -> bool:
-        """Whether a partition has no events here and may have some elsewhere."""
+        """Whether a partition has no events here and may have events elsewhere."""
         known = partition in self.metadata.caches or partition in self.metadata.partition_deletes
         return not known and self.coverage.may_be_elsewhere(partition.topic_id, partition.partition)
 
     def findings(self) -> list[Finding]:
-        """What is said of them where nothing else says that metadata is missing."""
+        """The finding for them, where no other finding reports missing metadata."""
         if not self.objects or self.coverage.is_broken:
             return []
+        objects = counted(self.objects, "object belongs", "objects belong")
         message = (
-            f"{self.objects} objects are of partitions without events in the metadata partitions that are here "
-            f"({numbers_text(self.coverage.here)}); there may be others, where they have some"
+            f"{objects} to partitions without events in the metadata partitions that are here "
+            f"({numbers_text(self.coverage.here)}); their events may be in other metadata partitions"
         )
         evidence = {"metadataPartitions": list(self.coverage.here), "objects": self.objects}
         return [Finding(MISSING, METADATA_TOPIC, message, evidence)]

@@ -1,4 +1,4 @@
-"""Where segments are read: in this process, or wherever an engine takes them."""
+"""Where segments are read: in this process, or wherever an engine runs."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Engine(Protocol):
     def check_segments(
         self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
     ) -> Iterator[SegmentReport]:
-        """A report for each task, in the order of the tasks. One that was not looked at, since the store was silent
-        before, is told as `Silence.check` does."""
+        """A report for each task, in the order of the tasks. A task skipped because the store stopped answering is
+        reported as by `Silence.check`."""
         ...
 
 
 class LocalEngine:
-    """Threads of this process: reading and checksumming both let go of the interpreter."""
+    """Threads of this process: reading and checksumming both release the interpreter lock."""
 
     def __init__(self, threads: int | None = None) -> None:
-        """As many threads as the store reads best with, if it is not said how many."""
+        """If `threads` is None, as many as the store reads best with."""
         self._threads = threads
 
     def check_segments(

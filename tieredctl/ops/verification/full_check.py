@@ -1,4 +1,4 @@
-"""Level `full`: every byte of a segment's log, and every entry of what lies beside it."""
+"""Level `full`: every byte of a segment's log, and every entry of its other parts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tieredctl.ops.verification.unindexed_tail import UnindexedTail
 
 
 def check_everything(segment: OpenedSegment) -> None:
-    """Holds every part against the metadata, and the indexes against the log."""
+    """Compares every part with the metadata, and the indexes with the log."""
     leader_epochs = segment.decode(Part.LEADER_EPOCH, leader_epoch_entries)
     if leader_epochs is not None:
         report_leader_epochs(leader_epochs, segment.findings)
@@ -73,14 +73,14 @@ def _report_log(facts: LogFacts, segment: OpenedSegment) -> None:
 
 
 def _lacks_batches(facts: LogFacts, segment: OpenedSegment) -> bool:
-    """Whether batches are gone, or their offsets are not to be believed, without a damaged stretch to show for it."""
+    """Whether batches are missing, or their offsets untrustworthy, although no stretch is damaged."""
     return bool(facts.misplaced) or segment.log_size < segment.metadata.segment_size_in_bytes
 
 
 def _report_time_index(
     index: TimeIndexCheck, entries: TimeIndexColumns, facts: LogFacts, segment: OpenedSegment
 ) -> bool:
-    """Whether it is right, as far as the log tells, or the metadata where the log is damaged."""
+    """Whether it is right by the log, or by the metadata where the log is damaged."""
     verdict = index.finish(facts.exemptions)
     report_wrong_entries(Part.TIME_INDEX, verdict, segment.findings)
     if verdict.altered or report_missing_latest(index, facts, segment.size(Part.TIME_INDEX) or 0, segment.findings):

@@ -1,5 +1,5 @@
-"""Where events are gone from the middle or the end of a metadata log, a segment may have been deleted, or copied,
-without a trace: what only its absence there, or in the store, speaks for is unknown."""
+"""Where events are missing from the middle or the end of a metadata log, a segment may have been deleted, or copied,
+without a trace: findings that rest only on its absence there, or in the store, are unknown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BY_ABSENCE = (
 
 
 def without_unknown(findings: Iterable[Finding], stream: EventStream) -> list[Finding]:
-    """The findings that hold whatever is gone, and one that counts the others."""
+    """The findings that hold whatever events are missing, and one that counts the others."""
     kept: list[Finding] = []
     unknown = Counter[str]()
     for finding in findings:
@@ -34,7 +34,7 @@ def without_unknown(findings: Iterable[Finding], stream: EventStream) -> list[Fi
             kept.append(finding)
     if unknown:
         counts = ", ".join(f"{code} ({count})" for code, count in sorted(unknown.items()))
-        message = f"as events are gone, it is unknown whether there are such: {counts}"
+        message = f"events are missing, so these findings are uncertain: {counts}"
         code = COMPACTED if stream.compaction.shown else CUT_SHORT
         kept.append(Finding(code, METADATA_TOPIC, message, {"unknown": dict(unknown)}))
     return kept

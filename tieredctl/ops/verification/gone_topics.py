@@ -1,7 +1,7 @@
-"""Segments of topics that are gone: nothing is promised of them any more, so that nothing of them can be missing.
+"""Segments of deleted topics: the metadata no longer promises their objects, so none of them can be missing.
 
-Brokers write no event when a topic's objects are removed by other hands, and forget the segments of a topic that was
-deleted while they could not reach the store: the metadata calls such segments finished for ever.
+Brokers write no event when others remove a topic's objects, and forget the segments of a topic that was deleted while
+they could not reach the store: the metadata keeps such segments as finished forever.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from tieredctl.storage.protocol import StoredObject
 class _Gone:
     segments: int = 0
     objects: int = 0
-    """Of them, that are still in the store."""
+    """How many of their objects are still in the store."""
     size: int = 0
 
 
 @dataclass
 class GoneTopics:
-    """Which segments are of no topic any more, and how many there were of each."""
+    """Which segments are of deleted topics, and how many there were of each."""
 
     live: LiveTopics
-    """Who says which topics there are."""
+    """The source of which topics exist."""
     read_removed: Callable[[], Container[str]]
     """The keys of what tieredctl removed from the store; asked only where something is missing."""
     _found: dict[tuple[str, str], _Gone] = field(default_factory=dict)
 
     def has(self, partition: TopicIdPartition) -> bool:
-        """Whether a partition's topic is known to be gone."""
+        """Whether a partition's topic is known to be deleted."""
         return self.live.is_live(partition.topic_id) is False
 
     def was_removed(self, partition: TopicIdPartition, keys: Sequence[str]) -> bool:
-        """Whether tieredctl removed all of some objects, and nobody says that their topic is still there: of one that
-        is, nothing should have been removed."""
+        """Whether tieredctl removed all of these objects, and no source has their topic as live: of a live one, nothing
+        should have been removed."""
         if not keys or self.live.is_live(partition.topic_id) is True:
             return False
         return all(map(self.is_noted_as_removed, keys))
@@ -66,7 +66,7 @@ class GoneTopics:
         segment_ids: Iterable[str],
         listed: Iterable[tuple[StoredObject, ExplainedKey]] = (),
     ) -> int:
-        """Segments of a partition that are of no topic any more, with what was listed of the partition; gives how many
+        """Counts a partition's segments of a deleted topic, with what was listed of the partition; returns how many
         segments these are."""
         ids = set(segment_ids)
         found = self._found.setdefault((partition.topic, partition.topic_id), _Gone())
@@ -78,7 +78,7 @@ class GoneTopics:
         return len(ids)
 
     def findings(self) -> list[Finding]:
-        """One for each topic; no more than worth knowing where none of its objects is left."""
+        """One finding per topic; only informational where none of its objects is left."""
         return [_finding(*named, gone) for named, gone in sorted(self._found.items()) if gone.segments]
 
     @cached_property
@@ -97,17 +97,17 @@ def _finding(topic: str, topic_id: str, gone: _Gone) -> Finding:
         "objects": gone.objects,
         "bytes": gone.size,
     }
-    message = f"{segments} of a topic that is gone; {left}"
+    message = f"{segments} of a deleted topic; {left}"
     return Finding(
         FindingCode.TOPIC_GONE, f"{topic} {topic_id}", message, evidence, None if gone.objects else Severity.INFO
     )
 
 
 def believable_topics(sources: TopicSources, metadata: ReplayedMetadata, stream: EventStream) -> LiveTopics:
-    """What the sources say of the topics that have segments, of a stream that was read.
+    """Which topics with segments exist, by the sources, for a stream that was read.
 
     Raises TieredctlError `topics-doubtful` for a list or a snapshot that cannot have all topics, or has none of those
-    that were read: whatever is lost would pass for gone.
+    that were read: lost data would pass for that of deleted topics.
     """
     first_events_ms: dict[str, int] = {}
     for partition, moment in metadata.earliest_last_events():

@@ -24,8 +24,8 @@ _NO_ENTRIES = offset_index_entries(b"")
 
 
 def ends_are_sound(segment: OpenedSegment) -> bool:
-    """Reads the log up to where the first entry of the offset index points, and from where the last does. Where that
-    finds anything, so little of the segment cannot tell which of its parts is to blame."""
+    """Reads the log up to where the first entry of the offset index points, and from where the last does. If that finds
+    anything, so little of the segment cannot show which part is to blame."""
     offset_entries = segment.decode(Part.OFFSET_INDEX, offset_index_entries)
     time_entries = segment.decode(Part.TIME_INDEX, time_index_entries)
     if segment.size(Part.LOG) is None or not sizes_are_possible(segment.size):
@@ -98,7 +98,7 @@ def _report_offset_index(
     facts: LogFacts,
     segment: OpenedSegment,
 ) -> bool:
-    """Whether its last entry is right, so that it is known which offsets the last batches hold."""
+    """Whether its last entry is right, so that the offsets of the last batches are known."""
     index_size = segment.size(Part.OFFSET_INDEX)
     if index_size is None:
         return True
@@ -117,8 +117,8 @@ def _report_offset_index(
 def _report_time_index(
     entries: TimeIndexColumns, last: TimeIndexCheck, read_from: int | None, facts: LogFacts, segment: OpenedSegment
 ) -> None:
-    """Holds the last entry against its batch, which was read if it is not before offset `read_from` (None: all were),
-    else against the metadata."""
+    """Compares the last entry with its batch if that was read (from offset `read_from` on; None: all were), else with
+    the metadata."""
     offset, timestamp = last.last_offset, last.last_timestamp
     was_read = read_from is None or (offset is not None and offset >= read_from)
     verdict = last.finish(facts.exemptions)

@@ -27,7 +27,7 @@ class BatchSpans:
 
 @dataclass(slots=True)
 class Exemptions:
-    """What cannot be held against an index, since the log itself is damaged there. All ranges are inclusive."""
+    """What an index is not blamed for, since the log itself is damaged there. All ranges are inclusive."""
 
     positions: list[tuple[int, int]] = field(default_factory=list)
     """Bytes of the log."""
@@ -49,8 +49,8 @@ def _lie_in(ranges: list[tuple[int, int]], values: Ints) -> Flags:
 
 
 def _rise_between(right: Flags, *columns: Ints) -> Flags:
-    """Of each entry, whether all its values lie between those of the right entries before and behind it: so much can
-    be said of one whose own batch is damaged."""
+    """For each entry, whether all its values lie between those of the nearest right entries before and after it: all
+    that can be checked of one whose own batch is damaged."""
     between = np.ones(len(right), np.bool_)
     limits = np.iinfo(np.int64)
     for values in columns:
@@ -75,17 +75,17 @@ class WrongEntries:
 
 @dataclass(frozen=True, slots=True)
 class IndexVerdict:
-    """What is wrong with an index. No look-up goes wrong through the entries in `harmless`."""
+    """What is wrong with an index. Look-ups through the entries in `harmless` are right."""
 
     altered: WrongEntries | None
     harmless: WrongEntries | None
 
 
 class OffsetIndexCheck:
-    """Each entry names where the batch begins that ends with its offset.
+    """Each entry names the start of the batch that ends with its offset.
 
-    Up to Kafka 3.9 an entry is made for each append, of which a follower's may have many batches: the entry then names
-    where the first begins and the last offset of all. Releases before Kafka 2 named the first offset of the batch.
+    Up to Kafka 3.9 an entry is made for each append; a follower's may have many batches, and the entry then names the
+    start of the first and the last offset of all. Releases before Kafka 2 named the first offset of the batch.
     Look-ups through such entries are right, so they count as harmless.
     """
 
@@ -98,7 +98,7 @@ class OffsetIndexCheck:
         self._bases = np.zeros(len(self._positions), np.int64)
         self._lasts = np.zeros(len(self._positions), np.int64)
         self._ends = np.full(len(self._positions), -1, np.int64)
-        """Where the batch ends whose last offset the entry names."""
+        """The end of the batch whose last offset the entry names."""
 
     @property
     def last_position(self) -> int:
@@ -128,7 +128,7 @@ class OffsetIndexCheck:
     def finish(self, exempt: Exemptions) -> IndexVerdict:
         """What is wrong, now that all batches were fed."""
         positions, offsets = self._positions, self._offsets
-        # The first batch never makes an entry: there are no bytes before it.
+        # The first batch never gets an entry: there are no bytes before it.
         begins = self._begins & (positions > 0)
         right = begins & (offsets == self._lasts)
         before = np.maximum.accumulate(np.append(-1, np.where(right, positions, -1)))[:-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tieredctl.formats.index_columns import TimeIndexColumns
 from tieredctl.formats.indexes import AbortedTransaction
 from tieredctl.layouts.protocol import Part
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Severity
 from tieredctl.ops.verification.index_check import TIME_ENTRY_BYTES, IndexVerdict, TimeIndexCheck, WrongEntries
@@ -15,10 +16,10 @@ from tieredctl.ops.verification.unindexed_tail import UnindexedTail
 
 
 def report_wrong_entries(part: Part, verdict: IndexVerdict, findings: SegmentFindings) -> None:
-    """The first of an index's entries that do not describe the log, and how many there are.
+    """The first of an index's entries that do not match the log, and how many there are.
 
-    One that does no harm is a warning in a segment that Kafka 4 copied, if it is the only one: releases before wrote
-    such entries, and a segment that has several is theirs.
+    A single harmless one in a segment that Kafka 4 copied is a warning: earlier releases wrote such entries, and a
+    segment with several is theirs.
     """
     if verdict.altered:
         _report_entries(part, verdict.altered, None, findings)
@@ -33,18 +34,18 @@ def report_missing_end(tail: UnindexedTail, index_size: int, findings: SegmentFi
 
 
 def report_missing_latest(index: TimeIndexCheck, facts: LogFacts, index_size: int, findings: SegmentFindings) -> bool:
-    """A time index of `index_size` bytes that does not end with the greatest timestamp. Whether there was a finding."""
+    """A time index of `index_size` bytes that does not end with the greatest timestamp. Returns whether it is so."""
     latest, named = _latest(facts, findings), index.last_timestamp
     if latest in (NO_TIMESTAMP, named) or (facts.exemptions.positions and named is not None and named > latest):
         return False
-    message = f"it ends with timestamp {named}, the log with {latest}: its end is missing"
+    message = f"it ends with timestamp {named}, but the log with {latest}: entries are missing"
     findings.add(FindingCode.INDEX_DAMAGED, Part.TIME_INDEX, message, position=index_size)
     return True
 
 
 def _latest(facts: LogFacts, findings: SegmentFindings) -> int:
-    """The greatest timestamp of the log. Where it is damaged, the metadata says what was in the damaged batches, since
-    a broker takes that from the last entry of the time index; but not where the sound ones have no timestamps."""
+    """The greatest timestamp of the log. For damaged batches the metadata has it, since a broker takes it from the last
+    entry of the time index; but not where the sound batches have no timestamps."""
     has_timestamps = facts.max_timestamp != NO_TIMESTAMP or not facts.batches
     if not facts.exemptions.positions or not has_timestamps:
         return facts.max_timestamp
@@ -52,14 +53,14 @@ def _latest(facts: LogFacts, findings: SegmentFindings) -> int:
 
 
 def report_last_time(times: TimeIndexColumns, findings: SegmentFindings) -> bool:
-    """The last entry of a time index, whose batch was not read, or is damaged: it is held against the metadata alone.
-    A broker takes both from one place. Whether there was a finding."""
+    """The last entry of a time index whose batch was not read, or is damaged, compared with the metadata alone: a
+    broker takes both from one place. Returns whether there was a finding."""
     if not len(times.timestamps):
         return False
     timestamp, offset = int(times.timestamps[-1]), findings.metadata.start_offset + int(times.relative_offsets[-1])
     claimed = findings.metadata.max_timestamp_ms
     if offset < findings.metadata.start_offset or timestamp != claimed:
-        message = f"its last entry has timestamp {timestamp} at offset {offset}, the metadata says {claimed}"
+        message = f"its last entry has timestamp {timestamp} at offset {offset}, but the metadata has {claimed}"
         position = (len(times.timestamps) - 1) * TIME_ENTRY_BYTES
         findings.add(FindingCode.INDEX_DAMAGED, Part.TIME_INDEX, message, position=position, offsets=(offset, offset))
         return True
@@ -73,14 +74,15 @@ def report_transactions(
     wrong = check.first_wrong(entries)
     if wrong is not None:
         entry = entries[wrong]
-        message = f"its entry for producer {entry.producer_id} describes no transaction that the log aborts"
+        message = f"its entry for producer {entry.producer_id} matches no aborted transaction of the log"
         position, offsets = wrong * TRANSACTION_ENTRY_BYTES, (entry.first_offset, entry.last_offset)
         findings.add(FindingCode.INDEX_DAMAGED, Part.TRANSACTION_INDEX, message, position=position, offsets=offsets)
         return
     missing = check.without_entry()
     if missing:
         first = missing[0]
-        message = f"{len(missing)} aborted transactions have no entry, first that of producer {first.producer_id}"
+        transactions = counted(len(missing), "aborted transaction has", "aborted transactions have")
+        message = f"{transactions} no entry, first that of producer {first.producer_id}"
         findings.add(
             FindingCode.TRANSACTION_INDEX_MISSING,
             Part.TRANSACTION_INDEX,
@@ -94,7 +96,7 @@ def report_transactions(
 def _report_entries(part: Part, wrong: WrongEntries, severity: Severity | None, findings: SegmentFindings) -> None:
     message = f"its entry for offset {wrong.offset} is wrong: {wrong.reason}"
     if wrong.count > 1:
-        message += f"; so are {wrong.count - 1} more"
+        message += f"; {counted(wrong.count - 1, 'more is', 'more are')} wrong"
     findings.add(
         FindingCode.INDEX_DAMAGED,
         part,

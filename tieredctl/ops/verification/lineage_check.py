@@ -35,9 +35,8 @@ def check_lineage(
 ) -> list[Finding]:
     """Gaps and overlaps of the segments in COPY_SEGMENT_FINISHED along a lineage, and the seams to the local log.
 
-    `copied` is the greatest offset that any segment ever brought, those deleted since included; `deleted` the greatest
-    that was in a segment deleted since.
-    """
+    `copied` is the greatest offset that any segment ever had, including deleted ones; `deleted` the greatest that was
+    in a segment deleted since."""
     judge = _Judge(partition, local)
     for piece in sorted(_pieces(finished, lineage)):
         judge.take(piece, deleted)
@@ -92,14 +91,14 @@ class _Judge:
             self._add(FindingCode.LOCAL_REMOTE_GAP, message, (first, last), segmentId=self._reached_by or None)
 
     def _beginning(self, piece: _Piece, deleted: int) -> None:
-        """The first piece must begin where the log does, unless what was before it has been deleted: then the broker's
-        checkpoint of log starts may be behind."""
+        """The first piece must begin where the log does, unless what was before it was deleted: then the broker's
+        checkpoint of log starts may be outdated."""
         if self._local is None or self._local.log_start_offset is None:
             return
         first = max(self._local.log_start_offset, deleted + 1)
         last = min(piece.first, self._local.local_start_offset) - 1
         if first <= last:
-            message = f"no segment holds offsets {first} to {last}, with which the log begins"
+            message = f"no segment holds offsets {first} to {last}, the first of the log"
             self._add(FindingCode.OFFSET_GAP, message, (first, last), segmentId=piece.segment_id)
 
     def _gap(self, piece: _Piece) -> None:
@@ -108,7 +107,7 @@ class _Judge:
         log_start = self._local.log_start_offset if self._local else None
         message, severity = f"no segment holds offsets {first} to {last}", None
         if log_start is not None and log_start > last:
-            message += f", which lie below the log start offset {log_start}"
+            message += f", which are below the log start offset {log_start}"
             severity = Severity.INFO
         elif log_start is not None:
             first = max(first, log_start)
@@ -127,7 +126,7 @@ class _Judge:
             return
         self._overlapping.add(piece.segment_id)
         offsets = (piece.first, min(piece.last, self._reached))
-        message = f"offsets {offsets[0]} to {offsets[1]} are in segment {self._reached_by} too"
+        message = f"offsets {offsets[0]} to {offsets[1]} are also in segment {self._reached_by}"
         self._add(
             FindingCode.OFFSET_OVERLAP, message, offsets, segmentId=piece.segment_id, previousSegmentId=self._reached_by
         )

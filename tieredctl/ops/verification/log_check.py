@@ -25,7 +25,7 @@ _BATCHES_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class CorruptBatch:
-    """A stretch of the log that cannot be used, and the offsets (inclusive) that are at risk with it."""
+    """An unusable stretch of the log, and the offsets (inclusive) at risk with it."""
 
     position: int
     reason: str
@@ -38,7 +38,7 @@ class CorruptBatch:
 
 @dataclass(slots=True)
 class LogFacts:
-    """What reading a whole log told."""
+    """The result of reading a whole log."""
 
     batches: int = 0
     records: int = 0
@@ -51,7 +51,7 @@ class LogFacts:
     """Byte position of the first batch later than the metadata claims."""
     corrupt: list[CorruptBatch] = field(default_factory=list)
     torn_at: int | None = None
-    """Where a last batch begins that is not all there."""
+    """The start of an incomplete last batch."""
     misplaced: list[Misplaced] = field(default_factory=list)
     wrong_epochs: list[tuple[int, int, int]] = field(default_factory=list)
     """(byte position, offset, leader epoch) of the first batches of each block whose epoch contradicts the metadata."""
@@ -72,8 +72,8 @@ class LogCheck:
         first_position: int = 0,
         within: tuple[int, int] | None = None,
     ) -> None:
-        """`first_position` is where in the log the bytes begin that `run` is given, `within` the offsets (inclusive)
-        that lie in them where these are not all of the segment's."""
+        """`first_position` is the position in the log of the bytes that `run` is given, `within` the offsets
+        (inclusive) in them where these are not all of the segment's."""
         self._first_position = first_position
         self.facts = LogFacts()
         self.transactions = AbortedTransactions()
@@ -97,7 +97,7 @@ class LogCheck:
                 self._damaged(part)
             else:
                 self._gather(part)
-            del part  # before the next is read: its memory can serve again
+            del part  # before the next is read, so that its memory can be reused
         self._check_gathered()
         self._misplaced(self._order.finish())
         self._settle_damages(self._highest_offset)
@@ -108,7 +108,7 @@ class LogCheck:
         return self.facts
 
     def _gather(self, block: LogBlock[HeaderColumns]) -> None:
-        """Keeps the headers of sound batches until there are enough to check them together, by few calls of numpy."""
+        """Keeps the headers of sound batches until there are enough to check together, in few calls of numpy."""
         self.transactions.feed(block)
         if self._producers:
             self._producers.feed(block)
@@ -125,7 +125,7 @@ class LogCheck:
             self._positions, self._headers, self._gathered = [], [], 0
 
     def _check(self, positions: Ints, headers: HeaderColumns) -> None:
-        """Sound batches, one behind the other."""
+        """Consecutive sound batches."""
         facts = self.facts
         bases = headers["baseOffset"].astype(np.int64)
         lasts = bases + headers["lastOffsetDelta"]
@@ -156,7 +156,7 @@ class LogCheck:
         self._damages.append((damage, min(behind, self._highest_offset)))
 
     def _settle_damages(self, last_at_risk: int) -> None:
-        """Gives the damages met since the last sound batch their offsets, now that what follows is known."""
+        """Gives the damages since the last sound batch their offsets, now that the next batch is known."""
         for damage, first in self._damages:
             last = max(first, min(last_at_risk, self._highest_offset))
             self.facts.exemptions.offsets.append((first, last))

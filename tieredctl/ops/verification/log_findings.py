@@ -1,4 +1,4 @@
-"""What reading a log told, as findings."""
+"""The result of reading a log, as findings."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from tieredctl.layouts.protocol import Part
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
 from tieredctl.ops.verification.offset_order import Misplaced
 from tieredctl.ops.verification.report import SegmentFindings
 
 _MOST_OF_A_KIND = 20
-"""Of what may be wrong with each batch of a log, findings say so many; the last sums up the rest."""
+"""At most this many findings of a kind for a log's batches; the last sums up the rest."""
 
 
 def report_log(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
-    """Everything that is wrong with the batches of a log of `size` bytes. A wrong size is `report_size`'s affair."""
+    """Everything that is wrong with the batches of a log of `size` bytes; `report_size` covers a wrong size."""
     _report_corrupt(facts.corrupt, findings)
     end = findings.metadata.end_offset
     if facts.torn_at is not None and size == findings.metadata.segment_size_in_bytes:
@@ -24,7 +25,7 @@ def report_log(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
         findings.add(
             FindingCode.BATCH_CORRUPT,
             Part.LOG,
-            "the last batch is not all there",
+            "the last batch is incomplete",
             position=facts.torn_at,
             offsets=offsets,
         )
@@ -37,30 +38,30 @@ def report_log(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
     _report_epochs(facts, findings)
     if facts.latest_beyond_claim is not None:
         claimed = findings.metadata.max_timestamp_ms
-        message = f"timestamps reach {facts.max_timestamp}, the metadata says {claimed}"
+        message = f"timestamps reach {facts.max_timestamp}, but the metadata has {claimed}"
         findings.add(FindingCode.TIMESTAMP_BEYOND_CLAIM, Part.LOG, message, position=facts.latest_beyond_claim)
 
 
 def report_size(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
-    """Where the log is not as long as the metadata says."""
+    """Reports a log that is not as long as the metadata says."""
     metadata = findings.metadata
     claimed = metadata.segment_size_in_bytes
     if size != claimed:
         findings.add(
             FindingCode.SIZE_MISMATCH,
             Part.LOG,
-            f"the log has {size} bytes where the metadata says {claimed}",
+            f"the log has {size} bytes, but the metadata has {claimed}",
             position=min(size, claimed),
             offsets=(_behind(facts, findings), metadata.end_offset) if size < claimed else None,
         )
 
 
 def report_hole(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
-    """Where a log without damage lacks offsets that its segment claims."""
+    """Reports offsets that a log without damage lacks, though its segment claims them."""
     sound = not facts.exemptions.positions and size == findings.metadata.segment_size_in_bytes
     if sound and facts.first_hole:
         first, last = facts.first_hole
-        message = f"no batch holds offsets {first} to {last}, which compaction or an aborted transaction explains"
+        message = f"no batch holds offsets {first} to {last}, as after compaction or an aborted transaction"
         findings.add(FindingCode.OFFSET_SHORTFALL, Part.LOG, message, offsets=facts.first_hole)
 
 
@@ -75,7 +76,9 @@ def _report_corrupt(corrupt: Sequence[CorruptBatch], findings: SegmentFindings) 
         message, last_offset = batch.reason, batch.last_offset
         if number == _MOST_OF_A_KIND - 1 and len(corrupt) > _MOST_OF_A_KIND:
             rest = len(corrupt) - _MOST_OF_A_KIND
-            message += f"; {rest} stretches more are damaged, up to byte {corrupt[-1].position}"
+            message += (
+                f"; {counted(rest, 'more stretch is', 'more stretches are')} damaged, up to byte {corrupt[-1].position}"
+            )
             last_offset = corrupt[-1].last_offset
         offsets = (batch.first_offset, last_offset)
         stored: dict[str, Any] = {"storedBytes": [batch.stored[0], batch.stored[1] - 1]} if batch.stored else {}
@@ -85,13 +88,14 @@ def _report_corrupt(corrupt: Sequence[CorruptBatch], findings: SegmentFindings) 
 def _report_misplaced(code: FindingCode, misplaced: Sequence[Misplaced], findings: SegmentFindings) -> None:
     metadata = findings.metadata
     for number, batch in enumerate(misplaced[:_MOST_OF_A_KIND]):
-        belongs = f"where {batch.first_expected} or above belongs"
+        belongs = f"where {batch.first_expected} or above is expected"
         if batch.outside:
-            belongs = f"the segment {metadata.start_offset} to {metadata.end_offset}"
-        message = f"a batch claims offsets {batch.base_offset} to {batch.last_offset}; {belongs}"
+            belongs = f"but the segment {metadata.start_offset} to {metadata.end_offset}"
+        message = f"a batch claims offsets {batch.base_offset} to {batch.last_offset}, {belongs}"
         last_expected = batch.last_expected
         if number == _MOST_OF_A_KIND - 1 and len(misplaced) > _MOST_OF_A_KIND:
-            message += f"; {len(misplaced) - _MOST_OF_A_KIND} batches more are out of place"
+            rest = len(misplaced) - _MOST_OF_A_KIND
+            message += f"; {counted(rest, 'more batch is', 'more batches are')} out of place"
             last_expected = None
         offsets = (batch.first_expected, metadata.end_offset if last_expected is None else last_expected)
         findings.add(code, Part.LOG, message, position=batch.position, offsets=offsets)

@@ -80,7 +80,7 @@ class OffsetOrder:
         return max(self.last_offset + 1, self._start)
 
     def _overreaches(self, base: int, last: int, following: list[int]) -> bool:
-        """Whether a batch, rather than the one behind it, is why the two overlap."""
+        """Whether a batch, rather than the next one, is why the two overlap."""
         if not following or not self.last_offset < following[0] <= last:
             return False
         if base == self._expected:

@@ -23,7 +23,7 @@ _UNDECODABLE = {
     Part.LEADER_EPOCH: FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED,
 }
 _CONCERN_ALL = CONCERN_EVERY_OBJECT | {ErrorCode.PRIVATE_KEY}
-"""Errors for which no part is to blame."""
+"""Errors that are no part's fault."""
 _Decoded = TypeVar("_Decoded")
 
 
@@ -51,7 +51,7 @@ class OpenedSegment:
             self._parts = self._segment.parts()
         except DecodeError as error:
             offsets = (self.metadata.start_offset, self.metadata.end_offset)
-            message = f"{error.reason}: nothing of the segment can be read"
+            message = f"{error.reason}: no part of the segment can be read"
             self.findings.add(
                 FindingCode.MANIFEST_DAMAGED, Part.MANIFEST, message, position=error.position, offsets=offsets
             )
@@ -72,7 +72,7 @@ class OpenedSegment:
         return self._parts.get(part)
 
     def is_known_to_lack(self, part: Part) -> bool:
-        """Whether there is no such part although the object that would hold it is there and whole."""
+        """Whether there is no such part although the object that would hold it exists and is complete."""
         if part in self._parts:
             return False
         if Part.INDEXES not in self.findings.keys:
@@ -81,13 +81,13 @@ class OpenedSegment:
 
     @property
     def log_size(self) -> int:
-        """How much of the log is looked at: what is behind the size that the metadata says is not the segment's."""
+        """How much of the log is read: bytes beyond the size in the metadata are not the segment's."""
         return min(self._parts[Part.LOG], self.metadata.segment_size_in_bytes)
 
     def decode(self, part: Part, decode: Callable[[bytes], _Decoded]) -> _Decoded | None:
-        """What a small part holds; None where it is not there, or, with a finding, cannot be read or decoded.
+        """A small part's content; None where it is missing, or, with a finding, cannot be read or decoded.
 
-        Raises TieredctlError where it is the store that does not answer.
+        Raises TieredctlError where the store does not answer.
         """
         if part not in self._parts:
             return None
@@ -105,7 +105,7 @@ class OpenedSegment:
         return None
 
     def log(self) -> Iterator[bytes]:
-        """The log from its first byte, in pieces, as far as it is looked at: zeros where it cannot be had back."""
+        """The log from its first byte, in pieces, as far as it is read: zeros for what cannot be decoded."""
         read = 0
         try:
             for chunk in self._segment.stream(Part.LOG, STREAM_BYTES):
@@ -116,13 +116,13 @@ class OpenedSegment:
                     yield piece
                 if read == self.log_size:
                     return
-                del chunk, piece  # before the next is read: its memory can serve again
+                del chunk, piece  # before the next is read, so that its memory can be reused
         except DamagedRange:
             yield from self.log_range(read, self.log_size)
 
     def log_range(self, start: int, end: int) -> Iterator[bytes]:
-        """The bytes of the log from `start` up to, not including, `end`, in pieces: zeros where they cannot be had
-        back, of which no batch is made."""
+        """The bytes of the log from `start` up to, not including, `end`, in pieces: zeros, which make no batch, for
+        what cannot be decoded."""
         for position in range(start, end, STREAM_BYTES):
             piece = self._read_around_damage(position, min(position + STREAM_BYTES, end))
             self._bytes_read += len(piece)
@@ -142,13 +142,13 @@ class OpenedSegment:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def forget(self) -> None:
-        """What was counted and found since the first look, but for the bytes that were read: it is about to be read
-        again."""
+        """Discards what was counted and found since the parts were located, except the bytes read: the segment is about
+        to be read again."""
         self.findings = SegmentFindings(self.metadata, self.findings.keys, list(self._at_first_sight))
         self._batches = self._records = 0
 
     def count(self, facts: LogFacts) -> None:
-        """What reading the log, or a part of it, gave."""
+        """Adds the result of reading the log, or a part of it."""
         blame(sorted(self._damages.values(), key=lambda damage: damage.position), facts, self.metadata)
         self._batches += facts.batches
         self._records += facts.records

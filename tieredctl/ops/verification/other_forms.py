@@ -1,4 +1,4 @@
-"""Segments that the store has in another form than as segments: of such nothing is missing, and nothing is judged."""
+"""Segments that are stored in another form than as segments: none of their objects is missing, and none is judged."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tieredctl.storage.protocol import ObjectStore, list_unreserved
 
 @dataclass(frozen=True)
 class OtherForms:
-    """Looks at all keys of the store, once, when it is first asked."""
+    """Goes through all keys of the store once, on first use."""
 
     store: ObjectStore
     layout: Layout
 
     def judge(self, absent: Iterable[RemoteLogSegmentMetadata]) -> list[Finding]:
-        """Of segments without any of their objects, by partition: one finding for all of a partition that are there in
-        another form, and one for each object of the others, which is missing."""
+        """For segments without any of their objects, by partition: one finding for all of a partition that exist in
+        another form, and one for each missing object of the others."""
         findings: list[Finding] = []
         for _, segments in groupby(absent, lambda metadata: metadata.topic_id_partition):
             elsewhere = []
@@ -40,7 +40,7 @@ class OtherForms:
         return findings
 
     def not_judged(self, metadata: RemoteLogSegmentMetadata) -> Finding | None:
-        """The finding of one segment without its objects that is there in another form."""
+        """The finding for one segment without its objects that exists in another form."""
         form = self._form_of(metadata)
         return _not_judged([(metadata, form)]) if form else None
 
@@ -54,7 +54,7 @@ class OtherForms:
 
 
 def missing_objects(metadata: RemoteLogSegmentMetadata, layout: Layout) -> list[Finding]:
-    """A finding for each object that is promised of a segment."""
+    """A finding for each promised object of a segment."""
     promised = layout.promised_objects(metadata)
     findings = SegmentFindings(metadata, promised)
     for part in promised:
@@ -63,7 +63,7 @@ def missing_objects(metadata: RemoteLogSegmentMetadata, layout: Layout) -> list[
 
 
 def report_missing(part: Part, findings: SegmentFindings) -> None:
-    """An object that is promised, and is not there. Without log or manifest, all offsets of the segment are at risk."""
+    """A promised object that is missing. Without log or manifest, all offsets of the segment are at risk."""
     metadata = findings.metadata
     offsets = (metadata.start_offset, metadata.end_offset) if part in (Part.LOG, Part.MANIFEST) else None
     findings.add(FindingCode.OBJECT_MISSING, part, f"{findings.keys[part]} is not in the store", offsets=offsets)
@@ -85,5 +85,5 @@ def _not_judged(segments: list[tuple[RemoteLogSegmentMetadata, OtherForm]]) -> F
     }
     if len(segments) == 1:
         evidence["segmentId"] = first.segment_id
-    message = f"{what} in {where}, in the form {form.name}: whether its records are all there is not known"
+    message = f"{what} in {where}, in the form {form.name}: whether all records are there is unknown"
     return Finding(FindingCode.SEGMENTS_IN_OTHER_FORM, f"{partition.topic}-{partition.partition}", message, evidence)

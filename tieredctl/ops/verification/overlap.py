@@ -1,5 +1,5 @@
-"""Is this the store that the metadata speaks of? One that has nothing of its cluster is another one, or the wrong
-prefix or layout of it; what it lacks is not lost."""
+"""Is this the store of the metadata's cluster? One that has nothing of it is another store, or is read with the wrong
+prefix or layout; what it lacks is not lost."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tieredctl.ops.verification.gone_topics import GoneTopics
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 
 _ASKED_BY_NAME = 16
-"""Segments whose objects are asked for before a store is called another's: a listing may be older than they are, and
-custom metadata may put them where no key explains them."""
+"""How many segments' objects are asked for before a store is called another cluster's: a listing may be older than
+they are, and custom metadata may put them under keys that explain nothing."""
 
 
 @dataclass(slots=True)
 class Overlap:
-    """What was listed of a store: all, what the layout explains, and what is of topics that the metadata names."""
+    """How many objects were listed: all, those that the layout explains, and those of topics in the metadata."""
 
     store: ObjectStore
     layout: Layout
@@ -39,7 +39,7 @@ class Overlap:
     ) -> None:
         """Raises TieredctlError `no-overlap` where segments are promised and the store has nothing of their cluster.
 
-        An empty store may be one that was emptied: nobody can tell that from a typing error, and both are said.
+        An empty store may have been emptied, or the URL may be mistyped: the error names both.
         """
         if self.of_known_topics or self.layout.form_outside is not None:
             return
@@ -56,15 +56,15 @@ class Overlap:
         except TieredctlError as error:
             if error.code in CONCERN_EVERY_OBJECT:
                 raise
-            return True  # that it cannot be told is said of each object
+            return True  # that it is unknown is reported for each object
 
     def _had(self, segment: RemoteLogSegmentMetadata, gone: GoneTopics) -> bool:
-        """Whether tieredctl removed an object of it from here: then this is the store."""
+        """Whether tieredctl removed one of its objects from here: then this is the store."""
         keys = self.layout.promised_objects(segment).values()
         return any(gone.is_noted_as_removed(key) for key in keys)
 
     def _looks_right(self, known_topic_ids: Container[str]) -> bool:
-        """Whether the rest of the store, which was not selected, has anything of the metadata's topics."""
+        """Whether the rest of the store, outside the selection, has anything of the metadata's topics."""
         self.listed = self.explained = 0
         for listed in Inventory(self.store, self.layout, Selection()).objects():
             self.listed += 1
@@ -80,9 +80,9 @@ class Overlap:
         url = self.store.url
         if not self.listed:
             return (
-                f"{url} is empty, while the metadata promises segments: it is not their store (another bucket or "
-                "prefix), or everything in it was deleted."
+                f"{url} is empty, but the metadata promises segments: it is another bucket or prefix, or "
+                "everything in it was deleted."
             )
         if not self.explained:
-            return f"Not one of the objects of {url} is of layout {self.layout.name}, and no promised one is there."
-        return f"{url} has nothing of the topics that the metadata knows: one of the two is another cluster's."
+            return f"No object of {url} is of layout {self.layout.name}, and no promised one is there."
+        return f"{url} has nothing of the topics in the metadata: they are of two different clusters."

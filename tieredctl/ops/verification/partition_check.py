@@ -29,12 +29,12 @@ from tieredctl.storage.protocol import ObjectStore, StoredObject
 _BEING_DELETED = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
 
 OwnedObject = tuple[StoredObject, ExplainedKey]
-"""A listed object, and whose it is by its key."""
+"""A listed object, and its segment by its key."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedBy:
-    """What every partition is held against."""
+    """What every partition is compared with."""
 
     store: ObjectStore
     layout: Layout
@@ -46,20 +46,20 @@ class JudgedBy:
 
 @dataclass(slots=True)
 class PartitionReport:
-    """What the listing told of one partition."""
+    """What the listing showed of one partition."""
 
     findings: list[Finding] = field(default_factory=list)
     finished: list[tuple[RemoteLogSegmentMetadata, dict[Part, str]]] = field(default_factory=list)
     """Segments in COPY_SEGMENT_FINISHED by start offset, with their objects that were listed."""
     absent: list[RemoteLogSegmentMetadata] = field(default_factory=list)
-    """Those of them without any of the objects that are promised, of which nothing is found yet."""
+    """Those of them without any of the promised objects, which have no finding yet."""
     not_looked_at: set[str] = field(default_factory=set)
-    """The ids of those of them that were not listed whole, and not asked for, since the store is silent."""
+    """The ids of those of them that were not completely listed, and not asked for because the store is silent."""
     skipped: int = 0
-    """Segments in other states, of which nothing is promised."""
+    """Segments in other states, whose objects are not promised."""
     objects: int = 0
     transaction_indexes_unknown: int = 0
-    """Of how many of them the listing does not tell whether they lack a transaction index that they need."""
+    """For how many of them the listing does not show whether they lack a transaction index that they need."""
 
 
 def check_partition(
@@ -69,7 +69,7 @@ def check_partition(
     by: JudgedBy,
     local: LocalLog | None,
 ) -> PartitionReport:
-    """Judges a partition by its listing. An object is only called missing after it was asked for by name."""
+    """Judges a partition by its listing. An object is only reported missing after it was asked for by name."""
     report = PartitionReport()
     objects = {stored.key: stored for stored, _ in listed}
     known = cache.list_remote_log_segments()
@@ -101,7 +101,7 @@ def _greatest(offsets: Iterable[int | None]) -> int | None:
 
 
 def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Finding:
-    """An object that no segment of the metadata explains."""
+    """An object that belongs to no segment in the metadata."""
     evidence: dict[str, object] = {"key": stored.key, "size": stored.size, "lastModifiedMs": stored.last_modified_ms}
     if explained:
         evidence |= {
@@ -157,7 +157,7 @@ def _check_finished(
 
 
 def _was_cleared(metadata: RemoteLogSegmentMetadata, listed: Sequence[OwnedObject], by: JudgedBy) -> bool:
-    """Whether tieredctl removed what a copy or deletion that never ended had left."""
+    """Whether tieredctl removed the leftovers of an unfinished copy or deletion."""
     if any(explained.segment_id == metadata.segment_id for _, explained in listed):
         return False
     keys = by.layout.promised_objects(metadata).values()
@@ -191,7 +191,9 @@ def _check_transaction_index(
     if found:
         present[Part.TRANSACTION_INDEX] = found
         return
-    message = f"{key} is not in the store; broker {metadata.author} sets txnIdxEmpty for segments without one, not here"
+    message = (
+        f"{key} is not in the store; broker {metadata.author} sets txnIdxEmpty for segments without one, but not here"
+    )
     findings.add(FindingCode.TRANSACTION_INDEX_MISSING, Part.TRANSACTION_INDEX, message)
 
 
@@ -202,7 +204,7 @@ def _sizes_fit(
     by: JudgedBy,
     findings: SegmentFindings,
 ) -> bool:
-    """Whether the objects have the sizes that the metadata says; a finding for each that has not."""
+    """Whether the objects have the sizes in the metadata; a finding for each that does not."""
     before = len(findings.found)
     sizes = {part: stored.size for part, stored in present.items()}
     _check_size(metadata, sizes, by.layout, findings)
@@ -244,12 +246,12 @@ def _check_size(
 
 def _check_stored_size(size: int, claimed: int | None, findings: SegmentFindings) -> None:
     if claimed is not None and size != claimed:
-        message = f"the segment's objects have {size} bytes together where its custom metadata says {claimed}"
+        message = f"the segment's objects have {size} bytes in total, but its custom metadata has {claimed}"
         findings.add(FindingCode.SIZE_MISMATCH, Part.LOG, message, storedSize=size)
 
 
 def _lineage(finished: Sequence[RemoteLogSegmentMetadata], by: JudgedBy) -> LeaderEpochs:
-    """The line of succession that the segment with the highest leader epoch and end was written in."""
+    """The lineage in which the segment with the highest leader epoch and end was written."""
     if not finished:
         return ()
     latest = max(finished, key=lambda metadata: (metadata.segment_leader_epochs[-1][0], metadata.end_offset))
@@ -266,7 +268,7 @@ def _lineage(finished: Sequence[RemoteLogSegmentMetadata], by: JudgedBy) -> Lead
 
 
 def _joined(finished: Sequence[RemoteLogSegmentMetadata]) -> LeaderEpochs:
-    """Each leader epoch from the first offset that any segment has of it."""
+    """Each leader epoch with the first offset that any segment has of it."""
     starts: dict[int, int] = {}
     for metadata in finished:
         for epoch, offset in metadata.segment_leader_epochs:

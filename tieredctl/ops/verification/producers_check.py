@@ -1,8 +1,8 @@
-"""Is a producer snapshot what the log behind it makes of its producers?
+"""Does a producer snapshot match the producers in its segment's log?
 
-A broker takes the snapshot that it copies with a segment behind the segment's last batch, so a producer that wrote in
-the segment is in it as its last batches left it. Those that wrote before it only may be there, and whoever was silent
-for producer.id.expiration.ms may be missing, unless a transaction of theirs is open.
+The snapshot that a broker copies with a segment was taken after the segment's last batch, so a producer that wrote in
+the segment is in it as its last batches left it. Producers that only wrote before it may be there, and those silent
+for producer.id.expiration.ms may be missing, unless they have an open transaction.
 
 Sources: ProducerStateManager (takeSnapshot, isProducerExpired), ProducerAppendInfo, ProducerStateEntry.
 """
@@ -24,13 +24,13 @@ from tieredctl.formats.record_batches import NO_PRODUCER_ID, NO_SEQUENCE
 NONE = -1
 """Kafka's word for no offset, no epoch."""
 SHORTEST_EXPIRATION_MS = 3_600_000
-"""Nobody is taken to forget producers sooner. Kafka's default for producer.id.expiration.ms is a day."""
+"""No cluster is assumed to expire producers sooner. Kafka's default for producer.id.expiration.ms is a day."""
 _NO_BATCH = (NO_SEQUENCE, NONE, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class WrongProducer:
-    """The first entry of a snapshot that contradicts the log, by its number from 0, or that is missing behind the last.
+    """The first entry of a snapshot that contradicts the log, by its number from 0, or a missing one after the last.
     `certain` is false where an expiration below SHORTEST_EXPIRATION_MS would explain it."""
 
     number: int
@@ -39,7 +39,7 @@ class WrongProducer:
 
 
 class ProducersCheck:
-    """Takes a log's batches block by block. What is before damage is forgotten: only what follows is held against the
+    """Takes a log's batches block by block. What is before damage is discarded: only what follows is compared with the
     snapshot."""
 
     def __init__(self, start_offset: int, end_offset: int) -> None:
@@ -57,15 +57,15 @@ class ProducersCheck:
             return
         try:
             self._state.feed(block)
-        except DecodeError:  # a marker, which is a finding of the log
+        except DecodeError:  # a marker, which the log's findings cover
             self._unreadable = True
 
     def forget(self) -> None:
-        """A stretch of the log cannot be read: whatever was in it, nobody knows."""
+        """A stretch of the log cannot be read: its content is unknown."""
         self._start, self._state = None, ProducerState(())
 
     def first_wrong(self, entries: Sequence[ProducerEntry], copied_ms: int) -> WrongProducer | None:
-        """What of a snapshot's entries is wrong, now that the whole log was fed; `copied_ms` is when it was copied."""
+        """The first wrong entry of a snapshot, once the whole log was fed; `copied_ms` is when it was copied."""
         seen = {} if self._unreadable else {entry.producer_id: entry for entry in self._state.entries()}
         start = self._end + 1 if self._start is None or self._unreadable else self._start
         for number, entry in enumerate(entries):
@@ -76,23 +76,23 @@ class ProducersCheck:
 
 
 def _contradiction(entry: ProducerEntry, seen: ProducerEntry | None, start: int) -> str | None:
-    """How an entry contradicts what the log from offset `start` on says of its producer; None where it does not."""
+    """How an entry contradicts its producer's batches in the log from offset `start` on; None where it does not."""
     if seen is None:
         if max(entry.last_offset, entry.current_txn_first_offset) >= start:
             return f"has offset {max(entry.last_offset, entry.current_txn_first_offset)}, where it wrote nothing"
         return None
     ended = seen.coordinator_epoch != NONE
     if entry.epoch != seen.epoch:
-        return f"has epoch {entry.epoch} where the log ends with {seen.epoch}"
+        return f"has epoch {entry.epoch}, but the log ends with {seen.epoch}"
     if not _is_last_batch(entry, seen, start, ended=ended):
         return f"has sequence {entry.last_sequence} at offset {entry.last_offset} for {_last_batch_of(seen)}"
     if entry.timestamp != seen.timestamp:
-        return f"has timestamp {entry.timestamp} where the log ends with {seen.timestamp}"
+        return f"has timestamp {entry.timestamp}, but the log ends with {seen.timestamp}"
     if ended and entry.coordinator_epoch not in (seen.coordinator_epoch, NONE):
-        return f"has coordinator epoch {entry.coordinator_epoch} where the log ends with {seen.coordinator_epoch}"
+        return f"has coordinator epoch {entry.coordinator_epoch}, but the log ends with {seen.coordinator_epoch}"
     begun, expected = entry.current_txn_first_offset, seen.current_txn_first_offset
     if begun != expected and (ended or expected == NONE or not 0 <= begun < start):
-        return f"has a transaction open since {begun} where the log has {expected}"
+        return f"has a transaction open since {begun}, but the log has {expected}"
     return None
 
 
@@ -100,7 +100,7 @@ def _is_last_batch(entry: ProducerEntry, seen: ProducerEntry, start: int, *, end
     if seen.last_offset == NONE:  # only markers: what it wrote last lies before
         return entry.last_offset < start
     written = (entry.last_sequence, entry.last_offset, entry.offset_delta)
-    # Whoever expired, and then had a transaction ended to which it wrote nothing, is without a batch.
+    # A producer that expired, and then had a transaction ended to which it wrote nothing, has no batch.
     return written == (seen.last_sequence, seen.last_offset, seen.offset_delta) or (ended and written == _NO_BATCH)
 
 
@@ -115,8 +115,8 @@ def _missing(
 ) -> WrongProducer | None:
     """The first producer of the log that is not in the snapshot and should be.
 
-    All that expire go at once. So whoever is there still, has been silent since before the log, and was heard of no
-    later than one that is missing, proves that this one cannot have expired.
+    All expired producers are removed at once. So one that is still there, silent since before the log and last seen no
+    later than a missing one, proves that the missing one cannot have expired.
     """
     remembered = np.array([e.timestamp for e in entries if e.producer_id not in seen and _is_idle(e)], np.int64)
     oldest = int(remembered.min()) if len(remembered) else None
@@ -124,7 +124,7 @@ def _missing(
     for producer, entry in seen.items():
         if producer in there:
             continue
-        message = f"producer {producer} is missing, which the log has up to timestamp {entry.timestamp}"
+        message = f"producer {producer} is missing, though the log has it up to timestamp {entry.timestamp}"
         if not _is_idle(entry) or (oldest is not None and oldest <= entry.timestamp):
             return WrongProducer(len(entries), message)
         if copied_ms - entry.timestamp < SHORTEST_EXPIRATION_MS:

@@ -1,7 +1,7 @@
-"""Which segments are known to have a transaction index, by what brokers say of their others.
+"""Which segments must have a transaction index, judging by their broker's other segments.
 
 Since Kafka 4.0 a broker says `txnIdxEmpty` of a segment without aborted transactions. Of one with, it says what every
-release before says of all: nothing. So only a broker that said it of other segments, a while before and a while after,
+release before says of all: nothing. So only if a broker said it of other segments, a while before and a while after,
 means something by its silence: it was neither upgraded nor downgraded between.
 """
 
@@ -29,7 +29,7 @@ class PromisedTransactionIndexes:
 
     @classmethod
     def by(cls, metadata: ReplayedMetadata) -> PromisedTransactionIndexes:
-        """What the brokers of a cluster say."""
+        """What the brokers of a cluster wrote."""
         empty = np.flatnonzero(metadata.txn_idx_empty & np.isin(metadata.rows.states, _BY_THE_COPIER))
         authors, times = metadata.authors(empty), metadata.event_timestamps(empty)
         order = np.lexsort((times, authors))
@@ -38,7 +38,7 @@ class PromisedTransactionIndexes:
         return cls(dict(zip(brokers.tolist(), (one.tolist() for one in groups), strict=False)))
 
     def has(self, metadata: RemoteLogSegmentMetadata) -> bool:
-        """Whether this segment must have a transaction index. False where that is not known."""
+        """Whether this segment must have a transaction index. False where unknown."""
         if metadata.txn_idx_empty:
             return False
         times, at = self.said.get(metadata.author, []), metadata.event_timestamp_ms

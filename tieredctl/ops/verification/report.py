@@ -1,4 +1,4 @@
-"""What a check of segments is asked and what it answers: values that travel to executors and back."""
+"""The tasks and reports of a check of segments: values that travel to executors and back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentTask:
-    """A segment to be read: one in COPY_SEGMENT_FINISHED, all of whose objects the listing had or not."""
+    """A segment to read: one in COPY_SEGMENT_FINISHED, whether or not the listing had all its objects."""
 
     metadata: RemoteLogSegmentMetadata
     keys: dict[Part, str]
@@ -34,7 +34,7 @@ class SegmentTask:
 
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
-    """What reading one segment gave. Counts are of what was read, sound or not."""
+    """The result of reading one segment. Counts are of what was read, sound or not."""
 
     segment_id: str
     bytes_read: int = 0

@@ -1,4 +1,4 @@
-"""Reads one segment out of the remote store, as deep as asked, and holds it against its metadata."""
+"""Reads one segment from the remote store, as deep as asked, and compares it with its metadata."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MOST_READS = 3
 
 def check_segment(task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
     """Everything that is wrong with a segment's objects. A store that fails, or a segment that cannot be decrypted, is
-    a finding, never an exception: the other segments are still looked at. A segment whose headers look wrong is read in
-    full, to say what is.
+    a finding, never an exception: the other segments are still checked. A segment whose headers look wrong is read in
+    full, to find what is wrong.
 
-    What looks damaged is read again, since bytes may be altered on their way here too: only what two reads in a row
-    agree about is damage.
+    What looks damaged is read again, since bytes may be altered in transit too: only what two reads in a row agree on
+    is damage.
     """
     reports = [_read(task, store, layout)]
     while _looks_damaged(reports[-1]) and not _agree(reports) and len(reports) < _MOST_READS:
@@ -43,17 +43,17 @@ def _agree(reports: list[SegmentReport]) -> bool:
 
 
 def _believed(reports: list[SegmentReport], task: SegmentTask, layout: Layout) -> tuple[Finding, ...]:
-    """What the last read found, if it is sound or as the one before; else what both of them found."""
+    """The last read's result, if it is sound or equal to the one before; else the results of both."""
     *_, last = reports
     if all(report.findings == last.findings for report in reports):
         return last.findings
     findings = SegmentFindings(task.metadata, layout.promised_objects(task.metadata), list(last.findings))
     if not _looks_damaged(last) or _agree(reports):
-        message = "an earlier read of it gave other bytes than the last: they are altered on the way from the store"
+        message = "an earlier read gave other bytes than the last: the store's answers are altered in transit"
         findings.add(FindingCode.ALTERED_IN_TRANSIT, Part.LOG, message)
     else:
         findings.found = [finding for finding in last.findings if finding in reports[-2].findings]
-        findings.add(FindingCode.UNREADABLE, Part.LOG, f"{len(reports)} reads of it gave different bytes each time")
+        findings.add(FindingCode.UNREADABLE, Part.LOG, f"{len(reports)} reads gave different bytes each time")
     return tuple(findings.found)
 
 

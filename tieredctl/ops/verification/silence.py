@@ -1,5 +1,5 @@
-"""A store that does not answer any more: after so many segments in a row no other is asked for, and all that were not
-looked at are counted."""
+"""A store that stopped answering: after a number of segments in a row no further one is asked for, and those not
+checked are counted."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _NOT_LOOKED_AT = "not-looked-at"
 
 @dataclass(slots=True)
 class Silence:
-    """Whether so many segments in a row could not be read, each for a cause that every other would meet too."""
+    """Whether too many segments in a row could not be read, each for a reason that would affect every other, too."""
 
     in_a_row: int = 0
     why: str = ""
-    """What the store, or what stands for it, said last."""
+    """The last error of the store."""
 
     @property
     def is_final(self) -> bool:
         return self.in_a_row >= MOST_SEGMENTS_IN_A_ROW
 
     def note(self, error: TieredctlError | None) -> None:
-        """What asking for a segment's objects gave: an error, or an answer."""
+        """Takes the result of asking for a segment's objects: an error, or an answer."""
         self._note(None if error is None or error.code not in CONCERN_EVERY_OBJECT else error.message)
 
     def note_report(self, report: SegmentReport) -> None:
-        """What reading a segment gave."""
+        """Takes the report of a segment that was read."""
         causes = (one.message for one in report.findings if one.evidence.get("error") in CONCERN_EVERY_OBJECT)
         self._note(next(causes, None if was_looked_at(report) else self.why))
 
     def check(self, task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
-        """As `check_segment`, without asking a silent store: the report then says that this was not looked at."""
+        """As `check_segment`, without asking a silent store: the report then says that the segment was not checked."""
         if not self.is_final:
             return check_segment(task, store, layout)
         segment_id = task.metadata.segment_id
@@ -56,9 +56,9 @@ class Silence:
 
 
 def not_looked_at(url: str, segments: int, why: str) -> Finding:
-    """That so many segments of a store were not looked at, and what it said last."""
+    """The finding that this many segments were not checked, with the store's last error."""
     were = counted(segments, "segment was", "segments were")
-    message = f"{were} not looked at, after {MOST_SEGMENTS_IN_A_ROW} in a row that could not be read: {why}"
+    message = f"{were} not checked, after {MOST_SEGMENTS_IN_A_ROW} in a row that could not be read: {why}"
     return Finding(FindingCode.UNREADABLE, url, message, {"file": url, "segments": segments})
 
 

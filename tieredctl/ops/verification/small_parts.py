@@ -1,4 +1,4 @@
-"""What a segment's producer snapshot and leader-epoch checkpoint must agree with its metadata in."""
+"""Where a segment's producer snapshot and leader-epoch checkpoint must agree with its metadata."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHORTEST_CHECKPOINT = len(encode_leader_epoch_checkpoint([EpochEntry(0, 0)]))
 
 
 def sizes_are_possible(size: Callable[[Part], int | None]) -> bool:
-    """Whether a broker writes small parts of so many bytes; `size` is None for one that is not there."""
+    """Whether a broker may write a small part of this size; `size` is None for one that is missing."""
     snapshot, checkpoint, aborted = map(size, (Part.PRODUCER_SNAPSHOT, Part.LEADER_EPOCH, Part.TRANSACTION_INDEX))
     producers = None if snapshot is None else divmod(snapshot - _SNAPSHOT_HEADER_BYTES, _ENTRY_BYTES)
     return (
@@ -35,14 +35,14 @@ def sizes_are_possible(size: Callable[[Part], int | None]) -> bool:
 
 
 def report_producers(entries: Sequence[ProducerEntry], check: ProducersCheck | None, findings: SegmentFindings) -> bool:
-    """The first producer of a snapshot that is said to have written behind the segment's end, or not to have written
-    what the log has of it; without a `check`, nothing of the log is known. Whether there was a finding."""
+    """The first producer in a snapshot with an offset after the segment's end, or that contradicts the log; without a
+    `check`, the log is unknown. Returns whether there was a finding."""
     end, copied_ms = findings.metadata.end_offset, findings.metadata.event_timestamp_ms
     beyond = next((number for number, entry in enumerate(entries) if entry.last_offset > end), None)
     wrong: WrongProducer | None = None
     if beyond is not None:
         entry = entries[beyond]
-        message = f"producer {entry.producer_id} has offset {entry.last_offset}, behind the segment's end {end}"
+        message = f"producer {entry.producer_id} has offset {entry.last_offset}, after the segment's end {end}"
         wrong = WrongProducer(beyond, message)
     elif check:
         wrong = check.first_wrong(entries, copied_ms)
@@ -62,9 +62,9 @@ def report_leader_epochs(entries: Sequence[EpochEntry], findings: SegmentFinding
 
 
 def leader_epoch_contradiction(entries: Sequence[EpochEntry], metadata: RemoteLogSegmentMetadata) -> str | None:
-    """How a checkpoint that was copied with a segment contradicts the segment's leader epochs; None where it does not.
+    """How a checkpoint copied with a segment contradicts the segment's leader epochs; None where it does not.
 
-    It holds the lineage up to the segment's end. What it says of epochs before the segment is not looked at.
+    It holds the lineage up to the segment's end. Its epochs before the segment are not checked.
     """
     said = [
         (entry.epoch, max(entry.start_offset, metadata.start_offset))
@@ -74,7 +74,8 @@ def leader_epoch_contradiction(entries: Sequence[EpochEntry], metadata: RemoteLo
     for (epoch, offset), (claimed_epoch, claimed_offset) in zip(said, metadata.segment_leader_epochs, strict=False):
         if (epoch, offset) != (claimed_epoch, claimed_offset):
             claim = f"epoch {claimed_epoch} at offset {claimed_offset}"
-            return f"it has leader epoch {epoch} at offset {offset} where the metadata has {claim}"
+            return f"it has leader epoch {epoch} at offset {offset}, but the metadata has {claim}"
     if len(said) != len(metadata.segment_leader_epochs):
-        return f"it has {len(said)} leader epochs of the segment, the metadata {len(metadata.segment_leader_epochs)}"
+        promised = len(metadata.segment_leader_epochs)
+        return f"it has {len(said)} of the segment's leader epochs, but the metadata has {promised}"
     return None

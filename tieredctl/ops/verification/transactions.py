@@ -1,4 +1,4 @@
-"""Which transactions a log aborts, and whether its transaction index says so."""
+"""Which transactions of a log were aborted, and whether its transaction index has them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ TRANSACTION_ENTRY_BYTES = 34
 
 @dataclass(frozen=True, slots=True)
 class AbortMarker:
-    """An ABORT marker, and what the log that holds it tells of its transaction.
+    """An ABORT marker, and what its log shows about the transaction.
 
     `first_offset` is that of the transaction's first batch in this log; None where it has none here, and then the
-    transaction may have been empty, for which Kafka indexes nothing. `stable_offset` is the last stable offset behind
-    the marker, as far as this log tells. `may_begin_before` says that the transaction, as far as this log tells, may
+    transaction may have been empty, for which Kafka indexes nothing. `stable_offset` is the last stable offset after
+    the marker, as far as this log shows. `may_begin_before` says that, as far as this log shows, the transaction may
     have begun before the log.
     """
 
@@ -102,9 +102,9 @@ class AbortedTransactions:
 
 @dataclass(slots=True)
 class TransactionIndexCheck:
-    """Holds the entries of a transaction index against the ABORT markers of its log.
+    """Compares the entries of a transaction index with the ABORT markers of its log.
 
-    Behind damage of the log, it is not known when transactions began: there, an entry needs no more than its marker.
+    After damage in the log it is unknown when transactions began: there, an entry only needs its marker.
     """
 
     start_offset: int
@@ -121,7 +121,7 @@ class TransactionIndexCheck:
         self._first_damaged = min((first for first, _ in self.exempt.positions), default=None)
 
     def first_wrong(self, entries: list[AbortedTransaction]) -> int | None:
-        """The number, from 0, of the first entry that describes no transaction that the log aborts."""
+        """The number, from 0, of the first entry that matches no aborted transaction of the log."""
         lasts = np.array([entry.last_offset for entry in entries], np.int64)
         reached = -1
         for number, (entry, exempt) in enumerate(zip(entries, self.exempt.cover_offsets(lasts), strict=True)):
@@ -134,7 +134,7 @@ class TransactionIndexCheck:
         return None
 
     def without_entry(self) -> list[AbortMarker]:
-        """The markers that need an entry and had none among those that were checked."""
+        """The markers that need an entry and had none among those checked."""
         return [m for m in self._unmatched.values() if m.first_offset is not None and self._is_certain(m)]
 
     def _is_certain(self, marker: AbortMarker) -> bool:

@@ -1,9 +1,9 @@
 """Is the end of an offset index missing?
 
-A broker indexes a batch once more than `index.interval.bytes` lie behind the last entry, so an index that stops earlier
-was cut. But for two things: up to Kafka 3.9 a follower indexes appends, not batches, and may have appended all of the
-rest at once; and a broker that is restarted begins to count anew. The time index is the witness: it has an entry for
-each entry of the offset index at which timestamps had risen.
+A broker indexes a batch once more than `index.interval.bytes` follow the last entry, so an index that stops earlier was
+cut. There are two exceptions: up to Kafka 3.9 a follower indexes appends, not batches, and may have appended all of the
+rest at once; and a restarted broker begins to count again. The time index is the witness: it has an entry for each
+entry of the offset index at which timestamps had risen.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tieredctl.ops.verification.index_check import BatchSpans, TimeIndexCheck
 
 
 class UnindexedTail:
-    """Takes a log's batches block by block, and notes those behind the last entry that a leader would have indexed."""
+    """Takes a log's batches block by block, and notes those after the last entry that a leader would have indexed."""
 
     def __init__(self, last_position: int, last_offset: int | None, index_interval_bytes: int) -> None:
-        """Where in the log, and with which offset, the last entry of the offset index is."""
+        """The log position and offset of the offset index's last entry."""
         self._interval = index_interval_bytes
         self._next_indexed_from = last_position + index_interval_bytes
         self._last_position = last_position
@@ -46,8 +46,8 @@ class UnindexedTail:
     def is_cut(self, witness: TimeIndexCheck | None, *, leader_changed: bool, by_append: bool) -> bool:
         """Whether entries are missing.
 
-        `witness` is the time index, where that is sound. `leader_changed` says that a leader epoch begins behind the
-        last entry, as it does when a broker is restarted; `by_append` that entries were made for appends.
+        `witness` is the time index, if sound. `leader_changed` says that a leader epoch begins after the last entry, as
+        when a broker is restarted; `by_append` that entries were made for appends.
         """
         missed = len(self.latest_at)
         if not missed:
@@ -58,7 +58,7 @@ class UnindexedTail:
         return not by_append and not (missed == 1 and leader_changed)
 
     def _testimony(self, timestamps: Ints, offsets: Ints) -> bool | None:
-        """What the time index tells; None where timestamps did not rise enough for it to tell anything."""
+        """What the time index shows; None where timestamps did not rise enough for it to show anything."""
         if not len(timestamps):
             return None
         latest = int(timestamps[-1])  # has an entry anyhow, made when the segment was closed

@@ -1,4 +1,4 @@
-"""What could not be read of a segment, as findings: nothing is said of what it would have been."""
+"""What could not be read of a segment, as findings: whether it is sound stays unknown."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.storage.protocol import StoredObject
 
 _ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
-"""Of S3. What Google Cloud Storage calls ARCHIVE is read as anything else."""
+"""S3's. Google Cloud Storage's ARCHIVE can be read like any other class."""
 UNDECRYPTABLE = FindingCode.SEGMENT_UNDECRYPTABLE
 _CODES = {ErrorCode.OBJECT_ARCHIVED: FindingCode.OBJECT_ARCHIVED, ErrorCode.PRIVATE_KEY: UNDECRYPTABLE}
-"""By the code of the error; `unreadable` for any other."""
+"""Finding codes by the error's code; `unreadable` for any other."""
 
 
 def report_unread(error: TieredctlError, part: Part, findings: SegmentFindings) -> None:
@@ -33,7 +33,7 @@ def report_unread(error: TieredctlError, part: Part, findings: SegmentFindings) 
 
 
 def report_archived(present: Mapping[Part, StoredObject], findings: SegmentFindings) -> None:
-    """The objects of a segment that were listed in a class out of which they must be restored first."""
+    """The objects of a segment in a storage class from which they must first be restored."""
     for part, stored in present.items():
         if stored.storage_class in _ARCHIVES:
             message = (
@@ -43,7 +43,7 @@ def report_archived(present: Mapping[Part, StoredObject], findings: SegmentFindi
 
 
 def private_key_error(findings: Iterable[Finding]) -> TieredctlError | None:
-    """The error behind the first segment that could not be decrypted."""
+    """The error of the first segment that could not be decrypted."""
     for finding in findings:
         if finding.code == UNDECRYPTABLE:
             return TieredctlError(ErrorCode.PRIVATE_KEY, finding.message, hint=str(finding.evidence["hint"]))

@@ -68,7 +68,7 @@ class Subset:
         except (ValueError, ZeroDivisionError):
             subset = cls(0)
         if not 1 <= subset.number <= subset.count:
-            raise TieredctlError(ErrorCode.USAGE, f"{text!r} is no subset.", hint="Write it as 3/30 or 5%.")
+            raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a subset.", hint="Write it as 3/30 or 5%.")
         return subset
 
     def has(self, segment_id: str) -> bool:
@@ -87,7 +87,7 @@ class VerifyOptions:
     index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
     local_logs: Mapping[TopicIdPartition, LocalLog] = field(default_factory=dict)
     topic_sources: TopicSources = NO_TOPIC_SOURCES
-    """Who says which topics are gone: of their segments nothing is missing."""
+    """Knows which topics were deleted: of their segments nothing is missing."""
     read_removed: Callable[[], Container[str]] = frozenset
     """Gives the keys of what tieredctl removed from the store, which is not missing either."""
 
@@ -104,11 +104,11 @@ class Verification:
     records: int = 0
     skipped: int = 0
     not_looked_at: int = 0
-    """Segments that were not asked for, since the store had not answered for so many before."""
+    """Segments that were not asked for because the store had stopped answering."""
     silent: str = ""
-    """What the store said when it was last asked, where some were not."""
+    """The store's last error, where some were not asked for."""
     transaction_indexes_unknown: int = 0
-    """Of how many segments this level does not tell whether they lack a transaction index."""
+    """For how many segments this level does not show whether they lack a transaction index."""
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -116,7 +116,7 @@ class Verification:
         return exit_code_of(f for f in self.findings if f.kind.incomplete) is not ExitCode.INCOMPLETE
 
     def pass_over(self, task: SegmentTask, report: SegmentReport) -> None:
-        """Counts a segment that was to be read as one that was not looked at."""
+        """Counts a segment that was to be read as not checked."""
         self.segments -= 1
         self.objects -= len(task.keys)
         self.not_looked_at += 1
@@ -139,7 +139,7 @@ class Verification:
 
 
 Progress = Callable[[SegmentReport, int, int], None]
-"""Told of each report: (report, segments done, segments in all)."""
+"""Called with each report: (report, segments done, segments in all)."""
 
 
 def verify(
@@ -161,7 +161,7 @@ def verify(
     metadata = replayed(stream, options.selection)
     result = Verification(options.level, findings=list(stream.findings))
     _demand_known_segment(metadata, options.selection, stream.coverage)
-    # Not before: what is asked about has to be older than the answer.
+    # Not earlier: the topics asked about must be older than the answer.
     live = believable_topics(options.topic_sources, metadata, stream)
     judged_by = JudgedBy(
         store, layout, options.clock, PromisedTransactionIndexes.by(metadata), GoneTopics(live, options.read_removed)
@@ -207,7 +207,7 @@ def _check_partitions(
 ) -> list[SegmentTask]:
     tasks: list[SegmentTask] = []
     elsewhere, overlap = Elsewhere(metadata, stream.coverage), Overlap(by.store, by.layout)
-    # A partition that a broker has and the metadata never heard of may have lost all of its events.
+    # A partition that a broker has but the metadata does not may have lost all of its events.
     local = (one for one in options.local_logs if options.selection.has(one) and not elsewhere.may_have(one))
     run = _Run(by, options, result)
     unseen = dict.fromkeys([*local, *metadata.caches])
@@ -234,7 +234,7 @@ def _check_partitions(
 
 
 def _promised(metadata: ReplayedMetadata, gone: GoneTopics) -> Iterator[RemoteLogSegmentMetadata]:
-    """The segments whose objects have to be in the store."""
+    """The segments whose objects must be in the store."""
     for partition, known in metadata.segments():
         if known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED and not gone.has(partition):
             yield known.metadata
@@ -242,7 +242,7 @@ def _promised(metadata: ReplayedMetadata, gone: GoneTopics) -> Iterator[RemoteLo
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What partitions are checked with, and what is gathered of them."""
+    """What partitions are checked with, and what is collected about them."""
 
     by: JudgedBy
     options: VerifyOptions
@@ -276,7 +276,7 @@ class _Run:
                     yield SegmentTask(metadata, keys, options.level, options.index_interval_bytes)
 
     def _note_gone(self, partition: TopicIdPartition, cache: RemoteLogMetadataCache, listed: list[OwnedObject]) -> None:
-        """A partition of which nothing is promised any more."""
+        """A partition whose objects are no longer promised."""
         known = [one.metadata.segment_id for one in cache.list_remote_log_segments()]
         selected = filter(self.options.selection.names_segment, known)
         self.result.skipped += self.by.gone.add(partition, selected, listed)
@@ -304,7 +304,7 @@ def _listed_partitions(
         except TieredctlError as error:
             if not inventory.total.objects:
                 raise
-            overlap.of_known_topics += 1  # what was not listed may be
+            overlap.of_known_topics += 1  # what was not listed may have it
             result.findings.append(
                 Finding(
                     FindingCode.UNREADABLE,
@@ -319,7 +319,7 @@ def _listed_partitions(
 
 
 def _without_referenced(findings: list[Finding], metadata: ReplayedMetadata, layout: Layout) -> list[Finding]:
-    """Without the objects that no key explains and a segment's custom metadata does."""
+    """Without the objects that a segment's custom metadata explains although their key does not."""
     unexplained = {f.evidence["key"] for f in findings if f.code is FindingCode.OBJECT_UNREFERENCED}
     if not unexplained:
         return findings
@@ -331,13 +331,13 @@ def _without_referenced(findings: list[Finding], metadata: ReplayedMetadata, lay
 def _demand_known_segment(metadata: ReplayedMetadata, selection: Selection, coverage: MetadataCoverage) -> None:
     segment_id = selection.segment_id
     if segment_id and not len(metadata.selected(metadata.order, selection.has, segment_id)):
-        why = f"The metadata has no segment {segment_id}, or no longer."
+        why = f"The metadata has no segment {segment_id}, or it was deleted."
         coverage.demand_all(why)
         raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
 
 
 def _demand_no_topic(selection: Selection, stream: EventStream) -> None:
-    """Where nothing at all is known of what was selected, a typing error must not look like a clean result."""
+    """Where nothing is known of the selection, a typing error must not look like a clean result."""
     if selection != Selection():
         why = f"Neither the metadata nor the store knows {selection}{selection.known_besides(stream.partitions)}."
         stream.coverage.demand_all(why)
@@ -345,7 +345,7 @@ def _demand_no_topic(selection: Selection, stream: EventStream) -> None:
 
 
 def _concerns(finding: Finding, segment_id: str) -> bool:
-    """Whether a finding is about a segment, or about metadata that might be about it."""
+    """Whether a finding is about a segment, or about metadata that may concern it."""
     about = finding.evidence.get("segmentId")
     if finding.code in (MISSING, COMPACTED, CUT_SHORT, FindingCode.TOPIC_GONE):
         return True
@@ -377,7 +377,7 @@ def _place(finding: Finding) -> tuple[bool, str, str, int, int, str, str]:
 
 
 def _without_repetition(findings: list[Finding]) -> list[Finding]:
-    """One finding for what both the listing and the reading of a segment noticed: the reading knows more of it."""
+    """One finding for what both the listing and the reading of a segment found: the reading knows more about it."""
     last = {(f.code, f.subject): f for f in findings if f.code in _NOTICED_TWICE}
     placed = {
         f.evidence.get("segmentId") for f in findings if f.severity > Severity.WARNING and not _is_of_all_objects(f)
@@ -390,5 +390,5 @@ def _without_repetition(findings: list[Finding]) -> list[Finding]:
 
 
 def _is_of_all_objects(finding: Finding) -> bool:
-    """Whether it says no more than that one of a segment's objects has not the size that it had."""
+    """Whether it only says that one of a segment's objects does not have its original size."""
     return "storedSize" in finding.evidence
