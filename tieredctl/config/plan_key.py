@@ -1,6 +1,6 @@
 """The key that signs plans: next to the configuration file, unless `$TIEREDCTL_PLAN_KEY_FILE` names another.
 
-Whoever has it can have a plan applied that nobody reviewed line by line, so nobody else may read it.
+Whoever has it can have a plan applied without a review of every line, so nobody else may read it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kafka's checkpoint files: text, a version, a count, then an entry a line (CheckpointFile).
+"""Kafka's checkpoint files: text, a version, a count, then one entry per line (CheckpointFile).
 
 Sources: CheckpointFile, LeaderEpochCheckpointFile, OffsetCheckpointFile.
 """

@@ -1,8 +1,8 @@
 """Reads many values of one schema at once, as columns (the bulk counterpart of `wire.py`).
 
 Flexible structs only, nested to any depth, with arrays of fixed-width structs: what Kafka's metadata records are made
-of. A value that has something rarer (an unknown tagged field, a length that is wrong) is left to `wire.py`: its row
-is marked as not read.
+of. A value with something rarer (an unknown tagged field, a wrong length) is left to `wire.py`: its row is marked as
+not read.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ColumnReader:
         self._steps = list(_steps(schema))
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[Columns, Flags]:
-        """The values at `starts` up to `ends`, and which rows were read: the others hold nothing of meaning.
+        """The values at `starts` up to `ends`, and which rows were read: the others are meaningless.
 
         Never reads a byte of a row beyond its end into a row that is marked as read.
         """

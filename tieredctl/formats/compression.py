@@ -36,8 +36,8 @@ def most_unfolded(compressed: int) -> int:
     """The most bytes that `compressed` bytes may unfold to before they are taken for hostile.
 
     A broker's max.message.bytes limits the compressed size; nothing limits what it unfolds to. 64 MiB are always
-    allowed, which is far more than a producer's batch.size; beyond them, no log shrinks to less than a 64th; and 1 GiB
-    is the most.
+    allowed, which is far more than a producer's batch.size; beyond that, no log shrinks to less than a 64th; and
+    1 GiB is the maximum.
     """
     return min(max(_ALWAYS_ALLOWED, _MOST_UNFOLDED * compressed), _LARGEST)
 

@@ -16,9 +16,9 @@ class IndexBuilder:
     """Takes a sound log's batches block by block, and keeps the entries of both indexes.
 
     A batch gets an entry in the offset index once it begins more than `index_interval_bytes` after the batch that got
-    the last one, and with it one in the time index where timestamps have risen. A broker that was restarted while it
-    wrote the segment began to count anew, and up to Kafka 3.9.0 it counted by append: its indexes then have other
-    entries, through which look-ups come to the same batch or to one before it.
+    the last one, and with it one in the time index if timestamps have risen. A broker that was restarted while it
+    wrote the segment started counting again, and up to Kafka 3.9.0 it counted by append: its indexes then have other
+    entries, with which look-ups find the same batch or an earlier one.
     """
 
     def __init__(self, base_offset: int, index_interval_bytes: int) -> None:

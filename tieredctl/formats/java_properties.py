@@ -12,7 +12,7 @@ _CHARSET = "latin-1"
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 _BLANKS = " \t\f"
 _COMMENT_MARKS = "#!"
-# A key goes on until a separator that no backslash precedes.
+# A key ends at the first separator without a backslash before it.
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -53,7 +53,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         while _continues(line) and position < len(text):
             parts.append(line[:-1])
             line, position = _natural_line(text, position)
-        # A backslash at the very end continues nothing.
+        # A backslash at the end of the file continues nothing.
         parts.append(line[:-1] if _continues(line) else line)
         yield start, "".join(parts)
 

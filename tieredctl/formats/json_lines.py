@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from tieredctl.errors import DecodeError
 
 API_VERSION = "tieredctl/v1"
-# It escapes what is not ASCII, lone surrogates too: names of files that are not UTF-8 come as such.
+# It escapes what is not ASCII, also lone surrogates, which stand for file names that are not UTF-8.
 _json_text = json.JSONEncoder(separators=(",", ":")).encode
 _Value = TypeVar("_Value")
 

@@ -1,6 +1,6 @@
 """KRaft snapshots, `<end offset>-<epoch>.checkpoint` in `__cluster_metadata-0` (KIP-630, RecordsSnapshotReader).
 
-A snapshot is nothing but record batches: first a control batch with the header, last one with the footer.
+A snapshot consists of record batches: the first is a control batch with the header, the last one with the footer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read_kraft_snapshot(chunks: Iterable[bytes], size: int) -> Iterator[KraftSna
     """The records of a snapshot of `size` bytes that arrives in pieces.
 
     Raises DecodeError, with positions in the file, where a batch is damaged, offsets do not follow each other from 0,
-    the first record is no header, the last no footer, or something follows the footer.
+    the first record is not a header, the last not a footer, or something follows the footer.
     """
     following_offset = 0
     last: KraftSnapshotRecord | None = None

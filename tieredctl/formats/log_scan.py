@@ -194,7 +194,7 @@ def length_fields(buffer: bytes, start: int) -> tuple[list[int], int]:
     """Positions of the length fields of the batches from `start` on that lie wholly in the buffer, by their lengths
     alone; and where the first impossible or incomplete batch begins."""
     fields: list[int] = []
-    append, length_at = fields.append, _length_at  # the loop is what large logs spend their time in
+    append, length_at = fields.append, _length_at  # large logs spend their time in this loop
     field = start + LENGTH_AT
     last_field = len(buffer) - HEADER_BYTES + LENGTH_AT
     while field <= last_field:

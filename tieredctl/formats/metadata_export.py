@@ -5,8 +5,8 @@ Two files of the same content, records by metadata partition, then in the order 
 - Parquet. Row groups hold one metadata partition each; the header is the footer's key-value pair `HEADER_KEY`.
 - JSON lines. The header is the first line; every other line is a record, its value in base64.
 
-The columns in front are what reading back needs. The others are for people and query engines, and null where a value
-cannot be decoded; names are those that `metadata format -o jsonl` has.
+The first columns are needed for reading back. The others are for people and query engines, and null where a value
+cannot be decoded; their names are those of `metadata format -o jsonl`.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _read_kip_405(value: Buffer) -> tuple[Values, RecordForm]:
     values, position = _KIP_405_READERS[value[0]](value, _KIP_HEADER_LENGTH, len(value))
     _demand_end(value, position)
     if not _TOPIC_NAME.fullmatch(values["Name"]):
-        raise DecodeError("impossible topic name", _KIP_HEADER_LENGTH)  # such as Kafka's own form cut short may give
+        raise DecodeError("impossible topic name", _KIP_HEADER_LENGTH)  # such as truncated values in Kafka's form
     return values, RecordForm.KIP_405
 
 

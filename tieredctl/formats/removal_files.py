@@ -1,7 +1,7 @@
 """Plans and receipts as lines of JSON.
 
 A plan: a header, a line for each object or upload, the totals, and last the SHA-256 of all bytes before that line,
-with their HMAC-SHA256 by the key of whoever made the plan.
+with their HMAC-SHA256 by the key of the plan's maker.
 Receipts: a header, and a line for each thing that was done.
 A note of how old copies are: a line, and a seal as a plan's.
 """

@@ -1,7 +1,7 @@
 """The parts of a segment in remote storage, read strictly: each must be exactly as a broker writes it.
 
 A broker reads its own files more leniently, because it repairs them; a part that was copied is never written again, so
-whatever is unusual about it is damage. Index entries are given in order or not: each is held against the log by itself.
+whatever is unusual about it is damage. Index entries may be out of order: each is compared with the log separately.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def unfolded(
     where they unfold beyond `limit`: more than that is never held."""
     from cramjam import DecompressionError
 
-    output = bytearray(min(most, limit))  # the system gives memory to those pages only that are written to
+    output = bytearray(min(most, limit))  # the system only allocates pages that are written to
     try:
         length = decompress_into(data, output)
     except DecompressionError as error:

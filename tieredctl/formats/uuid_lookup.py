@@ -14,7 +14,7 @@ _HASH_BITS = 64
 class UuidLookup:
     """Rows by id.
 
-    Rows are laid out in buckets, about as many as there are rows, by the upper bits of their ids' hashes. All ids that
+    Rows are laid out in buckets, about one per row, by the upper bits of their ids' hashes. All ids that
     are looked for step through their buckets together, which are seldom longer than a few rows.
     """
 

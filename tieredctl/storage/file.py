@@ -131,7 +131,7 @@ class FileStore(UnversionedStore):
         if path is None:
             raise self._missing(key)
         try:
-            # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+            # Without O_NONBLOCK, opening a pipe without a writer would block for ever.
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise (self._missing(key) if is_absent(path, error) else reading_failure(path, error)) from None

@@ -217,8 +217,8 @@ def list_unreserved(store: ObjectStore, prefix: str = "", start_after: str = "")
     """What `store.list` gives, without reserved objects; most of the reserved folder is not even listed."""
     for stored in store.list(prefix, start_after):
         if stored.key.startswith(RESERVED_FOLDER):
-            behind = store.list(prefix, RESERVED_FOLDER + LAST_CHARACTER)
-            yield from (one for one in behind if not is_reserved(one.key))
+            rest = store.list(prefix, RESERVED_FOLDER + LAST_CHARACTER)
+            yield from (one for one in rest if not is_reserved(one.key))
             return
         if not is_reserved(stored.key):
             yield stored
