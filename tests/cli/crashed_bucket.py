@@ -9,7 +9,8 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.cli.crashed_cluster import CAPTURE, objects_in
+from tests.cli.command_line import Tieredctl
+from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, objects_in
 from tests.rigs.buckets import BUCKET, Bucket
 from tieredctl.storage.protocol import RESERVED_FOLDER
 
@@ -85,6 +86,16 @@ class FilledBucket:
     def _each(self, what: Callable[[str], Any], keys: Sequence[str]) -> list[Any]:
         with ThreadPoolExecutor(8) as threads:
             return list(threads.map(what, keys))
+
+
+def planned_cluster(
+    tieredctl: Tieredctl, captures: Path, bucket: FilledBucket, endpoint: str, folder: Path
+) -> CrashedCluster:
+    """With a plan that has not been used, for a store behind a proxy."""
+    store = store_words(bucket.bucket, endpoint)
+    cluster = CrashedCluster(tieredctl, captures / CAPTURE / "data", folder, store)
+    assert cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished").exit_code == 0
+    return cluster
 
 
 def _metadata(key: str) -> dict[str, str]:

@@ -14,8 +14,8 @@ from random import Random
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tests.cli.crashed_bucket import ROOT, UNFINISHED, FilledBucket, crashed_contents, store_words
-from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, planned_keys
+from tests.cli.crashed_bucket import ROOT, UNFINISHED, FilledBucket, crashed_contents, planned_cluster
+from tests.cli.crashed_cluster import CrashedCluster, planned_keys
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Lie, Rule, Trouble
 from tests.rigs.lies import Delayed, dropped, half, one_bit_flipped, repeated, stored_altered, zeros
@@ -63,11 +63,7 @@ def proxy(filled: FilledBucket, moto: ObjectServer) -> Iterator[FaultyProxy]:
 def cluster(
     tieredctl: Tieredctl, captures: Path, filled: FilledBucket, proxy: FaultyProxy, tmp_path: Path
 ) -> CrashedCluster:
-    """With a plan that has not been used, for a store behind the proxy."""
-    store = store_words(filled.bucket, proxy.endpoint)
-    cluster = CrashedCluster(tieredctl, captures / CAPTURE / "data", tmp_path, store)
-    assert cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished").exit_code == 0
-    return cluster
+    return planned_cluster(tieredctl, captures, filled, proxy.endpoint, tmp_path)
 
 
 def data_of(filled: FilledBucket) -> Mapping[str, bytes]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tests.cli.crashed_bucket import ROOT, UNFINISHED, FilledBucket, crashed_contents, store_words
-from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, planned_keys
+from tests.cli.crashed_bucket import ROOT, UNFINISHED, FilledBucket, crashed_contents, planned_cluster
+from tests.cli.crashed_cluster import CrashedCluster, planned_keys
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.faulty_proxy import Answer, Fault, FaultyProxy, Request, Trouble
 from tests.rigs.object_servers import ObjectServer
@@ -50,11 +50,7 @@ def proxy(bucket: FilledBucket, versitygw: ObjectServer) -> Iterator[FaultyProxy
 def planned(
     tieredctl: Tieredctl, captures: Path, bucket: FilledBucket, proxy: FaultyProxy, tmp_path: Path
 ) -> CrashedCluster:
-    """With a plan that has not been used, for a store behind the proxy."""
-    store = store_words(bucket.bucket, proxy.endpoint)
-    cluster = CrashedCluster(tieredctl, captures / CAPTURE / "data", tmp_path, store)
-    assert cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished").exit_code == 0
-    return cluster
+    return planned_cluster(tieredctl, captures, bucket, proxy.endpoint, tmp_path)
 
 
 def apply_through(

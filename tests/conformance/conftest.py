@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import TypeVar
 
 import pytest
 
@@ -17,6 +18,7 @@ from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 from tieredctl.storage.registry import open_store, open_writable_store
 
+_Store = TypeVar("_Store", bound=ObjectStore)
 StoreWith = Callable[[Mapping[str, bytes]], ObjectStore]
 """Makes a store that holds these objects and no others."""
 WritableWith = Callable[[Mapping[str, bytes]], WritableObjectStore]
@@ -89,26 +91,25 @@ def bucket_with(store_kind: str, buckets: dict[str, Bucket], request: pytest.Fix
 
 @pytest.fixture
 def store_with(store_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> StoreWith:
-    if store_kind not in SERVERS:
-        return _local_store_with(store_kind, tmp_path)
-    bucket_with = request.getfixturevalue("bucket_with")
-
-    def server_store(objects: Mapping[str, bytes]) -> ObjectStore:
-        place: BucketPart = bucket_with(objects)
-        return open_store(place.url, place.options)
-
-    return server_store
+    return _store_with(open_store, store_kind, tmp_path, request)
 
 
 @pytest.fixture
 def writable_with(store_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> WritableWith:
+    return _store_with(open_writable_store, store_kind, tmp_path, request)
+
+
+def _store_with(
+    opened: Callable[[str, Mapping[str, str]], _Store], store_kind: str, folder: Path, request: pytest.FixtureRequest
+) -> Callable[[Mapping[str, bytes]], _Store | WritableObjectStore]:
+    """Of this kind, where one on a server is opened in this way."""
     if store_kind not in SERVERS:
-        return _local_store_with(store_kind, tmp_path)
+        return _local_store_with(store_kind, folder)
     bucket_with = request.getfixturevalue("bucket_with")
 
-    def server_store(objects: Mapping[str, bytes]) -> WritableObjectStore:
+    def server_store(objects: Mapping[str, bytes]) -> _Store:
         place: BucketPart = bucket_with(objects)
-        return open_writable_store(place.url, place.options)
+        return opened(place.url, place.options)
 
     return server_store
 

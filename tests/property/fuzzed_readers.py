@@ -14,7 +14,9 @@ from tieredctl_aiven.chunk_index import decode_chunk_sizes
 from tieredctl_aiven.custom_metadata import read_custom_metadata
 from tieredctl_aiven.manifest import read_manifest
 
+from tests import sample_events
 from tests.faults.aiven_storage_manager import AivenStorageManager, encoded_sizes
+from tests.sample_events import SEGMENT_ID, SNAPSHOT
 from tieredctl.formats.batch_columns import AsColumns
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint, read_offset_checkpoint
 from tieredctl.formats.committed_offsets import read_committed_offsets
@@ -67,15 +69,9 @@ from tieredctl.formats.remote_log_snapshot import (
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
 from tieredctl.model.events import (
     RecordForm,
-    RemoteLogSegmentMetadata,
-    RemoteLogSegmentMetadataSnapshot,
-    RemoteLogSegmentMetadataUpdate,
-    RemoteLogSegmentState,
-    RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
     TaggedField,
 )
-from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.inspection.file_kinds import identify
 
 LARGEST_SECTION = 1 << 16
@@ -91,53 +87,23 @@ class Reader(NamedTuple):
     seal: Callable[[bytes], bytes] = bytes
 
 
-PARTITION = TopicIdPartition("ABEiM0RVZneImaq7zN3u_w", "a-topic", 3)
-SEGMENT_ID, UUID = "AQIDBAUGBwgJCgsMDQ4PEA", bytes(range(16))
-STORED_SEGMENT = RemoteLogSegmentMetadataSnapshot(
-    segment_id=SEGMENT_ID,
-    start_offset=0,
-    end_offset=99,
-    author=1,
-    max_timestamp_ms=1700000000000,
-    event_timestamp_ms=1700000000500,
-    segment_leader_epochs=((0, 0), (2, 60)),
-    segment_size_in_bytes=1048576,
-    custom_metadata=b"\1\2\3",
-    txn_idx_empty=True,
-)
-SEGMENT = RemoteLogSegmentMetadata(
+UUID = bytes(range(16))
+PARTITION = replace(sample_events.PARTITION, topic="a-topic")
+SEGMENT = replace(
+    sample_events.SEGMENT,
     topic_id_partition=PARTITION,
-    segment_id=SEGMENT_ID,
-    start_offset=0,
-    end_offset=99,
-    author=1,
-    max_timestamp_ms=1700000000000,
-    event_timestamp_ms=1700000000500,
-    segment_leader_epochs=((0, 0), (2, 60)),
-    segment_size_in_bytes=1048576,
     tagged_fields=(TaggedField("RemoteLogSegmentId", 3, b"x"), TaggedField("SegmentLeaderEpochs[1]", 200, b"y")),
 )
-UPDATE = RemoteLogSegmentMetadataUpdate(
-    topic_id_partition=replace(PARTITION, topic="t" * 200),
-    segment_id=SEGMENT_ID,
-    author=1,
-    event_timestamp_ms=1700000000900,
-    state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
-)
-REMOVAL = RemotePartitionDeleteMetadata(
-    topic_id_partition=PARTITION,
-    author=1,
-    event_timestamp_ms=1700000001000,
-    state=RemotePartitionDeleteState.DELETE_PARTITION_MARKED,
-)
+UPDATE = replace(sample_events.UPDATE, topic_id_partition=replace(PARTITION, topic="t" * 200))
+REMOVAL = replace(sample_events.PARTITION_DELETE, topic_id_partition=PARTITION)
 EVENTS = [
     encode_event(replace(event, form=form, tagged_fields=() if form is RecordForm.KIP_405 else event.tagged_fields))
     for event in (SEGMENT, UPDATE, REMOVAL)
     for form in RecordForm
 ]
-KAFKA_BEFORE_3_6 = replace(STORED_SEGMENT, form=RecordForm.KAFKA_BEFORE_3_6)
+KAFKA_BEFORE_3_6 = replace(SNAPSHOT, form=RecordForm.KAFKA_BEFORE_3_6)
 KIP_405_ENTRIES: list[StoredEntry] = [
-    replace(STORED_SEGMENT, form=RecordForm.KIP_405),
+    replace(SNAPSHOT, form=RecordForm.KIP_405),
     StoredDeleteState(7, 1700000001000, RemotePartitionDeleteState.DELETE_PARTITION_STARTED),
 ]
 
@@ -266,7 +232,7 @@ OFFSETS = [OffsetIndexEntry(5, 4096), OffsetIndexEntry(9, 8200)]
 TIMES = [TimeIndexEntry(1700000000005, 1), TimeIndexEntry(1700000000006, 7)]
 ABORTED = [AbortedTransaction(5, 1, 2, 3), AbortedTransaction(5, 4, 5, 6)]
 OFFSET_INDEX, TIME_INDEX = encode_offset_index(OFFSETS) + bytes(16), encode_time_index(TIMES) + bytes(24)
-REMOTE_LOG_SNAPSHOT = encode_remote_log_snapshot(RemoteLogSnapshot(49, 41, [STORED_SEGMENT, KAFKA_BEFORE_3_6]))
+REMOTE_LOG_SNAPSHOT = encode_remote_log_snapshot(RemoteLogSnapshot(49, 41, [SNAPSHOT, KAFKA_BEFORE_3_6]))
 FLAT_FILE = encode_flat_file(FlatFile("a-topic", SEGMENT_ID, 41, KIP_405_ENTRIES))
 CONTROL_RECORDS = [(each.key or b"") + (each.value or b"") for each in CONTROLS]
 COMMITTED_OFFSETS = [b"0\n3\n0 2022\n4 104\n2 498\n", b"0 2022\n4 104\n2 498\n"]

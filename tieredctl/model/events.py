@@ -52,15 +52,14 @@ class TaggedField:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteLogSegmentMetadata:
-    """A segment, as it was when its copy began, or as replay has it now.
+class _Segment:
+    """What is told of a segment.
 
     `start_offset` and `end_offset` are both inclusive; times are milliseconds since the epoch; size is in bytes.
     `segment_leader_epochs` holds (leader epoch, first offset of it in this segment), ascending.
     `author` is the broker id, or in the KIP's dialect the leader epoch.
     """
 
-    topic_id_partition: TopicIdPartition
     segment_id: str
     start_offset: int
     end_offset: int
@@ -74,6 +73,13 @@ class RemoteLogSegmentMetadata:
     txn_idx_empty: bool = False
     form: RecordForm = RecordForm.KAFKA
     tagged_fields: tuple[TaggedField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteLogSegmentMetadata(_Segment):
+    """A segment, as it was when its copy began, or as replay has it now."""
+
+    topic_id_partition: TopicIdPartition
 
     def epoch_ranges(self) -> list[tuple[int, int, int]]:
         """(leader epoch, first offset, last offset) for each epoch in this segment, offsets inclusive."""
@@ -109,22 +115,8 @@ class RemotePartitionDeleteMetadata:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteLogSegmentMetadataSnapshot:
+class RemoteLogSegmentMetadataSnapshot(_Segment):
     """A segment in a local `remote_log_snapshot` file, which names topic and partition elsewhere."""
-
-    segment_id: str
-    start_offset: int
-    end_offset: int
-    author: int
-    max_timestamp_ms: int
-    event_timestamp_ms: int
-    segment_leader_epochs: tuple[tuple[int, int], ...]
-    segment_size_in_bytes: int
-    custom_metadata: bytes | None = None
-    state: RemoteLogSegmentState = RemoteLogSegmentState.COPY_SEGMENT_STARTED
-    txn_idx_empty: bool = False
-    form: RecordForm = RecordForm.KAFKA
-    tagged_fields: tuple[TaggedField, ...] = ()
 
 
 MetadataEvent = (

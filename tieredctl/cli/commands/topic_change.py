@@ -8,7 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from tieredctl.cli.arguments import duration_ms
+from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.findings_table import FINDING_FIELDS
+from tieredctl.cli.option_groups import OptionGroup
+from tieredctl.cli.options import ClusterId, ProgressStyle, Yes
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.progress import ProgressMode, counted_progress
@@ -31,9 +35,29 @@ _COLUMNS = (
 _UNSET = "(not set)"
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
-Apply = Annotated[bool, typer.Option("--apply", help="Do it; else it is only shown what would be done.")]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until the change takes effect.")]
-Timeout = Annotated[str, typer.Option(metavar="DURATION", help="For how long to wait for its effect, at most.")]
+_Apply = Annotated[bool, typer.Option("--apply", help="Do it; else it is only shown what would be done.")]
+_NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until the change takes effect.")]
+_Timeout = Annotated[str, typer.Option(metavar="DURATION", help="For how long to wait for its effect, at most.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOptions(OptionGroup):
+    """Whether a change is made, what confirms it, and how its effect is awaited."""
+
+    apply: _Apply = False
+    no_wait: _NoWait = False
+    timeout: _Timeout = "5m"
+    cluster_id: ClusterId = None
+    yes: Yes = False
+    progress: ProgressStyle = ProgressMode.AUTO
+
+    def patience(self) -> Patience:
+        """Raises TieredctlError where the timeout is no duration."""
+        return Patience(duration_ms(self.timeout) / 1000)
+
+    def demand_confirmation(self, what: str, cluster_id: str | None) -> None:
+        """Raises TieredctlError where nobody confirms it."""
+        demand_confirmation(what, cluster_id, yes=self.yes, typed_cluster_id=self.cluster_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,26 +6,13 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import duration_ms
-from tieredctl.cli.commands.topic_change import (
-    Apply,
-    NoWait,
-    Shown,
-    Timeout,
-    Topic,
-    Waiting,
-    describe_change,
-    make,
-)
-from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import ClusterId, ProgressStyle, Yes
+from tieredctl.cli.commands.topic_change import ApplyOptions, Shown, Topic, Waiting, describe_change, make
 from tieredctl.cli.places import ClusterOptions
-from tieredctl.cli.progress import ProgressMode
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
 from tieredctl.ops.tiering.disable import DisablePlan, Form
-from tieredctl.ops.tiering.watching import Patience, Seen
+from tieredctl.ops.tiering.watching import Seen
 from tieredctl.wiring.topic_change import topic_disabling
 
 _ENDS = {Seen.YES: "Topic {name} has nothing in remote storage any more."}
@@ -50,12 +37,7 @@ def disable(
             "--at-once", help=f"With --delete: let brokers delete more than {MOST_SEGMENTS} segments at once."
         ),
     ] = False,
-    apply: Apply = False,
-    no_wait: NoWait = False,
-    timeout: Timeout = "5m",
-    cluster_id: ClusterId = None,
-    yes: Yes = False,
-    progress: ProgressStyle = ProgressMode.AUTO,
+    applying: ApplyOptions,
     view: View,
 ) -> ExitCode:
     """Stop copying a topic to remote storage, or take it out and delete what it has there (KIP-950, since 3.9).
@@ -69,18 +51,18 @@ def disable(
         raise TieredctlError(ErrorCode.USAGE, "Give one of --stop-copying and --delete.")
     if at_once and not delete:
         raise TieredctlError(ErrorCode.USAGE, "--at-once is for --delete.")
-    patience = Patience(duration_ms(timeout) / 1000)
+    patience = applying.patience()
     form = Form.DELETE if delete else Form.STOP_COPYING
     place = cluster_options.place()
     with topic_disabling(place, topic, form, at_once=at_once) as disabling:
         plan, summary = disabling.plan, disabling.plan.summary()
         shown = Shown("TopicDisable", disabling.source, view)
         _say_plan(plan, shown)
-        if not apply or plan.change.is_empty or plan.is_refused:
-            return shown.plan(summary, plan, to_apply=apply)
-        demand_confirmation(_what(plan), disabling.cluster_id, yes=yes, typed_cluster_id=cluster_id)
-        waiting = Waiting(patience, progress, "segments are deleted", _ENDS)
-        return shown.end(summary, plan, make(disabling, shown, waiting if delete and not no_wait else None))
+        if not applying.apply or plan.change.is_empty or plan.is_refused:
+            return shown.plan(summary, plan, to_apply=applying.apply)
+        applying.demand_confirmation(_what(plan), disabling.cluster_id)
+        waiting = Waiting(patience, applying.progress, "segments are deleted", _ENDS)
+        return shown.end(summary, plan, make(disabling, shown, waiting if delete and not applying.no_wait else None))
 
 
 def _say_plan(plan: DisablePlan, shown: Shown) -> None:

@@ -7,27 +7,15 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import GREATEST_INT64, clock_ms, duration_ms, given_path
-from tieredctl.cli.commands.topic_change import (
-    Apply,
-    NoWait,
-    Shown,
-    Timeout,
-    Topic,
-    Waiting,
-    describe_change,
-    make,
-)
-from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import ClusterId, ProgressStyle, Yes
+from tieredctl.cli.arguments import GREATEST_INT64, clock_ms, given_path
+from tieredctl.cli.commands.topic_change import ApplyOptions, Shown, Topic, Waiting, describe_change, make
 from tieredctl.cli.places import ClusterOptions
-from tieredctl.cli.progress import ProgressMode
 from tieredctl.cli.view import View
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention
-from tieredctl.ops.tiering.watching import Patience, Seen
+from tieredctl.ops.tiering.watching import Seen
 from tieredctl.wiring.places import local_replicas
 from tieredctl.wiring.topic_change import topic_enabling
 
@@ -71,12 +59,7 @@ def enable(
             help="A broker's log directory, whose segments are looked at; repeat it for several.",
         ),
     ] = None,
-    apply: Apply = False,
-    no_wait: NoWait = False,
-    timeout: Timeout = "5m",
-    cluster_id: ClusterId = None,
-    yes: Yes = False,
-    progress: ProgressStyle = ProgressMode.AUTO,
+    applying: ApplyOptions,
     view: View,
 ) -> ExitCode:
     """Tier a topic, or copy it again where copying was stopped: checks, estimates, settings before and after.
@@ -84,7 +67,7 @@ def enable(
     With --apply the settings are changed, in one request, and the first segment in remote storage is awaited. An error
     among the checks refuses that; exit 3 where they find something, 5 where the first segment was not seen in time.
     """
-    patience = Patience(duration_ms(timeout) / 1000)
+    patience = applying.patience()
     local = LocalRetention(local_retention_ms, local_retention_bytes)
     price, replicas = None if store is None else storage_price(store), local_replicas(log_dir)
     if store is not None and price is None:
@@ -95,12 +78,12 @@ def enable(
         plan, summary = enabling.plan, enabling.plan.summary(price)
         shown = Shown("TopicEnable", enabling.source, view)
         _say_plan(plan, shown, summary)
-        if not apply or plan.change.is_empty or plan.is_refused:
-            return shown.plan(summary, plan, to_apply=apply)
+        if not applying.apply or plan.change.is_empty or plan.is_refused:
+            return shown.plan(summary, plan, to_apply=applying.apply)
         what = f"The change of topic {topic} ({describe_change(plan.change)})"
-        demand_confirmation(what, enabling.cluster_id, yes=yes, typed_cluster_id=cluster_id)
-        waiting = Waiting(patience, progress, "partitions have a segment", _ENDS)
-        outcome = make(enabling, shown, waiting if plan.begins_copying and not no_wait else None)
+        applying.demand_confirmation(what, enabling.cluster_id)
+        waiting = Waiting(patience, applying.progress, "partitions have a segment", _ENDS)
+        outcome = make(enabling, shown, waiting if plan.begins_copying and not applying.no_wait else None)
         return shown.end(summary, plan, outcome)
 
 
