@@ -190,7 +190,7 @@ class Made:
 def test_a_file_that_is_there_is_not_replaced(odd_log_dir: Path, file: Path) -> None:
     file.write_bytes(b"precious")
 
-    with pytest.raises(TieredctlError, match="there already") as refused:
+    with pytest.raises(TieredctlError, match="already exists") as refused:
         export(LogDirectories([odd_log_dir]), file)
 
     assert "--force" in refused.value.hint
