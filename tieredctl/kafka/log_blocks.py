@@ -45,7 +45,7 @@ class BlockReader:
     """Makes the finding about a batch that cannot be read: (its position, its header, why)."""
 
     def chunks(self, block: LogBlock[Any]) -> Iterator[RecordChunk]:
-        """In the order of the log. A batch that cannot be read is a finding, and reading goes on after it."""
+        """In the order of the log. A batch that cannot be read is a finding, and reading resumes after it."""
         if not isinstance(block.headers, list):
             yield from self._column_chunks(block)
         elif sum(header.records_count for header in block.headers) > MOST_ROWS:

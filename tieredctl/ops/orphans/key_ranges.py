@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tieredctl.storage.protocol import LAST_CHARACTER
 
-FirstBehind = Callable[[str], str | None]
+FirstAfter = Callable[[str], str | None]
 """The first key of a store that comes after a text; None where there is none."""
 
 _FIRST, _LAST = 0x20, 0x7E
@@ -27,30 +27,30 @@ class Division(NamedTuple):
     last: str | None
 
 
-def division(low: str, high: str | None, first_behind: FirstBehind) -> Division | None:
+def division(low: str, high: str | None, first_after: FirstAfter) -> Division | None:
     """How to divide the keys after `low`, up to and with `high`: about half way, as far as a few questions can tell,
     and so that there is a key in the second half. None where there seems to be none.
 
     The last question asked is the one for the keys after the edge.
     """
 
-    def key_behind(edge: str) -> str | None:
-        found = first_behind(edge)
+    def key_after(edge: str) -> str | None:
+        found = first_after(edge)
         return found if found is not None and (high is None or found <= high) else None
 
     edge = key_between(low, high)
     if edge is not None:
-        if key_behind(edge) is not None:
+        if key_after(edge) is not None:
             return Division(edge, high)
         high = edge
     # The keys of a store mostly begin alike: half way is a place that none of them is near.
-    end = _shared_beginning(low, high, key_behind) + LAST_CHARACTER
+    end = _shared_beginning(low, high, key_after) + LAST_CHARACTER
     high = end if high is None else min(high, end)
     for _ in range(_HALVINGS):
         edge = key_between(low, high)
         if edge is None:
             return None
-        if key_behind(edge) is not None:
+        if key_after(edge) is not None:
             return Division(edge, high)
         high = edge
     return None
@@ -65,13 +65,13 @@ def key_between(low: str, high: str | None) -> str | None:
     return middle if low < middle and (high is None or middle < high) else None
 
 
-def _shared_beginning(low: str, high: str | None, key_behind: FirstBehind) -> str:
+def _shared_beginning(low: str, high: str | None, key_after: FirstAfter) -> str:
     """What all keys between the two begin with, as `low` does."""
     # The least length for which some key begins otherwise than so much of `low`.
     least, most = 1 + (len(_common_beginning(low, high)) if high is not None else 0), len(low) + 1
     while least < most:
         length = (least + most) // 2
-        found = key_behind(low[:length] + LAST_CHARACTER)
+        found = key_after(low[:length] + LAST_CHARACTER)
         if found is None:
             least = length + 1
         else:

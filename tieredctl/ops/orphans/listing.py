@@ -31,8 +31,8 @@ LISTING_SCHEMA = pa.schema(
         "storageClass": pa.dictionary(pa.int32(), pa.string()),
     }
 )
-"""Size in bytes, as stored; time in ms; version as `StoredObject` has it, null where it is not told; storage class in
-the store's own word, empty where it is not told."""
+"""Size in bytes, as stored; time in ms; version as `StoredObject` has it, null if it is not known; storage class as
+the store names it, empty if it is not known."""
 _AT_ONCE = 1 << 18
 
 

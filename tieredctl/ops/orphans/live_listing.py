@@ -55,7 +55,7 @@ class LiveListing:
 
 class ResumableListing:
     """A store's listing in a file that is named, and removed when all went well: with what was listed before an
-    interruption, the listing goes on."""
+    interruption, the listing continues."""
 
     def __init__(self, store: ObjectStore, identity: str, file: Path, now_ms: int, oldest_ms: int) -> None:
         """`identity` tells the store from others. `now_ms` is when the listing begins if it does; one that began before

@@ -25,9 +25,9 @@ class ObjectColumns:
     sizes: Ints
     last_modified_ms: Ints
     versions: pa.BinaryArray
-    """As `StoredObject` has them, null where the listing does not tell."""
+    """As `StoredObject` has them, null if the listing does not report them."""
     storage_classes: pa.DictionaryArray
-    """In the store's own words, empty where the listing does not tell."""
+    """As the store names them, empty if the listing does not report them."""
     said: KeyColumns
     is_explained: Flags
     partitions: Ints

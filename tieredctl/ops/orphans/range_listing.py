@@ -116,13 +116,13 @@ class RangeListing:
         following: Iterator[StoredObject] = iter(())
         first: StoredObject | None = None
 
-        def first_behind(edge: str) -> str | None:
+        def first_after(edge: str) -> str | None:
             nonlocal following, first
             following = self._store.list(start_after=edge)
             first = next(following, None)
             return None if first is None else first.key
 
-        found = division(low, high, first_behind)
+        found = division(low, high, first_after)
         with self._changed:
             if found is None or first is None or self._is_stopped or long.is_listed or long.position >= found.edge:
                 return None

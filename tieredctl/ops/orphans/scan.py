@@ -83,7 +83,7 @@ class GroupTotals:
 
 
 class Group(NamedTuple):
-    """What objects are counted by; a storage class is empty where it is not told."""
+    """What objects are counted by; the storage class is empty if it is not known."""
 
     topic: str
     topic_id: str
@@ -317,7 +317,7 @@ def _absence(stream: EventStream, partition: TopicIdPartition) -> Document:
 
 
 def _totals_of_each(kinds: int, kind_of: Ints, sizes: Ints, times: Ints) -> Iterator[GroupTotals]:
-    """The totals of each of so many kinds; none is without objects."""
+    """The totals of each kind; every kind has objects."""
     sums = np.zeros(kinds, np.int64)
     oldest, newest = np.full(kinds, np.iinfo(np.int64).max), np.full(kinds, np.iinfo(np.int64).min)
     np.add.at(sums, kind_of, sizes)

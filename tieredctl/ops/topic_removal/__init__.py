@@ -1,1 +1,1 @@
-"""KIP-405's remote-partition removal: whatever remote storage has of a partition goes, and the metadata says so."""
+"""KIP-405's remote-partition removal: deletes a partition from remote storage, and records that in the metadata."""
