@@ -23,8 +23,8 @@ from tieredctl.kafka.topics_by_id import TopicsById
 
 pytestmark = pytest.mark.integration
 
-COMMANDS = {"kafka-python": ("topic", "list"), "librdkafka": ("metadata", "stats"), "both": ("doctor",)}
-"""By the client that asks."""
+COMMANDS = {"cluster": ("topic", "list"), "metadata topic": ("metadata", "stats"), "consumer groups": ("doctor",)}
+"""By what is connected to first; what writes events has another client, and a test of its own."""
 FAILED, SECONDS = 1, 30
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
