@@ -117,7 +117,9 @@ class ErrorKind:
 
 _TABLE = (
     ErrorKind(ErrorCode.USAGE, ExitCode.USAGE, "Run the command with --help to see its options."),
-    ErrorKind(ErrorCode.NO_SOURCE, ExitCode.USAGE, "Give one of --log-dir, --bootstrap-server or --export."),
+    ErrorKind(
+        ErrorCode.NO_SOURCE, ExitCode.USAGE, "Give one of --log-dir, --bootstrap-server, --export or --metadata-source."
+    ),
     ErrorKind(
         ErrorCode.NO_STORE,
         ExitCode.USAGE,

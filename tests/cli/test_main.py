@@ -115,7 +115,7 @@ def test_without_a_command_the_help_is_shown(words: tuple[str, ...], tieredctl: 
         (("metadata", "segments"), "There is nothing to read metadata from."),
         (("metadata", "segments", "--log-dir", "/no"), "There is no /no."),
         (("metadata", "segments", "--log-dir", "/dev/null"), "/dev/null is a file, not a broker's log directory."),
-        (("metadata", "segments", "--log-dir", "/no", "--export", "/no"), "--log-dir, --bootstrap-server and "),
+        (("metadata", "segments", "--log-dir", "/no", "--export", "/no"), "--log-dir, --bootstrap-server, --export "),
         (("metadata", "stuck", "--older-than", "soon", "--log-dir", "/no"), "'soon' is not a duration."),
         (("store", "inspect"), "Missing argument 'PATH'."),
         (("store", "inspect", "--kind", "x", "y"), "Invalid value for '--kind': 'x' is not one of "),

@@ -90,6 +90,9 @@ def test_spark_submit_goes_on_where_a_job_was(
         (["--store", "file:/nowhere/at/all"], ExitCode.USAGE),
         (["--layout", "nothing"], ExitCode.USAGE),
         (["--export", "x"], ExitCode.USAGE),
+        (["--metadata-source", "acme:x"], ExitCode.USAGE),
+        (["--metadata-source", "acme"], ExitCode.USAGE),
+        (["--metadata-source-option", "a=b"], ExitCode.USAGE),
     ],
 )
 def test_wrong_use_is_said_in_a_sentence(

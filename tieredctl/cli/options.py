@@ -32,6 +32,18 @@ Export = Annotated[
     Path | None,
     typer.Option(metavar="FILE", parser=given_path, help="Read metadata from what `metadata export` wrote."),
 ]
+MetadataSource = Annotated[
+    str | None,
+    typer.Option(metavar="NAME:LOCATION", help="Read metadata with a plugin, of another remote log metadata manager."),
+]
+MetadataSourceOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metadata-source-option",
+        metavar="NAME=VALUE",
+        help="A setting of --metadata-source; repeat it for several.",
+    ),
+]
 LiveTopicIds = Annotated[
     Path | None,
     typer.Option(
@@ -64,7 +76,10 @@ ClusterId = Annotated[str | None, typer.Option(metavar="ID", help="The cluster t
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needs --cluster-id.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Look whether it could be done, and change nothing.")]
 OfflineMetadata = Annotated[
-    bool, typer.Option("--offline-metadata", help="The cluster is no more: take --log-dir or --export instead.")
+    bool,
+    typer.Option(
+        "--offline-metadata", help="The cluster is no more: take --log-dir, --export or --metadata-source instead."
+    ),
 ]
 NoLease = Annotated[
     bool, typer.Option("--no-lease", help="For stores that cannot keep two runs apart: see to it yourself.")

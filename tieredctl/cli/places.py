@@ -17,6 +17,8 @@ from tieredctl.cli.options import (
     LayoutOptions,
     LiveTopicIds,
     LogDirs,
+    MetadataSource,
+    MetadataSourceOptions,
     Partition,
     SegmentId,
     Store,
@@ -26,7 +28,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace, TopicsPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
 
 if TYPE_CHECKING:
     from tieredctl.ops.metadata.selection import Selection
@@ -54,11 +56,13 @@ class MetadataOptions(OptionGroup):
     bootstrap_server: BootstrapServer = None
     command_config: CommandConfig = None
     export: Export = None
+    metadata_source: MetadataSource = None
+    metadata_source_option: MetadataSourceOptions = None
 
     @property
     def are_given(self) -> bool:
         """Whether any source was named."""
-        return bool(self.log_dir or self.bootstrap_server or self.export)
+        return bool(self.log_dir or self.bootstrap_server or self.export or self.metadata_source)
 
     def cluster(self) -> ClusterOptions:
         """The live cluster among the sources."""
@@ -72,7 +76,9 @@ class MetadataOptions(OptionGroup):
         if self.command_config is not None and self.bootstrap_server is None:
             raise TieredctlError(ErrorCode.USAGE, "--command-config is for --bootstrap-server.")
         cluster = None if self.bootstrap_server is None else ClusterPlace(self.bootstrap_server, self.command_config)
-        return MetadataPlace(tuple(self.log_dir or ()), cluster, self.export, as_of(point))
+        options = pairs("--metadata-source-option", self.metadata_source_option)
+        plugin = PluginSource.given(self.metadata_source, options)
+        return MetadataPlace(tuple(self.log_dir or ()), cluster, self.export, as_of(point), plugin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.plugins import PluginKind
 
-METADATA_SOURCES = PluginKind("source of metadata", "tieredctl.metadata_sources")
+METADATA_SOURCES = PluginKind("metadata source", "tieredctl.metadata_sources")
 
 MetadataSourceFactory = Callable[[str, Mapping[str, str]], MetadataSource]
 """What an entry point of the group `tieredctl.metadata_sources` names: the location of `--metadata-source` and the

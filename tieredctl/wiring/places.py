@@ -75,6 +75,19 @@ class PluginSource:
     """As the plugin takes it."""
     options: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def given(cls, text: str | None, options: Mapping[str, str]) -> PluginSource | None:
+        """Of NAME:LOCATION; None of nothing. Raises TieredctlError `usage` for any other text, and for options of
+        nothing."""
+        if text is None:
+            if options:
+                raise TieredctlError(ErrorCode.USAGE, "--metadata-source-option is for --metadata-source.")
+            return None
+        name, _, location = text.partition(":")
+        if not name or not location:
+            raise TieredctlError(ErrorCode.USAGE, f"--metadata-source {text!r} is not NAME:LOCATION.")
+        return cls(name, location, options)
+
 
 @dataclass(frozen=True, slots=True)
 class MetadataPlace:

@@ -28,7 +28,7 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.ops.verification.verify import Subset, VerifyOptions
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace, TopicsPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
 from tieredctl.wiring.verify import Verified, verify
 from tieredctl_spark.engine import SparkEngine
 from tieredctl_spark.failures import spark_failures
@@ -65,10 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--bootstrap-server", help="a live cluster, as HOST:PORT")
     add("--command-config", type=Path, help="client properties, as Kafka's own tools take them")
     add("--export", type=Path, help="a file that `tieredctl metadata export` wrote")
+    add("--metadata-source", metavar="NAME:LOCATION", help="metadata that a plugin reads")
+    add("--metadata-source-option", **_PAIRS, help="for --metadata-source")
     add("--store", required=True, help="the remote store, such as file:DIR")
-    add("--store-option", action="append", default=[], type=_pair, metavar="NAME=VALUE", help="for the store")
+    add("--store-option", **_PAIRS, help="for the store")
     add("--layout", required=True, help="how keys map to segments: local, or a plugin's name")
-    add("--layout-option", action="append", default=[], type=_pair, metavar="NAME=VALUE", help="for the layout")
+    add("--layout-option", **_PAIRS, help="for the layout")
     add("--live-topic-ids", type=Path, metavar="FILE", help="the ids of all topics, one per line")
     add("--kraft-snapshot", type=Path, metavar="FILE", help="the topics of a cluster that is down")
     add(
@@ -91,6 +93,9 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
+_PAIRS: Any = {"action": "append", "default": [], "type": _pair, "metavar": "NAME=VALUE"}
+
+
 def _run(options: argparse.Namespace) -> ExitCode:
     metadata, store, topics = _places(options)
     how = VerifyOptions(
@@ -109,7 +114,8 @@ def _places(options: argparse.Namespace) -> tuple[MetadataPlace, StorePlace, Top
     """Where the arguments say that things are."""
     server, config = options.bootstrap_server, options.command_config
     cluster = None if server is None else ClusterPlace(server, config)
-    metadata = MetadataPlace(tuple(options.log_dir), cluster, options.export)
+    plugin = PluginSource.given(options.metadata_source, dict(options.metadata_source_option))
+    metadata = MetadataPlace(tuple(options.log_dir), cluster, options.export, plugin=plugin)
     store = StorePlace(options.store, dict(options.store_option), options.layout, dict(options.layout_option))
     return metadata, store, TopicsPlace.beside(metadata, options.live_topic_ids, options.kraft_snapshot)
 

@@ -24,6 +24,8 @@ from tieredctl.cli.options import (
     Export,
     LayoutOptions,
     LogDirs,
+    MetadataSource,
+    MetadataSourceOptions,
     NoLease,
     OfflineMetadata,
     StoreOptions,
@@ -53,6 +55,8 @@ def apply(
     offline_metadata: OfflineMetadata = False,
     log_dir: LogDirs = None,
     export: Export = None,
+    metadata_source: MetadataSource = None,
+    metadata_source_option: MetadataSourceOptions = None,
     topic_lists: TopicListOptions,
     store_option: StoreOptions = None,
     layout_option: LayoutOptions = None,
@@ -116,7 +120,9 @@ def apply(
     elif not chosen.is_signed:
         view.say(f"{plan} was not signed with your key: its own limits and names count for nothing.")
     demand_source(bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given)
-    place = MetadataOptions(log_dir, bootstrap_server, command_config, export).place()
+    place = MetadataOptions(
+        log_dir, bootstrap_server, command_config, export, metadata_source, metadata_source_option
+    ).place()
     application = PlanApplication(
         *(chosen, limits, RemoteOptions(header.store, store_option, header.layout, layout_option).place(), place),
         *(topic_lists.beside(place), clock_ms, key),

@@ -83,9 +83,7 @@ def metadata(
     """
     if apply and metadata_options.bootstrap_server is None:
         message = "Events are written to a live cluster: give --bootstrap-server."
-        raise TieredctlError(
-            ErrorCode.NO_SOURCE, message, hint="With --log-dir or --export it is only shown what is lacking."
-        )
+        raise TieredctlError(ErrorCode.NO_SOURCE, message, hint="With another source it is only shown what is lacking.")
     ids = {kafka_id(old): kafka_id(new) for old, new in pairs("--map-topic-id", map_topic_id).items()}
     remote = remote_options.place()
     view = View(output, quiet, metrics_file)

@@ -31,7 +31,7 @@ def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, are_l
     """Objects are only deleted by what a cluster says now, or by what one that is no more said last."""
     if bootstrap_server is None and not offline_metadata:
         message = "Objects are removed by what the live cluster says: give --bootstrap-server."
-        hint = "For a cluster that is no more, give --offline-metadata with --log-dir or --export."
+        hint = "For a cluster that is no more, give --offline-metadata with --log-dir, --export or --metadata-source."
         raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
     if bootstrap_server is not None and (offline_metadata or are_listed):
         raise TieredctlError(ErrorCode.USAGE, "A live cluster is asked itself: leave the offline options out.")

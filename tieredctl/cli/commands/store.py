@@ -127,7 +127,7 @@ def check(
 ) -> ExitCode:
     """Do the local stores agree with each other and with the metadata topic?
 
-    The metadata is read from DIR too, unless --log-dir, --bootstrap-server or --export says where it is. With --store,
+    The metadata is read from DIR too, unless another option says where it is. With --store,
     cached indexes are compared with the remote ones.
     """
     metadata = metadata_options.place()

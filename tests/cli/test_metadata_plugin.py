@@ -1,0 +1,124 @@
+"""Metadata that a plugin reads, of a cluster whose remote log metadata manager is another than Kafka's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import REPOSITORY, Outcome, Tieredctl, own_process
+from tests.cli.crashed_cluster import AGED, CLUSTER_ID, ENOUGH, CrashedClusterOnDisk, planned_keys
+from tests.metadata_plugin import EXPORT_OPTION, NAME, install_metadata_plugin
+
+USAGE, FAILURE = 2, 1
+
+
+@pytest.fixture
+def site_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the plugin is installed, for this process too."""
+    folder = install_metadata_plugin(tmp_path / "site-packages")
+    monkeypatch.syspath_prepend(folder)
+    return folder
+
+
+@pytest.fixture
+def database(tieredctl: Tieredctl, captures: Path, tmp_path: Path, site_packages: Path) -> Path:
+    """The folder that the plugin takes as its location: what a captured broker had in its topic."""
+    exported = tieredctl("metadata", "export", tmp_path / "export.jsonl", "--log-dir", captures / "kafka-4.3.1/data")
+    assert exported.exit_code == 0, exported.err
+    return tmp_path
+
+
+def without_source(outcome: Outcome) -> tuple[int, Mapping[str, Any]]:
+    return outcome.exit_code, {name: part for name, part in outcome.document().items() if name != "source"}
+
+
+def test_segments_are_those_of_the_same_events_from_elsewhere(database: Path, site_packages: Path) -> None:
+    path = os.pathsep.join([str(REPOSITORY), str(site_packages)])
+    words = ("metadata", "segments", "-o", "json")
+
+    read = own_process(*words, "--metadata-source", f"{NAME}:{database}", PYTHONPATH=path)
+
+    assert read.document()["source"]["kind"] == NAME
+    assert read.document()["items"]
+    assert without_source(read) == without_source(own_process(*words, "--export", database / "export.jsonl"))
+
+
+@pytest.mark.parametrize("words", [("verify", "--level", "headers"), ("orphans", "scan", "--min-age", "0s")])
+def test_a_store_is_judged_by_it(database: Path, captures: Path, tieredctl: Tieredctl, words: tuple[str, ...]) -> None:
+    words = (*words, "--store", f"file:{captures / 'kafka-4.3.1/remote/kafka-tiered-storage'}", "-o", "json")
+
+    judged = tieredctl(*words, "--metadata-source", f"{NAME}:{database}")
+
+    assert judged.document()["source"]["kind"] == NAME
+    assert without_source(judged) == without_source(tieredctl(*words, "--export", database / "export.jsonl"))
+
+
+def test_orphans_are_removed_by_it_only_where_the_cluster_is_said_to_be_no_more(
+    cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, site_packages: Path
+) -> None:
+    source = ("--metadata-source", f"{NAME}:{cluster.folder}")
+    where = (*cluster.store, "--layout", "aiven", "--to", cluster.plan_file)
+    tieredctl("metadata", "export", cluster.folder / "export.jsonl", "--log-dir", cluster.log_dir)
+    planned = tieredctl("orphans", "plan", *source, *where, *AGED, *ENOUGH)
+    before = set(cluster.objects())
+    sure = ("--yes", "--cluster-id", CLUSTER_ID)
+
+    refused = tieredctl("orphans", "apply", cluster.plan_file, *source, *sure)
+    assert (planned.exit_code, refused.exit_code, set(cluster.objects())) == (0, USAGE, before), planned.err
+    applied = tieredctl("orphans", "apply", cluster.plan_file, *source, *sure, "--offline-metadata")
+
+    assert applied.exit_code == 0, applied.err
+    assert before - set(cluster.objects()) == planned_keys(cluster.plan_file)
+
+
+def test_its_options_reach_the_plugin(database: Path, tieredctl: Tieredctl) -> None:
+    (database / "export.jsonl").rename(database / "other.jsonl")
+    words = ("metadata", "stats", "--metadata-source", f"{NAME}:{database}", "--metadata-source-option")
+
+    assert tieredctl(*words, f"{EXPORT_OPTION}=other.jsonl").exit_code == 0
+    unknown = tieredctl(*words, "colour=blue")
+
+    assert (unknown.exit_code, unknown.out) == (USAGE, "")
+    assert "Acme's database has no option 'colour'" in unknown.err
+
+
+@pytest.mark.parametrize(
+    ("source", "exit_code", "said"),
+    [
+        ("other:x", FAILURE, "There is no metadata source 'other'; installed are: acme, gone, lacking."),
+        ("gone:x", FAILURE, "The plugin of metadata source 'gone' cannot be loaded: "),
+        ("lacking:x", FAILURE, "cannot be loaded: No module named 'no_such_client_library'."),
+        ("acme:/no/such/folder", USAGE, "There is no /no/such/folder/export.jsonl."),
+        ("acme", USAGE, "--metadata-source 'acme' is not NAME:LOCATION."),
+        ("acme:", USAGE, "--metadata-source 'acme:' is not NAME:LOCATION."),
+        (":x", USAGE, "--metadata-source ':x' is not NAME:LOCATION."),
+        ("", USAGE, "--metadata-source '' is not NAME:LOCATION."),
+    ],
+)
+def test_what_cannot_be_opened_is_said_in_a_sentence(
+    site_packages: Path, tieredctl: Tieredctl, source: str, exit_code: int, said: str
+) -> None:
+    outcome = tieredctl("metadata", "segments", "--metadata-source", source)
+
+    assert (outcome.exit_code, outcome.out) == (exit_code, "")
+    assert said in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize("other", [("--log-dir", "x"), ("--bootstrap-server", "x:1"), ("--export", "x")])
+def test_metadata_has_one_source(tieredctl: Tieredctl, other: tuple[str, ...]) -> None:
+    outcome = tieredctl("metadata", "segments", "--metadata-source", "acme:x", *other)
+
+    assert (outcome.exit_code, outcome.out) == (USAGE, "")
+    assert "exclude each other" in outcome.err
+
+
+def test_options_for_no_plugin_are_wrong_usage(tieredctl: Tieredctl, tmp_path: Path) -> None:
+    outcome = tieredctl("metadata", "segments", "--log-dir", tmp_path, "--metadata-source-option", "a=b")
+
+    assert (outcome.exit_code, outcome.out) == (USAGE, "")
+    assert "--metadata-source-option is for --metadata-source." in outcome.err
