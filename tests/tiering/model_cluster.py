@@ -6,6 +6,7 @@ answered.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -31,7 +32,11 @@ HOUR_MS = 3_600_000
 NOW_MS = 1_800_000_000_000
 LEVEL_3_8, LEVEL_3_9, LEVEL_4_3 = 20, 21, 30
 """Of the feature metadata.version."""
+_LEVEL_4_2 = 29
+"""The first release that knows EARLIEST_PENDING_UPLOAD."""
 SEGMENT_BYTES = 100 << 20
+LATEST = 1_000
+METADATA_TOPIC_ID = "zXsqEEMnQWWg1Y7BM4vDkw"
 DEFAULTS = {
     "remote.storage.enable": "false",
     "remote.log.copy.disable": "false",
@@ -60,6 +65,8 @@ METADATA_SETTINGS = {
 }
 _KIP_950 = ("remote.log.copy.disable", "remote.log.delete.on.disable")
 """Not known before 3.9."""
+_SECRET = "ssl.keystore.password"
+_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _REPLICAS = (1, 2, 3)
 
 
@@ -111,7 +118,10 @@ class ModelCluster:
     def describe(self) -> dict[str, object]:
         return {"kind": "cluster", "bootstrapServer": "model:9092", "clusterId": self.cluster_id}
 
-    def close(self) -> None: ...
+    is_closed: bool = False
+
+    def close(self) -> None:
+        self.is_closed = True
 
     def source(self) -> ModelMetadata:
         """Its metadata."""
@@ -123,9 +133,11 @@ class ModelCluster:
         self.boundary()
         if name == METADATA_TOPIC:
             replicas = _REPLICAS[: self.metadata_replicas]
-            return TopicDescription(name, "id", [PartitionDescription(0, self.metadata_leader, 0, replicas, replicas)])
-        if name != TOPIC:
-            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"model:9092 has no topic {name}.", hint="")
+            partition = PartitionDescription(0, self.metadata_leader, 0, replicas, replicas)
+            return TopicDescription(name, METADATA_TOPIC_ID, [partition])
+        if _TOPIC_NAME.fullmatch(name) is None:
+            raise TieredctlError(ErrorCode.USAGE, f"{name!r} is no name that a topic can have.", hint="")
+        self._demand_known(name)
         return TopicDescription(name, self.topic_id, [PartitionDescription(0, self.leader, 0, _REPLICAS, _REPLICAS)])
 
     def topic_names(self) -> Sequence[str]:
@@ -133,13 +145,16 @@ class ModelCluster:
 
     def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
         self.boundary()
-        every = {METADATA_TOPIC: _as_default(METADATA_SETTINGS), TOPIC: self._settings()}
+        every = {METADATA_TOPIC: _as_own(METADATA_SETTINGS), TOPIC: self._settings()}
         return {name: every[name] for name in names if name in every}
 
     def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
         self.boundary()
         self._demand_right("broker_configs")
-        return {node: {name: ConfigValue(to, "STATIC") for name, to in self.broker.items()} for node in _REPLICAS}
+        told: dict[str, str | None] = {**self.broker, _SECRET: None}
+        return {
+            node: {name: ConfigValue(to, "STATIC_BROKER_CONFIG") for name, to in told.items()} for node in _REPLICAS
+        }
 
     def broker_features(self) -> Mapping[int, BrokerFeatures]:
         self.boundary()
@@ -156,24 +171,37 @@ class ModelCluster:
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
         self.boundary()
         self._demand_right("replica_bytes")
-        return {(TOPIC, 0): dict.fromkeys(_REPLICAS, self.size)}
+        return {(TOPIC, 0): dict.fromkeys(_REPLICAS, self.size)} if TOPIC in names else {}
 
     def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:
         self._demand_right("free_bytes")
-        return self.free
+        return self.free if TOPIC in names else {}
 
     def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
         self.boundary()
         if timestamp == OffsetSpec.LATEST_TIERED:
             return {0: self._latest_tiered()}
-        offsets: dict[int, int | None] = {OffsetSpec.EARLIEST_LOCAL: self.earliest_local, OffsetSpec.LATEST: 1000}
-        return {0: ListedOffset(offsets.get(timestamp, self.first_young_offset))}
+        if timestamp == OffsetSpec.EARLIEST_PENDING_UPLOAD:
+            return {0: self._earliest_pending_upload()}
+        if timestamp == OffsetSpec.MAX_TIMESTAMP:
+            return {0: ListedOffset(LATEST - 1, NOW_MS)}
+        earliest = min((start for start, _ in self.remote_segments.values()), default=self.earliest_local)
+        offsets: dict[int, int | None] = {
+            OffsetSpec.EARLIEST_LOCAL: self.earliest_local,
+            OffsetSpec.EARLIEST: earliest,
+            OffsetSpec.LATEST: LATEST,
+            0: earliest,
+        }
+        return {0: ListedOffset(None if timestamp > NOW_MS else offsets.get(timestamp, self.first_young_offset))}
 
     def epoch_end_offset(self, topic: TopicDescription, partition: int, leader_epoch: int) -> tuple[int, int] | None:
-        raise NotImplementedError
+        """All records are of epoch 0."""
+        self.boundary()
+        return None if leader_epoch > 0 else (0, LATEST)
 
     def alter_topic_configs(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool) -> None:
         self.boundary()
+        self._demand_known(name)
         before = dict(self.own)
         after = {key: to for key, to in {**self.own, **changes}.items() if to is not None}
         self._demand_valid(before, {**DEFAULTS, **after})
@@ -184,20 +212,37 @@ class ModelCluster:
                 self._disabled()
         self.boundary()
 
+    def _demand_known(self, name: str) -> None:
+        if name != TOPIC:
+            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"model:9092 has no topic {name}.", hint="")
+
     def _demand_right(self, question: str) -> None:
         if question in self.denied:
             hint = "The user needs the operation Describe on the cluster."
             raise TieredctlError(ErrorCode.BROKER_REFUSED, "The user may not look at the cluster.", hint=hint)
 
     def boundary(self) -> None:
+        """A question. Raises ValueError where the cluster was closed."""
+        if self.is_closed:
+            raise ValueError("It is closed.")
         self.boundaries += 1
         if self.boundaries == self.dies_at:
             raise Died
 
     def _settings(self) -> Mapping[str, ConfigValue]:
-        own = {name: ConfigValue(to, "DYNAMIC_TOPIC_CONFIG") for name, to in self.own.items()}
-        known = {name: to for name, to in DEFAULTS.items() if self.level >= LEVEL_3_9 or name not in _KIP_950}
-        return {**_as_default(known), **own}
+        defaults = {name: ConfigValue(to, "DEFAULT_CONFIG") for name, to in self._defaults().items()}
+        return {**defaults, **_as_own(self.own)}
+
+    def _defaults(self) -> dict[str, str]:
+        return {name: to for name, to in DEFAULTS.items() if self.level >= LEVEL_3_9 or name not in _KIP_950}
+
+    def _earliest_pending_upload(self) -> ListedOffset:
+        if self.level < _LEVEL_4_2:
+            return ListedOffset(None, error="UNSUPPORTED_VERSION")
+        if self.own.get("remote.storage.enable") != "true":
+            return ListedOffset(None)
+        tiered = self.latest_tiered
+        return ListedOffset(self.earliest_local if tiered is None else tiered + 1)
 
     def _latest_tiered(self) -> ListedOffset:
         if self.level < LEVEL_3_9:
@@ -212,7 +257,12 @@ class ModelCluster:
 
     def _demand_valid(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         reason = None
-        if after["remote.storage.enable"] != "true":
+        unknown = after.keys() - DEFAULTS.keys()
+        if unknown:
+            reason = f"Unknown topic config name: {min(unknown)}"
+        elif wrong := [name for name in after if _is_number(DEFAULTS[name]) and not _is_number(after[name])]:
+            reason = f"Invalid value {after[wrong[0]]} for configuration {wrong[0]}: Not a number"
+        elif after["remote.storage.enable"] != "true":
             was_on, deletes = before.get("remote.storage.enable") == "true", after["remote.log.delete.on.disable"]
             if was_on and deletes != "true":
                 reason = "It is invalid to disable remote storage without deleting remote data."
@@ -236,8 +286,12 @@ class ModelCluster:
             self.events += [updated(number, DELETED) for number in self.remote_segments]
 
 
-def _as_default(settings: Mapping[str, str]) -> dict[str, ConfigValue]:
-    return {name: ConfigValue(to, "DEFAULT_CONFIG") for name, to in settings.items()}
+def _as_own(settings: Mapping[str, str]) -> dict[str, ConfigValue]:
+    return {name: ConfigValue(to, "DYNAMIC_TOPIC_CONFIG") for name, to in settings.items()}
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"-?[0-9]+", text) is not None
 
 
 @dataclass
