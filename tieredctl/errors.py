@@ -211,7 +211,7 @@ _TABLE = (
     ErrorKind(
         ErrorCode.OTHER_METADATA_MANAGER,
         ExitCode.USAGE,
-        "The topic says nothing of its segments: give --metadata-source, if that manager has a plugin.",
+        "Nothing can be called missing or orphaned here: use that manager's own tools.",
     ),
     ErrorKind(
         ErrorCode.METADATA_INCOMPLETE,

@@ -27,8 +27,8 @@ from tieredctl.ops.guards.lease import lease_held
 from tieredctl.storage.file import FileStore
 
 REFUSED_APPLIES: dict[str, tuple[tuple[str, ...], int, str]] = {
-    "nobody to ask": ((), 2, "has to be confirmed"),
-    "yes alone": (("--yes",), 2, "has to be confirmed"),
+    "nobody to ask": ((), 2, "needs confirmation"),
+    "yes alone": (("--yes",), 2, "needs confirmation"),
     "another cluster typed": (("--yes", "--cluster-id", OTHER_CLUSTER_ID), 2, f"This is cluster {CLUSTER_ID}, not"),
     "rate that is none": (("--yes", "--cluster-id", CLUSTER_ID, "--rate", "nan"), 2, "nan"),
 }

@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def ask(monkeypatch: pytest.MonkeyPatch, typed: str, what: str = "The removal of 7 objects") -> str:
+def ask(monkeypatch: pytest.MonkeyPatch, typed: str, what: str = "Removing 7 objects") -> str:
     """What is asked of a person who then types this."""
     screen = Terminal()
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
@@ -30,7 +30,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, typed: str, what: str = "The removal of
 def test_the_id_confirms(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ask(monkeypatch, CLUSTER_ID + "\n")
 
-    assert asked == f"The removal of 7 objects: type the cluster's id, {CLUSTER_ID}, to go on: "
+    assert asked == f"Removing 7 objects: type the cluster's id, {CLUSTER_ID}, to continue: "
 
 
 @pytest.mark.parametrize("typed", ["", "\n", "y\n", "yes\n", CLUSTER_ID[:-1] + "\n", CLUSTER_ID.lower() + "\n"])

@@ -40,9 +40,9 @@ def test_without_a_throughput_there_are_no_times(tieredctl: Tieredctl) -> None:
         ((), "Name a partition, or state"),
         (STATED[:4], "Name a partition, or state"),
         (("orders:0", *STATED), "Name a partition, or state"),
-        (("orders:0",), "There is no cluster to ask"),
+        (("orders:0",), "No cluster was given"),
         ((*STATED, "--throughput", "0"), "never ends"),
-        ((*STATED, "--throughput", "fast"), "is no number of bytes"),
+        ((*STATED, "--throughput", "fast"), "is not a number of bytes"),
         (("--partition-bytes", "1", "--local-bytes", "2", "--pending-bytes", "0"), "must not exceed"),
     ],
 )

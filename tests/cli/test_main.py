@@ -231,7 +231,7 @@ def test_memory_that_runs_out_is_said(monkeypatch: pytest.MonkeyPatch, tieredctl
 
     monkeypatch.setattr(os, "scandir", exhausted)
     outcome = tieredctl("remote", "ls", "--store", "file:/tmp")
-    assert outcome == (1, "", "tieredctl: There is not enough memory for this.\n")
+    assert outcome == (1, "", "tieredctl: There is not enough memory.\n")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ _LOCAL_FLAGS = 3
 SERVER, STORE = "--bootstrap-server broker:9092", "s3://kafka-tiered/prod"
 """What the README names, and here is a log directory and a folder."""
 WHILE_CLUSTER_IS_DOWN = "--log-dir data --live-topic-ids topic-ids.txt"
-QUESTION_ENDS = "to go on: "
+QUESTION_ENDS = "to continue: "
 CHANGING = {"--apply", "--no-lease", "--yes"}
 """What only commands take that change something."""
 

@@ -121,7 +121,7 @@ def test_what_was_replaced_is_told_with_where_it_went(recover: Recover, store: P
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(("--apply",), "has to be confirmed"), ((*CONFIRMED[:3], "AAAAAAAAAAAAAAAAAAAAAA"), "This is cluster")],
+    [(("--apply",), "needs confirmation"), ((*CONFIRMED[:3], "AAAAAAAAAAAAAAAAAAAAAA"), "This is cluster")],
 )
 def test_nothing_is_done_unless_it_is_confirmed(
     recover: Recover, time_index: Path, words: tuple[str, ...], said: str

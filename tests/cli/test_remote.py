@@ -133,7 +133,7 @@ def test_usage_leaves_metrics(store: Path, tmp_path: Path, tieredctl: Tieredctl)
 @pytest.mark.parametrize("words", [("remote", "ls"), ("remote", "du")])
 def test_what_is_lacking_is_said_in_a_sentence(words: tuple[str, str], tmp_path: Path, tieredctl: Tieredctl) -> None:
     lacking = {
-        "There is no store to look at.": (),
+        "No store was given.": (),
         f"There is no {tmp_path}/no.": ("--store", f"file:{tmp_path}/no"),
         "There is no layout 'no'; installed are: ": ("--store", f"file:{tmp_path}", "--layout", "no"),
         f"file:{tmp_path} holds no object that shows its layout.": ("--store", f"file:{tmp_path}"),

@@ -215,7 +215,7 @@ def test_segments_that_came_since_the_plan_was_shown_are_named_and_nothing_is_de
     def confirmed(*_arguments: object, **_options: object) -> None:
         cluster.events += copied(4, 300, 399)
 
-    monkeypatch.setattr("tieredctl.cli.commands.topic_change.demand_confirmation", confirmed)
+    monkeypatch.setattr("tieredctl.cli.commands.topic_disable.demand_confirmation", confirmed)
     outcome = topic_command(cluster, "disable", form, "--apply")
 
     assert outcome.exit_code == exit_code, outcome.err

@@ -74,7 +74,7 @@ def byte_count(text: str) -> int:
     match = _BYTES.fullmatch(text)
     if not match:
         raise TieredctlError(
-            ErrorCode.USAGE, f"{text!r} is no number of bytes.", hint="Write it as 1048576, 64MiB or 12TB."
+            ErrorCode.USAGE, f"{text!r} is not a number of bytes.", hint="Write it as 1048576, 64MiB or 12TB."
         )
     return int(match[1]) * _BYTE_UNITS[match[2].upper()]
 
@@ -150,7 +150,7 @@ def _metadata_offsets(file: Path) -> dict[int, int]:
     except DecodeError as error:
         hint = "One `<metadata partition> <offset>` a line, as in _rlmm_committed_offsets."
         raise TieredctlError(
-            ErrorCode.USAGE, f"{file} is no file of metadata offsets: {error.message}.", hint=hint
+            ErrorCode.USAGE, f"{file} is not a file of metadata offsets: {error.message}.", hint=hint
         ) from None
 
 

@@ -16,14 +16,14 @@ def demand_confirmation(what: str, cluster_id: str | None, *, yes: bool, typed_c
     where nothing tells which cluster it is.
     """
     if cluster_id is None:
-        hint = "Whoever confirms a change names the cluster, and this one does not tell its id."
+        hint = "A change is confirmed by the cluster's id, and this cluster does not report its id."
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, f"{what} cannot be confirmed.", hint=hint)
     demand_same_cluster(cluster_id, typed_cluster_id)
     if yes and typed_cluster_id is not None:
         return
     if yes or not can_ask():
-        raise TieredctlError(ErrorCode.NOT_CONFIRMED, f"{what} has to be confirmed.")
-    demand_typed(cluster_id, f"{what}: type the cluster's id, {cluster_id}, to go on")
+        raise TieredctlError(ErrorCode.NOT_CONFIRMED, f"{what} needs confirmation.")
+    demand_typed(cluster_id, f"{what}: type the cluster's id, {cluster_id}, to continue")
 
 
 def can_ask() -> bool:
@@ -35,4 +35,4 @@ def demand_typed(name: str, question: str) -> None:
     """Asks a person to type a name. Raises TieredctlError `not-confirmed` for anything else."""
     print(f"{printable(question)}: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != name:
-        raise TieredctlError(ErrorCode.NOT_CONFIRMED, "It was not confirmed; nothing was changed.", hint="")
+        raise TieredctlError(ErrorCode.NOT_CONFIRMED, "Not confirmed; nothing was changed.", hint="")

@@ -42,18 +42,18 @@ _COMPLETED_LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Where Typer's protocol has the line that a shell wants completed: bash in the first, the others in the second."""
 
 NOUNS = {
-    "metadata": "What __remote_log_metadata says: events, segments, look-ups.",
-    "store": "The local files that brokers and remote-log stores leave.",
-    "remote": "What is in the remote store.",
+    "metadata": "Read __remote_log_metadata: events, segments, look-ups.",
+    "store": "Read the local files of brokers and remote log stores.",
+    "remote": "List and read what is in the remote store.",
     "verify": "Prove that the remote store holds what the metadata promises.",
-    "orphans": "Objects of the remote store that nobody owns.",
+    "orphans": "Find and remove orphaned objects in the remote store.",
     "partition": "Remove what partitions of deleted topics left in remote storage.",
     "recover": "Rebuild what was lost, from what the remote store still has.",
-    "topic": "What is tiered, how much is where, how far tiering lags; turn it on and off.",
-    "offsets": "Where a topic's logs begin and end, locally and in remote storage.",
-    "explain": "Where a record lives, and how a consumer or a follower would get it.",
-    "estimate": "What something would take, before it is done.",
-    "doctor": "All that may be wrong with tiered storage on a cluster, or in its settings.",
+    "topic": "Show what is tiered, how much is where and how far tiering lags; turn tiering on and off.",
+    "offsets": "Show where a topic's logs begin and end, locally and in remote storage.",
+    "explain": "Show where a record lives, and how a consumer or a follower would get it.",
+    "estimate": "Estimate sizes, times and costs in advance.",
+    "doctor": "Check tiered storage on a cluster, or its settings, for problems.",
     "demo": "See it work on a real captured cluster; no server needed.",
     "completions": "Print a shell's completion script.",
 }
@@ -102,7 +102,7 @@ def run(words: list[str]) -> int:
     except OSError as error:
         return _fail_to_write(error)
     except MemoryError:
-        return _fail(TieredctlError(ErrorCode.UNREADABLE, "There is not enough memory for this.", hint=""))
+        return _fail(TieredctlError(ErrorCode.UNREADABLE, "There is not enough memory.", hint=""))
     except ImportError as error:
         return _fail(_missing(error))
     except Exception as fault:  # noqa: BLE001 - the last resort: it is said, and is a failure
@@ -301,7 +301,7 @@ def _named(error: OSError) -> TieredctlError:
 
 def _missing(error: ImportError) -> TieredctlError:
     """A package that an installation of tieredctl has, and this one lacks."""
-    hint = f"Install {PROGRAM} anew: pip install --force-reinstall {PROGRAM}"
+    hint = f"Reinstall {PROGRAM}: pip install --force-reinstall {PROGRAM}"
     return TieredctlError(
         ErrorCode.MISSING_EXTRA, f"This needs a package that cannot be loaded: {error.msg}", hint=hint
     )

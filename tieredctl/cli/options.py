@@ -26,15 +26,15 @@ BootstrapServer = Annotated[
 ]
 CommandConfig = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", parser=given_path, help="Client properties, as Kafka's own tools take them."),
+    typer.Option(metavar="FILE", parser=given_path, help="Client properties, as for Kafka's own tools."),
 ]
 Export = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", parser=given_path, help="Read metadata from what `metadata export` wrote."),
+    typer.Option(metavar="FILE", parser=given_path, help="Read metadata from a file that `metadata export` wrote."),
 ]
 MetadataSource = Annotated[
     str | None,
-    typer.Option(metavar="NAME:LOCATION", help="Read metadata with a plugin, of another remote log metadata manager."),
+    typer.Option(metavar="NAME:LOCATION", help="Read metadata with a plugin for another remote log metadata manager."),
 ]
 MetadataSourceOptions = Annotated[
     list[str] | None,
@@ -47,12 +47,18 @@ MetadataSourceOptions = Annotated[
 LiveTopicIds = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", parser=given_path, help="The ids of all topics that there are, one a line, without asking."
+        metavar="FILE",
+        parser=given_path,
+        help="A file with the ids of all live topics, one a line; the cluster is not asked.",
     ),
 ]
 KraftSnapshot = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", parser=given_path, help="Which topics there were, for a cluster that is down."),
+    typer.Option(
+        metavar="FILE",
+        parser=given_path,
+        help="Read the live topics from this KRaft snapshot, when the cluster is down.",
+    ),
 ]
 Inventory = Annotated[
     str | None,
@@ -66,23 +72,26 @@ Resume = Annotated[
     typer.Option(
         metavar="FILE",
         parser=given_path,
-        help="Keeps what was listed; run it again with this file, and an interrupted listing goes on.",
+        help="Checkpoint the listing in this file; rerun with it to continue.",
     ),
 ]
-MinAge = Annotated[
-    str, typer.Option(metavar="DURATION", help="Younger objects may still get an owner: 90s, 15m, 24h, 7d.")
-]
-ClusterId = Annotated[str | None, typer.Option(metavar="ID", help="The cluster that this is about, to be sure.")]
+MinAge = Annotated[str, typer.Option(metavar="DURATION", help="Ignore objects younger than this: 90s, 15m, 24h, 7d.")]
+ClusterId = Annotated[str | None, typer.Option(metavar="ID", help="Fail unless this is the cluster.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needs --cluster-id.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Look whether it could be done, and change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check that it could be done; change nothing.")]
 OfflineMetadata = Annotated[
     bool,
     typer.Option(
-        "--offline-metadata", help="The cluster is no more: take --log-dir, --export or --metadata-source instead."
+        "--offline-metadata",
+        help="The cluster no longer exists; read --log-dir, --export or --metadata-source instead.",
     ),
 ]
 NoLease = Annotated[
-    bool, typer.Option("--no-lease", help="For stores that cannot keep two runs apart: see to it yourself.")
+    bool,
+    typer.Option(
+        "--no-lease",
+        help="Run without a lease, on stores without conditional writes; make sure no other run is active.",
+    ),
 ]
 AsOfPoint = Annotated[
     str | None,
@@ -95,15 +104,15 @@ AsOfPoint = Annotated[
 Store = Annotated[str | None, typer.Option(metavar="URL", help="The remote store, such as file:DIR.")]
 StoreOptions = Annotated[
     list[str] | None,
-    typer.Option("--store-option", metavar="NAME=VALUE", help="A setting of the store; repeat it for several."),
+    typer.Option("--store-option", metavar="NAME=VALUE", help="A store setting; repeat it for several."),
 ]
 LayoutName = Annotated[
     str,
-    typer.Option("--layout", metavar="NAME", help="How keys map to segments: local, a plugin's, or auto to look."),
+    typer.Option("--layout", metavar="NAME", help="How keys map to segments: local, a plugin's, or auto to detect it."),
 ]
 LayoutOptions = Annotated[
     list[str] | None,
-    typer.Option("--layout-option", metavar="NAME=VALUE", help="A setting of the layout; repeat it for several."),
+    typer.Option("--layout-option", metavar="NAME=VALUE", help="A layout setting; repeat it for several."),
 ]
 Topic = Annotated[str | None, typer.Option(metavar="TOPIC", help="Only this topic.")]
 TopicId = Annotated[str | None, typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Only the topic with this id.")]
@@ -117,19 +126,17 @@ MetadataPartition = Annotated[
 ]
 Output = Annotated[
     OutputFormat,
-    typer.Option(
-        "--output", "-o", help="The form of the answer; wide is a table with more columns.", case_sensitive=False
-    ),
+    typer.Option("--output", "-o", help="Output format; wide is a table with more columns.", case_sensitive=False),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Write only errors to stderr.")]
 MetricsFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", parser=given_path, help="Write Prometheus text here, for a node exporter."),
+    typer.Option(metavar="FILE", parser=given_path, help="Write metrics to this file, for Prometheus' node exporter."),
 ]
-Now = Annotated[str | None, typer.Option(metavar="TIME", help="Take ages against this time instead of the clock.")]
+Now = Annotated[str | None, typer.Option(metavar="TIME", help="Compute ages from this time instead of the clock.")]
 Engine = Annotated[str, typer.Option(metavar="local|spark", help="Where bulk work runs.")]
 SparkConf = Annotated[
     list[str] | None,
-    typer.Option("--spark-conf", metavar="NAME=VALUE", help="A setting of Spark; repeat it for several."),
+    typer.Option("--spark-conf", metavar="NAME=VALUE", help="A Spark setting; repeat it for several."),
 ]
-ProgressStyle = Annotated[ProgressMode, typer.Option("--progress", help="How to show long work.")]
+ProgressStyle = Annotated[ProgressMode, typer.Option("--progress", help="How to show progress.")]

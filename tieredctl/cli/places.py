@@ -44,7 +44,7 @@ class ClusterOptions(OptionGroup):
     def place(self) -> ClusterPlace:
         """The cluster that was named. Raises TieredctlError where none was."""
         if self.bootstrap_server is None:
-            raise TieredctlError(ErrorCode.NO_SOURCE, "There is no cluster to ask.", hint="Give --bootstrap-server.")
+            raise TieredctlError(ErrorCode.NO_SOURCE, "No cluster was given.", hint="Give --bootstrap-server.")
         return ClusterPlace(self.bootstrap_server, self.command_config)
 
 
@@ -104,7 +104,7 @@ class RemoteOptions(OptionGroup):
     def place(self) -> StorePlace:
         """The store and the layout that were named. Raises TieredctlError where no store was."""
         if self.store is None:
-            raise TieredctlError(ErrorCode.NO_STORE, "There is no store to look at.")
+            raise TieredctlError(ErrorCode.NO_STORE, "No store was given.")
         settings = pairs("--store-option", self.store_option)
         return StorePlace(self.store, settings, self.layout, pairs("--layout-option", self.layout_option))
 

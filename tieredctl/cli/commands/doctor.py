@@ -79,7 +79,7 @@ def cluster(
     """
     if context.invoked_subcommand is not None:
         if cluster_options.bootstrap_server is not None:
-            raise TieredctlError(ErrorCode.USAGE, f"Options go behind `doctor {context.invoked_subcommand}`.")
+            raise TieredctlError(ErrorCode.USAGE, f"Put options after `doctor {context.invoked_subcommand}`.")
         return ExitCode.CLEAN
     clock = Clock(now_ms(now), duration_ms(older_than))
     remote = remote_options.place_if_given()
@@ -199,4 +199,4 @@ def _properties(file: Path) -> dict[str, str]:
     try:
         return read_properties(file.read_bytes())
     except DecodeError as error:
-        raise TieredctlError(ErrorCode.USAGE, f"{file} is no properties file: {error.message}.", hint="") from None
+        raise TieredctlError(ErrorCode.USAGE, f"{file} is not a properties file: {error.message}.", hint="") from None

@@ -164,7 +164,7 @@ def _state(text: str | None) -> RemoteLogSegmentState | None:
         return RemoteLogSegmentState[text.upper()]
     except KeyError:
         known = ", ".join(state.name for state in RemoteLogSegmentState)
-        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is no state.", hint=f"States are {known}.") from None
+        raise TieredctlError(ErrorCode.USAGE, f"Unknown state {text!r}.", hint=f"States are {known}.") from None
 
 
 @_commands.command("history", cls=CommandOfIds)

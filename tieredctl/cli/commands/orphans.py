@@ -67,7 +67,9 @@ def scan(
     key_list: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", parser=given_path, help="The store's keys, one a line, instead of listing it; no sizes."
+            metavar="FILE",
+            parser=given_path,
+            help="A file with the store's keys, one a line, instead of listing it; without sizes.",
         ),
     ] = None,
     inventory: Inventory = None,
@@ -75,9 +77,9 @@ def scan(
     now: Now = None,
     view: View,
 ) -> ExitCode:
-    """Whose every object is (exit 3 if any is nobody's).
+    """Show which segment owns each object (exit 3 if any is orphaned).
 
-    A table has totals; the other forms have each object, with the evidence. Changes nothing.
+    Tables show totals; other formats list each object with the evidence. Changes nothing.
     """
     metadata = metadata_options.place()
     places = ScanPlaces(
@@ -111,10 +113,10 @@ def scan(
             say_unanswered(opened.topics)
             doubt = opened.doubt()
             if doubt is not None:
-                say(printable(f"{doubt.message} What it lacks looks as if it were gone."))
+                say(printable(f"{doubt.message} Objects that it lacks look deleted."))
             say(_headline(found))
             if unpriced := found.summary()["classesWithoutPrice"]:
-                say(printable(f"Counted at the price of the store, having none of their own: {', '.join(unpriced)}."))
+                say(printable(f"Priced as the store, for want of a price of their own: {', '.join(unpriced)}."))
             counted = unlisted()
             if counted and (sentence := counted.sentence()):
                 say(sentence)
@@ -129,7 +131,7 @@ def _headline(found: Scan) -> str:
     summary = found.summary()
     orphans = summary["status"][ObjectStatus.ORPHAN]
     cost = f", {orphans['monthlyCost']:.2f} {summary['currency']} a month" if "monthlyCost" in orphans else ""
-    what = f"{orphans['objects']} of {summary['objects']} objects, {orphans['bytes']} bytes{cost}, are nobody's."
+    what = f"{orphans['objects']} of {summary['objects']} objects, {orphans['bytes']} bytes{cost}, are orphaned."
     return what if summary["complete"] else f"{what} The metadata is incomplete: there may be more."
 
 
@@ -137,4 +139,4 @@ def say_unanswered(topics: TopicSources) -> None:
     """Why a live cluster did not tell which topics it has, where it did not."""
     reason = topics.cluster.describe().get("unanswered") if topics.cluster else None
     if reason is not None:
-        say(printable(f"Which topics are live is not known: {reason}"))
+        say(printable(f"It is unknown which topics are live: {reason}"))

@@ -36,6 +36,7 @@ from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOption
 from tieredctl.cli.view import View
 from tieredctl.config.plan_key import known_key
 from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
 from tieredctl.model.removal import RemovalMode
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
@@ -49,7 +50,9 @@ _IN_STORE = "store"
 
 def apply(
     *,
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", parser=given_path, help="What `orphans plan` wrote.")],
+    plan: Annotated[
+        Path, typer.Argument(metavar="PLAN", parser=given_path, help="The file that `orphans plan` wrote.")
+    ],
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
     offline_metadata: OfflineMetadata = False,
@@ -62,35 +65,37 @@ def apply(
     layout_option: LayoutOptions = None,
     receipts: Annotated[
         str | None,
-        typer.Option(metavar="FILE|store", help="Where to record what is done; PLAN.receipts where nothing is said."),
+        typer.Option(metavar="FILE|store", help="Where to record what was removed; PLAN.receipts by default."),
     ] = None,
     min_age: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Remove nothing younger: 24h, or what your plan has."),
+        typer.Option(metavar="DURATION", help="Remove nothing younger than this; by default the plan's own, or 24h."),
     ] = None,
     allow_young: Annotated[
-        bool, typer.Option("--allow-young", help="Allow a --min-age below 1h: only where nothing writes.")
+        bool, typer.Option("--allow-young", help="Allow a --min-age below 1h; only if nothing writes to the store.")
     ] = False,
     max_percent: Annotated[
         float | None,
         typer.Option(
             metavar="NUMBER",
             parser=percentage,
-            help="Refuse to remove more of the store's objects: 10, or what your plan has.",
+            help="Refuse to remove more than this share of the store's objects; by default the plan's own, or 10.",
         ),
     ] = None,
     foreign: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Remove this foreign topic's objects, if planned."),
+        typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Also remove this foreign topic's objects, if planned."),
     ] = None,
     unknown: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="Remove this object, if planned, that no layout explains.")
+        list[str] | None,
+        typer.Option(metavar="KEY", help="Also remove this object that no layout explains, if planned."),
     ] = None,
     trust_plan: Annotated[
         bool, typer.Option("--trust-plan", help="Apply a plan that was not signed with your key.")
     ] = False,
     rate: Annotated[
-        float | None, typer.Option(metavar="NUMBER", parser=objects_a_second, help="So many objects a second at most.")
+        float | None,
+        typer.Option(metavar="NUMBER", parser=objects_a_second, help="At most this many objects per second."),
     ] = None,
     cluster_id: ClusterId = None,
     yes: Yes = False,
@@ -99,10 +104,10 @@ def apply(
     delete_versions: DeleteVersions = False,
     view: View,
 ) -> ExitCode:
-    """Apply a plan, or resume an interrupted one: each object is checked once more before it goes.
+    """Apply a plan, or resume an interrupted one: each object is checked again before it is removed.
 
-    What the plan says of its objects counts for nothing: only what is orphaned now is removed, and of foreign and
-    unknown objects what is named. Exit 5 if something was skipped, failed, or stopped it.
+    The plan is not trusted: only objects that are orphaned now are removed; foreign and unknown objects only if they
+    are named. Exit 5 if something was skipped, failed, or stopped the run.
     """
     from tieredctl.ops.orphan_removal.limits import GivenLimits, demand_signed, limits_of
     from tieredctl.ops.orphan_removal.pace import Pace
@@ -118,7 +123,7 @@ def apply(
     if not (trust_plan or dry_run):
         demand_signed(chosen)
     elif not chosen.is_signed:
-        view.say(f"{plan} was not signed with your key: its own limits and names count for nothing.")
+        view.say(f"{plan} was not signed with your key: its limits and names are ignored.")
     demand_source(bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given)
     place = MetadataOptions(
         log_dir, bootstrap_server, command_config, export, metadata_source, metadata_source_option
@@ -130,8 +135,9 @@ def apply(
     if dry_run:
         applied = application.rehearse()
     else:
-        what = f"The removal of {chosen.totals.objects} objects, {chosen.totals.bytes} bytes, from {header.store}"
-        what += " for good" if header.mode is RemovalMode.DELETE else ""
+        verb = "Permanently deleting" if header.mode is RemovalMode.DELETE else "Removing"
+        amount = f"{counted(chosen.totals.objects, 'object')}, {counted(chosen.totals.bytes, 'byte')}"
+        what = f"{verb} {amount}, from {header.store}"
         demand_confirmation(what, header.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         applied = application.apply(
             ReceiptPlace(_receipt_file(receipts, plan)),
@@ -162,7 +168,7 @@ def _progress(done: RemovalOutcome) -> str:
 
 
 def _rehearsed(plan: PlanFile, applied: Applied) -> str:
-    verdict = "not as planned any more" if applied.outcome.stopped else "still as planned"
+    verdict = "no longer as planned" if applied.outcome.stopped else "still as planned"
     return f"{plan.totals.objects} objects, {plan.totals.bytes} bytes, are {verdict}; nothing was changed."
 
 

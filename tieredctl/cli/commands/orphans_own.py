@@ -75,11 +75,11 @@ def ls(
     store_option: StoreOptions = None,
     view: View,
 ) -> ExitCode:
-    """List what is in quarantine: a table has totals by plan, the other forms have each object. Changes nothing."""
+    """List the quarantine: tables show totals by plan, other formats each object. Changes nothing."""
     from tieredctl.wiring.kept_in_store import opened_quarantine
 
     if store is None:
-        raise TieredctlError(ErrorCode.NO_STORE, "There is no store to list the quarantine of.")
+        raise TieredctlError(ErrorCode.NO_STORE, "No store was given, so there is no quarantine to list.")
     opened = opened_quarantine(StorePlace(store, pairs("--store-option", store_option)))
     by_plan: dict[tuple[str, str | None], _Totals] = {}
 
@@ -111,14 +111,14 @@ def unlock(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needs --holder.")] = False,
     view: View,
 ) -> ExitCode:
-    """Show which run holds a store's lease, and break the lease of one that is dead.
+    """Show which run holds a store's lease; break the lease of a dead run.
 
-    The holder has to be named; a run that is alive finds out, and stops before its next deletion.
+    Name the holder to break its lease; a run that is still alive notices, and stops before its next deletion.
     """
     from tieredctl.wiring.kept_in_store import store_lease
 
     if store is None:
-        raise TieredctlError(ErrorCode.NO_STORE, "There is no store to unlock.")
+        raise TieredctlError(ErrorCode.NO_STORE, "No store to unlock was given.")
     lease = store_lease(StorePlace(store, pairs("--store-option", store_option)), clock_ms)
     found, held = lease.found, lease.is_held
     if found is not None and held:
@@ -175,8 +175,8 @@ def _demand_named(found: FoundLease, holder: str | None, *, yes: bool) -> None:
     if yes and holder is not None:
         return
     if yes or not can_ask():
-        hint = "Where that run is dead, give --yes and --holder, or run it on a terminal."
-        raise TieredctlError(ErrorCode.NOT_CONFIRMED, "Breaking a lease has to be confirmed.", hint=hint)
+        hint = "If that run is dead, give --yes and --holder, or run this on a terminal."
+        raise TieredctlError(ErrorCode.NOT_CONFIRMED, "Breaking a lease needs confirmation.", hint=hint)
     demand_typed(found.holder, f"Type the holder, {found.holder}, to break its lease")
 
 

@@ -40,41 +40,42 @@ def plan(
     ] = None,
     foreign: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Plan this foreign topic's objects too."),
+        typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Also plan this foreign topic's objects."),
     ] = None,
     unknown: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="Plan this object too, which no layout explains.")
+        list[str] | None, typer.Option(metavar="KEY", help="Also plan this object, which no layout explains.")
     ] = None,
-    multipart: Annotated[
-        bool, typer.Option("--multipart", help="Plan to give up uploads that were never completed too.")
-    ] = False,
+    multipart: Annotated[bool, typer.Option("--multipart", help="Also plan to abort incomplete uploads.")] = False,
     inventory: Inventory = None,
     resume: Resume = None,
     min_age: MinAge = "24h",
     allow_young: Annotated[
-        bool, typer.Option("--allow-young", help="Allow a --min-age below 1h: only where nothing writes.")
+        bool, typer.Option("--allow-young", help="Allow a --min-age below 1h; only if nothing writes to the store.")
     ] = False,
     topic_lists: TopicListOptions,
     cluster_id: ClusterId = None,
     delete: Annotated[
-        bool, typer.Option("--delete", help="Delete for good, instead of moving to quarantine first.")
+        bool, typer.Option("--delete", help="Delete permanently instead of moving to quarantine.")
     ] = False,
     max_percent: Annotated[
-        float, typer.Option(metavar="NUMBER", parser=percentage, help="Refuse to plan more of the store's objects.")
+        float,
+        typer.Option(
+            metavar="NUMBER", parser=percentage, help="Refuse to plan more than this share of the store's objects."
+        ),
     ] = 10.0,
     max_objects: Annotated[
-        int | None, typer.Option(metavar="NUMBER", help="Plan no more objects; the rest is left.", min=0)
+        int | None, typer.Option(metavar="NUMBER", help="Plan at most this many objects; leave the rest.", min=0)
     ] = None,
     max_bytes: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Plan no more bytes; the rest is left.", min=0)
+        int | None, typer.Option(metavar="BYTES", help="Plan at most this many bytes; leave the rest.", min=0)
     ] = None,
-    valid_for: Annotated[str, typer.Option(metavar="DURATION", help="How long the plan may be carried out.")] = "24h",
-    force: Annotated[bool, typer.Option("--force", help="Replace the plan that is there.")] = False,
+    valid_for: Annotated[str, typer.Option(metavar="DURATION", help="How long the plan may be applied.")] = "24h",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
     view: View,
 ) -> ExitCode:
-    """Write a plan to remove nobody's objects. Changes nothing in the store.
+    """Write a plan to remove orphaned objects. Changes nothing in the store.
 
-    Objects that are foreign or unknown are never in it unless they are named.
+    It includes foreign and unknown objects only if they are named.
     """
     from tieredctl.ops.orphan_removal.orphan_plan import PlanOptions
 
@@ -135,5 +136,5 @@ def _headline(totals: PlanTotals, left: int, to: Path) -> str:
     if totals.uploads:
         what += f", and {totals.uploads} uploads"
     if left:
-        what += f" ({left} more are left for another plan)"
-    return f"Planned to remove {what}. Carry it out with: tieredctl orphans apply {to}"
+        what += f" ({left} more left for another plan)"
+    return f"Planned to remove {what}. Apply it with: tieredctl orphans apply {to}"

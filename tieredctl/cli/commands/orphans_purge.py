@@ -19,23 +19,23 @@ from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOption
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 
-_WHICH_TOPICS = " Give --live-topic-ids or --kraft-snapshot to purge what topics left that are gone."
+_WHICH_TOPICS = " Give --live-topic-ids or --kraft-snapshot to purge what deleted topics left."
 
 
 def purge(
     *,
     older_than: Annotated[
-        str, typer.Option(metavar="DURATION", help="Delete what has been in quarantine for longer: 7d.")
+        str, typer.Option(metavar="DURATION", help="Delete what has been in quarantine for longer than this.")
     ],
     allow_young: Annotated[
-        bool, typer.Option("--allow-young", help="Allow an --older-than below 1h: nothing can be undone then.")
+        bool, typer.Option("--allow-young", help="Allow an --older-than below 1h; nothing can be undone then.")
     ] = False,
     max_percent: Annotated[
         float,
         typer.Option(
             metavar="NUMBER",
             parser=percentage,
-            help="Refuse to delete more of the store's objects, those in quarantine included.",
+            help="Refuse to delete more than this share of the store's objects, including those in quarantine.",
         ),
     ] = 10.0,
     metadata_options: MetadataOptions,
@@ -49,15 +49,15 @@ def purge(
     delete_versions: DeleteVersions = False,
     view: View,
 ) -> ExitCode:
-    """Delete for good what has been in quarantine for long, and is still nobody's: exit 4 if something is not."""
+    """Permanently delete old quarantined objects that are still orphaned (exit 4 if some are not)."""
     from tieredctl.ops.orphan_removal.purge import LEAST_AGE_MS
     from tieredctl.wiring.orphan_removal import quarantine_purge
 
     if remote_options.store is None:
-        raise TieredctlError(ErrorCode.NO_STORE, "There is no store to empty the quarantine of.")
+        raise TieredctlError(ErrorCode.NO_STORE, "No store was given, so there is no quarantine to purge.")
     age_ms = duration_ms(older_than)
     if age_ms < LEAST_AGE_MS and not allow_young:
-        message = "What has been in quarantine for less than an hour is not deleted for good."
+        message = "Objects that entered quarantine less than an hour ago are not deleted."
         hint = "Give an --older-than of 1h or more, or --allow-young."
         raise TieredctlError(ErrorCode.AGE_TOO_LOW, message, hint=hint)
     demand_source(
@@ -75,9 +75,7 @@ def purge(
         if dry_run:
             purged = purge.rehearse()
         else:
-            what = (
-                f"The deletion for good of what has been in the quarantine of {remote_options.store} for {older_than}"
-            )
+            what = f"Permanently deleting what has been in the quarantine of {remote_options.store} for {older_than}"
             demand_confirmation(what, purge.cluster_id, yes=yes, typed_cluster_id=cluster_id)
             purged = purge.apply(without_lease=no_lease, with_versions=delete_versions)
     outcome, stays = purged.outcome, purged.stays
@@ -88,11 +86,11 @@ def purge(
         f"{verb} {done} of {outcome.planned} objects in the quarantine of {purged.url}{for_good}.", *stays.sentences()
     )
     if outcome.unproven:
-        unproven = f"{outcome.unproven} more copies were kept: nothing tells which cluster they are of."
+        unproven = f"{outcome.unproven} more copies were kept: their cluster is unknown."
         view.say(f"{unproven} Put them back with `tieredctl orphans restore`, or delete them yourself.")
     if unclear := outcome.skipped - len(outcome.owned):
         hint = "" if topic_lists.are_given or metadata_options.bootstrap_server else _WHICH_TOPICS
-        view.say(f"{unclear} copies were kept: what they are copies of has an owner, or may have one.{hint}")
+        view.say(f"{unclear} copies were kept: their originals have an owner, or may have one.{hint}")
     source = {"clusterId": purge.cluster_id, "store": purged.url}
     kept = {"unproven": outcome.unproven, "stays": stays.document(), "dryRun": dry_run}
     return view.end(Listing("Purge", source, (), (), outcome.counts() | kept, FIELDS), outcome)

@@ -24,14 +24,14 @@ _MOST_LINES = 20
 def restore(
     *,
     receipts: Annotated[
-        str, typer.Argument(metavar="RECEIPTS", help="The file of receipts, or the plan's id with --store.")
+        str, typer.Argument(metavar="RECEIPTS", help="The receipts file, or the plan's id with --store.")
     ],
     store: Store = None,
     store_option: StoreOptions = None,
     no_lease: NoLease = False,
     view: View,
 ) -> ExitCode:
-    """Put back what a plan removed, from its quarantine: exit 5 if something could not be."""
+    """Restore what a plan removed from quarantine (exit 5 if something could not be restored)."""
     from tieredctl.wiring.orphan_removal import restoration_by_file, restoration_by_plan
 
     options = pairs("--store-option", store_option)
@@ -43,9 +43,9 @@ def restore(
     header = restoration.receipts.header
     source = {"receipts": receipts, "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
     said = f"Put back {outcome.done} of {outcome.planned} objects, {outcome.bytes} bytes, in {header.store}."
-    view.say(f"{said} It was done without receipts: the store has none of this plan." if restoration.are_lost else said)
+    view.say(f"{said} No receipts were used: the store has none for this plan." if restoration.are_lost else said)
     for damage in outcome.damaged[:_MOST_LINES]:
-        say(printable(f"{damage}: what it told of is put back if it is in quarantine."))
+        say(printable(f"{damage}: its object is put back if it is in quarantine."))
     if len(outcome.damaged) > _MOST_LINES:
         say(f"… and {len(outcome.damaged) - _MOST_LINES} more lines of receipts that cannot be read.")
     summary = outcome.counts() | {"damagedReceipts": len(outcome.damaged), "receiptsLost": restoration.are_lost}

@@ -15,6 +15,7 @@ from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.ops.change import totals
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.kept_versions import for_good, retention_of
@@ -57,23 +58,29 @@ def partition() -> None:
 @_commands.command("remove", cls=CommandOfIds)
 def remove(
     *,
-    partition: Annotated[str, typer.Argument(metavar="TOPIC-ID[:PARTITION]", help="All of its partitions, or one.")],
+    partition: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOPIC-ID[:PARTITION]", help="A topic id for all its partitions, or TOPIC-ID:PARTITION for one."
+        ),
+    ],
     cluster_options: ClusterOptions,
     remote_options: RemoteOptions,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; else it is only shown what would be done.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
     segment_events_only: Annotated[
-        bool, typer.Option("--segment-events-only", help="Write no partition-delete records, which no broker writes.")
+        bool,
+        typer.Option("--segment-events-only", help="Do not write partition-delete records (no broker writes them)."),
     ] = False,
     even_if_live: Annotated[
         bool,
         typer.Option(
             "--even-if-live",
-            help="Though the cluster still has the topic; consumers lose what is only in remote storage.",
+            help="Proceed even if the topic still exists; consumers lose what is only in remote storage.",
         ),
     ] = False,
     brokers_are_done: Annotated[
         bool,
-        typer.Option("--brokers-are-done", help="Though brokers wrote events of it in the last ten minutes."),
+        typer.Option("--brokers-are-done", help="Proceed even if brokers wrote events for it in the last ten minutes."),
     ] = False,
     cluster_id: ClusterId = None,
     yes: Yes = False,
@@ -81,14 +88,14 @@ def remove(
     delete_versions: DeleteVersions = False,
     view: View,
 ) -> ExitCode:
-    """Remove what a deleted topic has in remote storage, and record it in the metadata, as KIP-405 describes it.
+    """Remove what a deleted topic left in remote storage, and record that in the metadata, as in KIP-405.
 
-    Interrupted anywhere, the same command goes on. Exit 5 if something is left.
+    If interrupted, run the same command again. Exit 5 if something is left.
     """
     topic_id, number = topic_id_partition(partition)
     if cluster_options.bootstrap_server is None:
-        message = "Partitions are removed by what the live cluster says, and it is told: give --bootstrap-server."
-        hint = "For a cluster that is no more, `tieredctl orphans plan` finds what its topics left."
+        message = "This needs a live cluster: give --bootstrap-server."
+        hint = "If the cluster no longer exists, `tieredctl orphans plan` finds what its topics left."
         raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
     with topic_removal(
         *(topic_id, number, cluster_options.place()),
@@ -106,7 +113,7 @@ def remove(
             demand_silence(removal.plans, topic_id, clock_ms())
         final = for_good(retention_of(removal.store), with_versions=delete_versions)
         and_versions = " and all versions of what was removed" if delete_versions else ""
-        what = f"The deletion{final} of {_amount(summary)}{and_versions}, from {removal.store.url}"
+        what = f"Deleting {_amount(summary)}{and_versions} from {removal.store.url}{final}"
         demand_confirmation(what, removal.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome, stays = removal.apply(
             *(clock_ms, view.teller(_progress)), without_lease=no_lease, with_versions=delete_versions
@@ -114,7 +121,8 @@ def remove(
     rows = outcome.rows()
     done = totals(rows, "done", "failed", "segmentsDone", "events")
     view.say(
-        f"Removed {done['segmentsDone']} segments and {done['done']} objects; wrote {done['events']} events.",
+        f"Removed {counted(done['segmentsDone'], 'segment')} and {counted(done['done'], 'object')}; "
+        f"wrote {counted(done['events'], 'event')}.",
         *stays.sentences(),
         *(f"Left alone: {one}." for row in rows for one in row["appeared"]),
     )
@@ -123,13 +131,14 @@ def remove(
 
 
 def _amount(summary: Document) -> str:
-    return f"{summary['segments']} segments, {summary['objects']} objects, {summary['bytes']} bytes"
+    segments, objects = counted(summary["segments"], "segment"), counted(summary["objects"], "object")
+    return f"{segments}, {objects}, {counted(summary['bytes'], 'byte')}"
 
 
 def _sentence(removal: TopicRemoval, summary: Document) -> str:
-    partitions = "1 partition" if summary["partitions"] == 1 else f"{summary['partitions']} partitions"
+    partitions = counted(summary["partitions"], "partition")
     topic = removal.plans[0].state.partition.topic
-    return f"{_amount(summary)}, are left to remove of {topic} ({partitions}) from {removal.store.url}."
+    return f"Still to remove from {removal.store.url}, topic {topic} ({partitions}): {_amount(summary)}."
 
 
 def _progress(done: RemovedPartition) -> str:

@@ -14,6 +14,7 @@ from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, RemoteOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan
 from tieredctl.ops.store_check.local_stores import REMOTE_LOG_INDEX_CACHE
 from tieredctl.wiring.index_recovery import SegmentRecovery, plan_segment_recovery
@@ -43,16 +44,18 @@ def indexes(
     metadata_options: MetadataOptions,
     index_interval_bytes: Annotated[
         int | None,
-        typer.Option(metavar="BYTES", help="The topic's index.interval.bytes; else a live cluster is asked.", min=0),
+        typer.Option(
+            metavar="BYTES", help="The topic's index.interval.bytes; a live cluster is asked by default.", min=0
+        ),
     ] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; else it is only shown what would be done.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
     cluster_id: ClusterId = None,
     yes: Yes = False,
     view: View,
 ) -> ExitCode:
     """Rebuild the missing or damaged indexes of a segment, and its producer snapshot, from its log.
 
-    Damaged objects are copied into quarantine first. Exit 3 if something is to mend, 5 if something stays unmended.
+    Damaged objects are first copied to quarantine. Exit 3 if something needs repair, 5 if something stays unrepaired.
     """
     place = metadata_options.place()
     remote = remote_options.place()
@@ -62,10 +65,10 @@ def indexes(
     view.say(*_sentences(plan))
     if not apply or not plan.to_write():
         return view.plan("IndexRecoveryPlan", recovery, _COLUMNS, _code(plan, apply), advice)
-    what = f"{len(plan.to_write())} objects of segment {segment_id} are to be written to {recovery.store_url}"
+    what = f"Writing {counted(len(plan.to_write()), 'object')} of segment {segment_id} to {recovery.store_url}"
     known_cluster_id = recovery.cluster_id or cluster_id
     if known_cluster_id is None:
-        message = "Nothing here says which cluster this is."
+        message = "It is unknown which cluster this is."
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, message, hint="Give --cluster-id.")
     demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
     outcome = recovery.apply(clock_ms)
@@ -86,22 +89,22 @@ def _code(plan: IndexRecoveryPlan, apply: bool) -> ExitCode:
 def _sentences(plan: IndexRecoveryPlan) -> Iterator[str]:
     where = f"segment {plan.metadata.segment_id} of {plan.metadata.topic_id_partition}"
     if plan.log_damage is not None:
-        yield f"The log of {where} is not sound: {plan.log_damage}. Nothing can be rebuilt from it."
+        yield f"The log of {where} is damaged: {plan.log_damage}. Nothing can be rebuilt from it."
     for part in plan.impossible():
         yield f"{part.found.part.value} is {part.found.condition.value} and stays so: {part.obstacle}."
     if plan.to_write():
-        yield f"{len(plan.to_write())} objects are to be written for {where}."
+        yield f"{counted(len(plan.to_write()), 'object')} to write for {where}."
     elif not plan.impossible():
-        yield f"All is sound beside the log of {where}: there is nothing to write."
+        yield f"All indexes of {where} are intact: there is nothing to write."
 
 
 def _advice(recovery: SegmentRecovery) -> list[str]:
     """What the operator has to do about the brokers, which go on with what they fetched before."""
     return [
-        "A broker that read the segment before goes on with the indexes that it cached then, after a restart too:",
+        "A broker that has read this segment keeps using the indexes it cached, even after a restart:",
         f"  {REMOTE_LOG_INDEX_CACHE}/{{{','.join(recovery.cached_file_names())}}}",
         *(f"  found: {path}" for path in recovery.cached_files()),
         "While it runs, set remote.log.index.file.cache.total.size.bytes to 1 with kafka-configs, which empties the",
-        "cache, and take that back at once: until then, reads of remote segments may fail. Or delete the files and",
-        "restart it: to delete them alone does nothing.",
+        "cache, and undo that at once: until then, reads of remote segments may fail. Or delete the files and",
+        "restart it: deleting them alone does nothing.",
     ]

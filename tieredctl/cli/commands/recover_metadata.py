@@ -16,6 +16,7 @@ from tieredctl.cli.progress import ProgressMode, counted_progress
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.model.counted import counted
 from tieredctl.ops.change import totals
 from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition
 from tieredctl.ops.metadata_recovery.steps import AFTERWARDS
@@ -54,9 +55,7 @@ def metadata(
     selected: PartitionOptions,
     map_topic_id: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="OLD=NEW", help="A topic that was created anew: segments of the old id are the new one's."
-        ),
+        typer.Option(metavar="OLD=NEW", help="For a recreated topic: assign the old id's segments to the new id."),
     ] = None,
     metadata_partitions: Annotated[
         int | None,
@@ -64,10 +63,10 @@ def metadata(
             metavar="NUMBER",
             min=1,
             max=GREATEST_INT32,
-            help="With how many partitions of the metadata topic brokers are configured, where they do not tell.",
+            help="The number of metadata topic partitions that brokers are configured with, if they do not report it.",
         ),
     ] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; else it is only shown what would be done.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
     cluster_id: ClusterId = None,
     yes: Yes = False,
     no_lease: NoLease = False,
@@ -76,14 +75,14 @@ def metadata(
     progress: ProgressStyle = ProgressMode.AUTO,
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
-    """Rebuild __remote_log_metadata from the remote store: what it lacks is shown, and with --apply written.
+    """Rebuild __remote_log_metadata from the remote store: show what is missing, and write it with --apply.
 
-    Exit 3 if something is to be recovered. Interrupted anywhere, the same command goes on. Read what it says of the
-    order of steps before brokers are restarted.
+    Exit 3 if something can be recovered. If interrupted, run the same command again. Follow its order of steps before
+    you restart brokers.
     """
     if apply and metadata_options.bootstrap_server is None:
         message = "Events are written to a live cluster: give --bootstrap-server."
-        raise TieredctlError(ErrorCode.NO_SOURCE, message, hint="With another source it is only shown what is lacking.")
+        raise TieredctlError(ErrorCode.NO_SOURCE, message, hint="With another source, only what is missing is shown.")
     ids = {kafka_id(old): kafka_id(new) for old, new in pairs("--map-topic-id", map_topic_id).items()}
     remote = remote_options.place()
     view = View(output, quiet, metrics_file)
@@ -105,15 +104,16 @@ def metadata(
         if not is_applied:
             needed = ExitCode.FINDINGS if recovery.to_recover else ExitCode.CLEAN
             return view.plan("MetadataRecoveryPlan", planned, _COLUMNS, needed)
-        what = f"{recovery.to_recover} segments are to be written to {METADATA_TOPIC}"
+        what = f"Writing {counted(recovery.to_recover, 'segment')} to {METADATA_TOPIC}"
         demand_confirmation(what, planned.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = planned.apply(clock_ms, view.teller(_progress), without_lease=no_lease)
     rows = outcome.rows()
     done = totals(rows, "recovered", "events", "goneMeanwhile", "left")
     view.say(
-        f"Recovered {done['recovered']} segments with {done['events']} events; {done['left']} are left.",
+        f"Recovered {counted(done['recovered'], 'segment')} with {counted(done['events'], 'event')}; "
+        f"{done['left']} left.",
         *(
-            f"Left alone: segment {segment_id}: its objects are no longer those that the plan was made of."
+            f"Left alone: segment {segment_id}: its objects have changed since the plan was made."
             for row in rows
             for segment_id in row["changedMeanwhile"]
         ),
@@ -125,13 +125,13 @@ def metadata(
 
 
 def _say_plan(planned: MetadataRecovery, view: View, *, with_steps: bool) -> None:
-    counted = planned.recovery.summary()
+    found = planned.recovery.summary()
     view.say(
-        f"{counted['segments']} segments in {planned.store_url}: {counted['inMetadata']} are in the metadata, "
-        f"{counted['toRecover']} to recover, {counted['leftOut']} left out.",
+        f"{counted(found['segments'], 'segment')} in {planned.store_url}: {found['inMetadata']} in the metadata, "
+        f"{found['toRecover']} to recover, {found['leftOut']} left out.",
         *(f"  {number}. {step}" for number, step in enumerate(planned.steps() if with_steps else (), 1)),
     )
 
 
 def _progress(done: RecoveredPartition) -> str:
-    return f"{done.plan.partition}: {done.done} of {len(done.plan.to_recover())} segments"
+    return f"{done.plan.partition}: {done.done} of {counted(len(done.plan.to_recover()), 'segment')}"

@@ -75,7 +75,7 @@ _STDOUT = Path("-")
 def _original_part(text: str) -> Part:
     if text not in ORIGINAL_PARTS:
         hint = f"The parts are {', '.join(ORIGINAL_PARTS)}."
-        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is no part of a segment that a broker wrote.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"Unknown part {text!r}.", hint=hint)
     return Part(text)
 
 

@@ -22,7 +22,7 @@ DeleteVersions = Annotated[
     bool,
     typer.Option(
         "--delete-versions",
-        help="In a bucket with versioning, also delete the versions that deleted objects leave, and delete markers.",
+        help="In a bucket with versioning, also delete noncurrent versions and delete markers.",
     ),
 ]
 
@@ -30,11 +30,11 @@ DeleteVersions = Annotated[
 def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, are_listed: bool) -> None:
     """Objects are only deleted by what a cluster says now, or by what one that is no more said last."""
     if bootstrap_server is None and not offline_metadata:
-        message = "Objects are removed by what the live cluster says: give --bootstrap-server."
-        hint = "For a cluster that is no more, give --offline-metadata with --log-dir, --export or --metadata-source."
+        message = "This needs a live cluster: give --bootstrap-server."
+        hint = "If the cluster no longer exists, give --offline-metadata with --log-dir, --export or --metadata-source."
         raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
     if bootstrap_server is not None and (offline_metadata or are_listed):
-        raise TieredctlError(ErrorCode.USAGE, "A live cluster is asked itself: leave the offline options out.")
+        raise TieredctlError(ErrorCode.USAGE, "The live cluster answers this: leave out the offline options.")
 
 
 def receipt_rows(receipts: Receipts | None, output: OutputFormat) -> list[dict[str, object]]:

@@ -42,7 +42,7 @@ def inspect_files(
         typer.Argument(metavar="PATH", parser=given_path, help="Files of a broker or of a remote-log store."),
     ],
     kind: Annotated[
-        FileKind | None, typer.Option(help="What the files are, where their names and contents do not tell.")
+        FileKind | None, typer.Option(help="The kind of the files, if their names and contents do not show it.")
     ] = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,

@@ -35,7 +35,7 @@ _COLUMNS = (
 _UNSET = "(not set)"
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
-_Apply = Annotated[bool, typer.Option("--apply", help="Do it; else it is only shown what would be done.")]
+_Apply = Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")]
 _NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until the change takes effect.")]
 _Timeout = Annotated[str, typer.Option(metavar="DURATION", help="For how long to wait for its effect, at most.")]
 
