@@ -118,4 +118,4 @@ def test_a_store_that_cannot_be_opened_is_refused(url: str, tieredctl: Tieredctl
     outcome = tieredctl("remote", "ls", "--store", url)
 
     assert (outcome.exit_code, outcome.out) == (2, "")
-    assert outcome.err.startswith(f"tieredctl: '{url}' names ")
+    assert outcome.err.startswith(f"tieredctl: '{url}' ")
