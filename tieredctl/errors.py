@@ -211,7 +211,7 @@ _TABLE = (
     ErrorKind(
         ErrorCode.OTHER_METADATA_MANAGER,
         ExitCode.USAGE,
-        "Nothing can be called missing or orphaned here: use that manager's own tools.",
+        "The topic says nothing of its segments: give --metadata-source, if that manager has a plugin.",
     ),
     ErrorKind(
         ErrorCode.METADATA_INCOMPLETE,
