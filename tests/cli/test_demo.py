@@ -52,7 +52,7 @@ def test_what_was_found_stands_beside_what_was_done(fault: Fault, shown: Outcome
 
 
 def test_the_sound_cluster_is_said_to_be_sound(shown: Outcome) -> None:
-    assert re.search(r"Verified 172 segments, .* \(full\): all sound\.\n\$ echo \$\?\n0\n", shown.out)
+    assert re.search(r"Verified 172 segments, .* \(full\): all intact\.\n\$ echo \$\?\n0\n", shown.out)
 
 
 @pytest.mark.parametrize(("folder", "number"), [("sound", 2), ("damaged", 3)])
@@ -159,7 +159,7 @@ def test_a_fault_that_is_not_found_is_a_failure(
 
     assert outcome.exit_code == 1
     assert "  done   did nothing\n  found  nothing\n" in outcome.out
-    assert outcome.err.startswith("tieredctl: 5 of 6 faults were found, and 0 findings tell of something else.\n")
+    assert outcome.err.startswith("tieredctl: 5 of 6 faults were found, and 0 other findings.\n")
 
 
 def test_a_finding_of_something_else_is_a_failure(
@@ -175,4 +175,4 @@ def test_a_finding_of_something_else_is_a_failure(
     outcome = tieredctl("demo", "--keep", tmp_path / "kept")
 
     assert outcome.exit_code == 1
-    assert outcome.err.startswith("tieredctl: 6 of 6 faults were found, and 1 findings tell of something else.\n")
+    assert outcome.err.startswith("tieredctl: 6 of 6 faults were found, and 1 other finding.\n")

@@ -40,7 +40,7 @@ def test_sound_settings_are_clean(tieredctl: Tieredctl, sound: Path) -> None:
     outcome = tieredctl("doctor", "config", sound, *SOUND_TOPIC)
 
     assert (outcome.exit_code, outcome.out) == (0, "")
-    assert "nothing to attend to" in outcome.err
+    assert "nothing needs attention" in outcome.err
 
 
 def test_a_broken_setting_is_a_finding_with_its_remedy(tieredctl: Tieredctl, sound: Path) -> None:

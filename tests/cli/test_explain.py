@@ -39,7 +39,7 @@ def test_an_offset_in_remote_storage_has_a_segment_and_no_word_of_local_disks(
 def test_the_table_says_it_in_sentences(log_dir: Path, tieredctl: Tieredctl) -> None:
     outcome = tieredctl("explain", "orders7:0@40", "--log-dir", log_dir)
 
-    assert "40 is in remote storage; whether a broker's disk has it too, only a live cluster tells" in outcome.out
+    assert "40 is in remote storage; whether a broker's disk has it too, only a live cluster knows" in outcome.out
     assert f"{SEGMENT_ID}, offsets 39..43, 1109 bytes, COPY_SEGMENT_FINISHED" in outcome.out
 
 
@@ -90,7 +90,7 @@ def test_an_object_that_is_missing_is_the_finding(
     [
         (("orders7:0",), "Name one offset"),
         (("orders7:0@1", "--timestamp", "0"), "Name one offset"),
-        (("orders7:0", "--timestamp", "0"), "Only a live cluster looks a time up"),
+        (("orders7:0", "--timestamp", "0"), "Only a live cluster can look up a time"),
         (("orders7:0@-1",), "is not TOPIC:PARTITION@OFFSET"),
         (("orders7@1",), "is not TOPIC:PARTITION"),
         (("orders7:0@99999999999999999999",), "is not TOPIC:PARTITION@OFFSET"),

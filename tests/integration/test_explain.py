@@ -127,7 +127,7 @@ def test_a_time_behind_the_last_record_has_no_offset(driven: DrivenBroker) -> No
 
     assert outcome.exit_code == 3
     assert outcome.document()["items"] == []
-    assert "No record of orders-0 has that time or a later one" in outcome.err
+    assert "orders-0 has no record at or after that time" in outcome.err
 
 
 def test_where_all_is_uploaded_a_follower_cannot_begin_at_the_last_tiered_offset(kafka_4: DrivenBroker) -> None:

@@ -68,7 +68,7 @@ def test_a_release_that_does_not_know_an_offset_is_said_to(driven: DrivenBroker)
     assert {json.dumps(row["errors"]) for row in outcome.document()["items"]} == {
         '{"earliestPendingUpload": "UNSUPPORTED_VERSION"}'
     }
-    assert "earliestPendingUpload is not known: UNSUPPORTED_VERSION" in outcome.err
+    assert "earliestPendingUpload is unknown: UNSUPPORTED_VERSION" in outcome.err
 
 
 def test_a_topic_that_is_not_there_is_a_mistake_of_usage(kafka_4: DrivenBroker) -> None:

@@ -84,7 +84,7 @@ def test_copying_is_stopped_and_begun_again_and_all_is_deleted_in_the_end(
     deleted_again = tieredctl.apply("disable", topic.name, "--delete")
 
     assert (deleted.exit_code, deleted_again.exit_code) == (0, 0), deleted.err
-    assert "nothing in remote storage any more" in deleted.err
+    assert "nothing left in remote storage" in deleted.err
     assert deleted_again.document()["items"] == []
     assert (topic.stored_bytes(), topic.copied()) == (0, [])
     assert topic.offsets() == [SEGMENTS, SEGMENTS, None]

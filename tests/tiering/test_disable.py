@@ -137,7 +137,7 @@ def test_a_topic_that_is_not_copied_any_more_is_left_alone(applied: TopicCommand
     outcome = applied(cluster, "disable", "--stop-copying")
 
     assert (outcome.exit_code, cluster.alterations) == (0, [])
-    assert "is not copied any more: nothing to change" in outcome.err
+    assert "is no longer copied: nothing to change" in outcome.err
 
 
 @pytest.mark.parametrize("forms", [(), ("--delete", "--stop-copying")])
@@ -187,7 +187,7 @@ def test_it_is_where_that_is_asked_for_or_there_is_little(
 def test_what_is_to_be_confirmed_names_the_number_of_segments(topic_command: TopicCommand) -> None:
     outcome = topic_command(tiered(remote_segments=MANY), "disable", "--delete", "--at-once", "--apply")
 
-    assert (outcome.exit_code, f"which deletes {len(MANY)} segments" in outcome.err) == (2, True), outcome.err
+    assert (outcome.exit_code, f"deleting {len(MANY)} segments" in outcome.err) == (2, True), outcome.err
 
 
 def test_nothing_is_deleted_while_the_metadata_topic_cannot_record_it(applied: TopicCommand) -> None:
@@ -215,7 +215,7 @@ def test_segments_that_came_since_the_plan_was_shown_are_named_and_nothing_is_de
     def confirmed(*_arguments: object, **_options: object) -> None:
         cluster.events += copied(4, 300, 399)
 
-    monkeypatch.setattr("tieredctl.cli.commands.topic_disable.demand_confirmation", confirmed)
+    monkeypatch.setattr("tieredctl.cli.commands.topic_change.demand_confirmation", confirmed)
     outcome = topic_command(cluster, "disable", form, "--apply")
 
     assert outcome.exit_code == exit_code, outcome.err

@@ -70,7 +70,7 @@ def test_free_space_that_may_not_be_seen_makes_the_plan_to_stop_incomplete(topic
     brokers = outcome.document()["summary"]["brokers"]
     assert (outcome.exit_code, not_looked_at(outcome)) == (5, {"free bytes on disks"})
     assert {one["freeBytes"] for one in brokers} == {None}
-    assert "how many are free is unknown" in outcome.err
+    assert "free disk is unknown" in outcome.err
 
 
 def test_a_deletion_needs_no_right_to_see_disks(applied: TopicCommand) -> None:

@@ -21,7 +21,7 @@ def test_the_first_segment_is_waited_for(applied: TopicCommand) -> None:
 
 
 def taken_out(applied: TopicCommand, **cluster: Any) -> ModelCluster:
-    """A cluster whose topic was tiered up to offset 299, and has nothing in remote storage any more."""
+    """A cluster whose topic was tiered up to offset 299, and has nothing left in remote storage."""
     made = ModelCluster(own=dict(TIERED), remote_segments=THREE, earliest_local=300, **cluster)
     assert applied(made, "disable", "--delete").exit_code == 0
     return made
@@ -114,7 +114,7 @@ def test_what_ends_the_wait_is_told_with_the_change_that_is_made(
 def test_the_last_deletion_is_waited_for(applied: TopicCommand) -> None:
     outcome = applied(ModelCluster(own=TIERED, remote_segments=THREE), "disable", "--delete")
 
-    assert (outcome.exit_code, "nothing in remote storage any more" in outcome.err) == (0, True)
+    assert (outcome.exit_code, "nothing left in remote storage" in outcome.err) == (0, True)
 
 
 def test_deletions_that_do_not_end_in_time_are_incomplete_and_found_by_another_run(applied: TopicCommand) -> None:

@@ -10,7 +10,7 @@ from tieredctl.ops.remote.inventory import iso_8601
 EXPLANATION_COLUMNS = (TableColumn("ABOUT", "about"), TableColumn("ANSWER", "answer"))
 
 _PLACES = {
-    "below-log-start": "nowhere any more: the log begins at {logStartOffset}",
+    "below-log-start": "no longer anywhere: the log begins at {logStartOffset}",
     "remote": "in remote storage only: the leader's disk begins at {localLogStartOffset}",
     "remote-and-local": "in remote storage, and on the leader's disk, which begins at {localLogStartOffset}",
     "local": "on the leader's disk only, which begins at {localLogStartOffset}",
@@ -19,14 +19,14 @@ _PLACES = {
     "lost": "nowhere: no remote segment holds it, and the leader's disk begins at {localLogStartOffset}",
 }
 _METADATA_PLACES = {
-    "remote": "in remote storage; whether a broker's disk has it too, only a live cluster tells",
-    "not-remote": "in no remote segment; whether a broker's disk has it, only a live cluster tells",
+    "remote": "in remote storage; whether a broker's disk has it too, only a live cluster knows",
+    "not-remote": "in no remote segment; whether a broker's disk has it, only a live cluster knows",
 }
 _CONSUMER = {
     "local-read": "reads it from the leader's disk",
     "remote-read": "reads it from remote storage, segment {segmentId}",
     "waits-for-records": "waits until a record is written",
-    "OFFSET_OUT_OF_RANGE": "gets OFFSET_OUT_OF_RANGE, and goes where its auto.offset.reset says",
+    "OFFSET_OUT_OF_RANGE": "gets OFFSET_OUT_OF_RANGE, and follows its auto.offset.reset",
     "log-truncated": "is fenced (KIP-320): in the leader's log the offset has leader epoch {leaderEpoch}",
 }
 _STEPS = {
@@ -39,10 +39,10 @@ _STEPS = {
     "find-remote-segment": "looks for the segment with offset {offset}, leader epoch {leaderEpoch}: {segmentId}",
     "truncate-fully-and-start-at": "truncates its whole log, and starts at {offset}",
     "build-auxiliary-state": "takes leader epochs and producer snapshot from segment {segmentId}",
-    "try-again": "tries again until it can begin",
+    "try-again": "retries until it can begin",
 }
 _WAITS = {
-    "pending-upload-unknown": "waits: the leader does not say what is pending upload while all of its log is uploaded",
+    "pending-upload-unknown": "waits: the leader reports no pending upload while all of its log is uploaded",
     "remote-segment-unknown": "waits until there is such a segment, even where nothing is uploaded yet",
 }
 

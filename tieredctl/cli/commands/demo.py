@@ -18,6 +18,7 @@ import typer
 
 from tieredctl.cli.main import invoke
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.ops.demo.demo_cluster import FAULTS, unpack_cluster
 
 _WIDTH_WITHOUT_TERMINAL = 100
@@ -44,7 +45,7 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 def demo(
     keep: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Leave the files here, to try commands on."),
+        typer.Option(metavar="DIR", help="Keep the files here, to try commands on them."),
     ] = None,
 ) -> ExitCode:
     """See it work on a real captured cluster; no server needed. Verifies it, damages a copy, finds each fault."""
@@ -80,7 +81,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 def _say_what_this_is(cluster: Path) -> None:
     _print_wrapped(
-        "tieredctl holds what is in Kafka's remote storage against what Kafka's metadata promises. Here it does so "
+        "tieredctl compares what is in Kafka's remote storage with what Kafka's metadata promises. Here it does so "
         "for what a real Kafka 4.3.1 broker left: `data`, its log directory, and `remote`, the store that it copied "
         "segments to.",
         indent=0,
@@ -98,7 +99,7 @@ def _show_metadata() -> None:
 
 
 def _show_that_it_is_sound() -> None:
-    _title("3. Is all of it there, and sound? This reads every byte")
+    _title("3. Is it complete and intact? This reads every byte")
     _demand(ExitCode.CLEAN, _run(_VERIFY, show_exit_code=True))
 
 
@@ -123,7 +124,7 @@ def _find_faults() -> dict[str, Any]:
         _print_wrapped(f"  done   {fault.done}", indent=9)
         _print_wrapped(f"  found  {_place(finding) if finding else 'nothing'}", indent=9)
     if told < len(FAULTS) or len(findings) > told:
-        what = f"{told} of {len(FAULTS)} faults were found, and {len(findings) - told} findings tell of something else."
+        what = f"{told} of {len(FAULTS)} faults were found, and {counted(len(findings) - told, 'other finding')}."
         raise TieredctlError(ErrorCode.DEMO_FAILED, what)
     _say("All were found, and nothing else.")
     return found

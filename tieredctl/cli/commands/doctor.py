@@ -18,6 +18,7 @@ from tieredctl.cli.places import ClusterOptions, RemoteOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import DecodeError, ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
+from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release, release
@@ -40,7 +41,9 @@ _NO_CLOCK = Clock(0, 0)
 
 KafkaVersion = Annotated[
     str | None,
-    typer.Option(metavar="VERSION", help="The brokers' release, such as 3.9.1: no broker tells its patch."),
+    typer.Option(
+        metavar="VERSION", help="The brokers' release, such as 3.9.1; brokers do not report their patch release."
+    ),
 ]
 
 
@@ -56,7 +59,7 @@ def cluster(
     cluster_options: ClusterOptions,
     kafka_version: KafkaVersion = None,
     older_than: Annotated[
-        str, typer.Option(metavar="DURATION", help="Copies and deletions under way for longer are stuck.")
+        str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")
     ] = "1h",
     log_dir: Annotated[
         list[Path] | None,
@@ -64,18 +67,18 @@ def cluster(
             "--log-dir",
             metavar="DIR",
             parser=given_path,
-            help="A log directory of one of its brokers, to see what cannot be tiered; repeat it for several.",
+            help="A broker's log directory, to check for files that block tiering; repeat it for several.",
         ),
     ] = None,
     remote_options: RemoteOptions,
     now: Now = None,
     view: View,
 ) -> ExitCode:
-    """All checks of a live cluster that need no bulk read: release, settings, the metadata topic, and what is stuck,
-    behind, left over or kept twice; which consumer groups read from remote storage. With --store also the small objects
-    that new followers and consumers of committed records depend on.
+    """Check a live cluster without bulk reads: release, settings, the metadata topic; what is stuck, lagging, left over
+    or kept twice; which consumer groups read from remote storage. With --store, also check the small objects that new
+    followers and read_committed consumers need.
 
-    Exit 3 where something needs attention, 5 where something could not be looked at.
+    Exit 3 if something needs attention, 5 if something could not be checked.
     """
     if context.invoked_subcommand is not None:
         if cluster_options.bootstrap_server is not None:
@@ -98,21 +101,19 @@ def config(
     ] = None,
     topic_config: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE", help="A setting of a topic that is to be tiered there; repeat it for several."
-        ),
+        typer.Option(metavar="NAME=VALUE", help="A setting of a topic to be tiered there; repeat it for several."),
     ] = None,
     cluster_options: ClusterOptions,
     kafka_version: KafkaVersion = None,
     view: View,
 ) -> ExitCode:
-    """Settings alone: of a file, for CI too, or of a live cluster's brokers and tiered topics. With both, the file
-    beside what its cluster has already, such as the metadata topic's partitions."""
+    """Check settings only: of a file (for CI too), or of a live cluster's brokers and tiered topics. With both, check
+    the file against what the cluster already has, such as the metadata topic's partitions."""
     stated = _release(kafka_version)
     if file is None:
         if topic_config:
             raise TieredctlError(
-                ErrorCode.USAGE, "--topic-config is for FILE; a live cluster's topics are asked for theirs."
+                ErrorCode.USAGE, "--topic-config is for FILE; a live cluster reports its topics' settings."
             )
         cluster, source = _gathered(cluster_options, stated)
         return _finish("DoctorConfig", source, diagnose_settings(cluster), view)
@@ -130,23 +131,23 @@ def config(
 
 @_commands.command("upgrade")
 def upgrade(
-    old: Annotated[str, typer.Argument(metavar="FROM", help="The release that runs, such as 3.9.1.")],
-    new: Annotated[str, typer.Argument(metavar="TO", help="The release that shall run.")],
+    old: Annotated[str, typer.Argument(metavar="FROM", help="The current release, such as 3.9.1.")],
+    new: Annotated[str, typer.Argument(metavar="TO", help="The target release.")],
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """What to do for tiered storage before an upgrade, and what it brings."""
+    """Show what tiered storage needs before an upgrade, and what changes."""
     return _finish_change("DoctorUpgrade", upgrade_findings, old, new, output, quiet)
 
 
 @_commands.command("downgrade")
 def downgrade(
-    new: Annotated[str, typer.Argument(metavar="FROM", help="The release that runs, such as 4.3.1.")],
-    old: Annotated[str, typer.Argument(metavar="TO", help="The release that shall run.")],
+    new: Annotated[str, typer.Argument(metavar="FROM", help="The current release, such as 4.3.1.")],
+    old: Annotated[str, typer.Argument(metavar="TO", help="The target release.")],
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """What to do for tiered storage before a downgrade, and what is lost by it."""
+    """Show what tiered storage needs before a downgrade, and what is lost."""
     return _finish_change("DoctorDowngrade", downgrade_findings, new, old, output, quiet)
 
 
@@ -179,8 +180,10 @@ def _finish(
 def _headline(found: Diagnosis) -> str:
     grave = sum(finding.severity is not Severity.INFO for finding in found.findings)
     hints = len(found.findings) - grave
+    need = counted(grave, "needs", "need") if grave else "nothing needs"
+    informational = counted(hints, "is", "are")
     looked_at = ", ".join(f"{name}={value}" for name, value in found.looked_at.items() if value is not None)
-    return f"Looked at {looked_at}: {grave or 'nothing'} to attend to, {hints} to know. -o wide has the remedies."
+    return f"Looked at {looked_at}: {need} attention, {informational} informational. -o wide has the remedies."
 
 
 def _gathered(cluster_options: ClusterOptions, stated: Release | None) -> tuple[ClusterSnapshot, dict[str, object]]:

@@ -16,6 +16,7 @@ from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
 from tieredctl.ops.estimates.bootstrap import live_bootstrap, stated_bootstrap
 from tieredctl.ops.estimates.cost import cost_estimate
@@ -56,9 +57,7 @@ _COST_COLUMNS = (
     TableColumn("PUTS-COST", "putsCost"),
     TableColumn("CURRENCY", "currency"),
 )
-_GROWTH_SENTENCE = (
-    "{eventsPerDay} events of together {bytesPerDay} bytes a day, on the average; {deadRatio:.0%} of all are dead"
-)
+_GROWTH_SENTENCE = "{eventsPerDay} events, {bytesPerDay} bytes a day on average; {deadRatio:.0%} of all events are dead"
 _MEMORY_COLUMNS = (
     TableColumn("BROKER", "brokerId"),
     TableColumn("PARTITIONS", "partitions"),
@@ -78,24 +77,24 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 def follower_bootstrap(
     *,
     where: Annotated[
-        str | None, typer.Argument(metavar="[TOPIC:PARTITION]", help="A live partition; else state the bytes.")
+        str | None, typer.Argument(metavar="[TOPIC:PARTITION]", help="A live partition; without it, state the bytes.")
     ] = None,
     partition_bytes: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="The whole partition, in both tiers: 12TB, 500GiB.")
+        str | None, typer.Option(metavar="BYTES", help="The partition's size, in both tiers: 12TB, 500GiB.")
     ] = None,
-    local_bytes: Annotated[str | None, typer.Option(metavar="BYTES", help="What is on its leader's disk.")] = None,
+    local_bytes: Annotated[str | None, typer.Option(metavar="BYTES", help="The size on its leader's disk.")] = None,
     pending_bytes: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="What of that is not in remote storage yet.")
+        str | None, typer.Option(metavar="BYTES", help="How much of that is not in remote storage yet.")
     ] = None,
     throughput: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="How much is copied in a second, to estimate times.")
+        str | None, typer.Option(metavar="BYTES", help="Bytes copied per second, to estimate times.")
     ] = None,
     cluster_options: ClusterOptions,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """What a new follower copies, and for how long: everything, the leader's local log (KIP-405), or what is not yet in
-    remote storage (KIP-1023). Beside it what the KIPs measured."""
+    """Estimate what a new follower copies, and how long that takes: everything, the leader's local log (KIP-405), or
+    what is not yet in remote storage (KIP-1023). Shows what the KIPs measured, too."""
     bytes_per_second = None if throughput is None else byte_count(throughput)
     if bytes_per_second == 0:
         raise TieredctlError(ErrorCode.USAGE, "--throughput 0 never ends.")
@@ -124,20 +123,28 @@ def retention(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
     partition: Partition = None,
     retention_ms: Annotated[
-        int | None, typer.Option(metavar="MS", help="retention.ms, -1 for no limit; as it is, if not given.", min=-1)
+        int | None, typer.Option(metavar="MS", help="retention.ms, -1 for no limit; unchanged by default.", min=-1)
     ] = None,
     retention_bytes: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="retention.bytes, -1 for no limit; likewise.", min=-1)
+        int | None,
+        typer.Option(metavar="BYTES", help="retention.bytes, -1 for no limit; unchanged by default.", min=-1),
     ] = None,
     before_offset: Annotated[
-        int | None, typer.Option(metavar="OFFSET", help="Let the log begin here, as DeleteRecords does.", min=0)
+        int | None, typer.Option(metavar="OFFSET", help="Move the log start here, as DeleteRecords does.", min=0)
     ] = None,
     local_retention_ms: Annotated[
-        int | None, typer.Option(metavar="MS", help="local.retention.ms, -2 for as retention.ms; likewise.", min=-2)
+        int | None,
+        typer.Option(
+            metavar="MS", help="local.retention.ms, -2 for the value of retention.ms; unchanged by default.", min=-2
+        ),
     ] = None,
     local_retention_bytes: Annotated[
         int | None,
-        typer.Option(metavar="BYTES", help="local.retention.bytes, -2 for as retention.bytes; likewise.", min=-2),
+        typer.Option(
+            metavar="BYTES",
+            help="local.retention.bytes, -2 for the value of retention.bytes; unchanged by default.",
+            min=-2,
+        ),
     ] = None,
     log_dir: Annotated[
         list[Path] | None,
@@ -154,8 +161,8 @@ def retention(
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Which segments would be deleted if retention were changed, or records deleted, by Kafka's own rules: remote ones,
-    and with --local-retention-* or --log-dir those on disks that are in remote storage.
+    """Show which segments would be deleted, by Kafka's own rules, if retention changed or records were deleted: remote
+    ones, and with --local-retention-* or --log-dir those on disks that are in remote storage.
 
     Changes nothing. Sizes on the leaders' disks, which count towards retention.bytes, are estimated.
     """
@@ -168,10 +175,12 @@ def retention(
     summary = found.summary()
     listing = Listing("RetentionEstimate", stream.source.describe(), found.rows(), _EXPIRED_COLUMNS, summary)
     if not quiet:
-        say(f"{summary['segments']} remote segments, {summary['bytes']} bytes, would be deleted of {topic}.")
+        amount = f"{counted(summary['segments'], 'remote segment')}, {counted(summary['bytes'], 'byte')}"
+        say(f"Of {topic}, {amount}, would be deleted.")
         if "localBytes" in summary:
             say(
-                f"{summary['localSegments']} local segments, {summary['localBytes']} bytes, would be deleted; "
+                f"{counted(summary['localSegments'], 'local segment')}, {summary['localBytes']} bytes, "
+                "would be deleted; "
                 f"{summary['localBytesOnceTiered']} bytes more are due once they are in remote storage."
             )
     return finish(listing, output, findings, quiet=quiet)
@@ -183,22 +192,25 @@ def metadata(
     segments: Annotated[
         int | None,
         typer.Option(
-            metavar="NUMBER", help="State how many segments, instead of reading them.", min=0, max=GREATEST_INT64
+            metavar="NUMBER",
+            help="The number of segments, instead of reading it from metadata.",
+            min=0,
+            max=GREATEST_INT64,
         ),
     ] = None,
     metadata_options: MetadataOptions,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """What remote log metadata takes of each broker's memory, by KIP-405 and as measured, how its topic grows, and how
-    long it is replayed after a restart.
+    """Estimate how much of each broker's memory remote log metadata takes, by KIP-405 and as measured, how its topic
+    grows, and how long its replay takes after a restart.
 
-    A broker keeps every segment of the partitions that it leads or follows; from --log-dir and --export alone nobody
-    knows who these are, and the row is of a broker that has them all.
+    A broker keeps every segment of the partitions that it leads or follows; --log-dir and --export do not show which
+    these are, so the row is for a broker that has them all.
     """
     if segments is not None:
         if metadata_options.are_given:
-            raise TieredctlError(ErrorCode.USAGE, "--segments is stated instead of a source of metadata.")
+            raise TieredctlError(ErrorCode.USAGE, "--segments replaces a source of metadata.")
         found, findings = stated_metadata(segments), list[Finding]()
         source: Mapping[str, object] = {"kind": "arguments"}
     else:
@@ -220,16 +232,18 @@ def cost(
     topic_id: TopicId = None,
     reads_per_day: Annotated[
         int | None,
-        typer.Option(metavar="NUMBER", help="Requests to read: no metadata tells them.", min=0, max=GREATEST_INT64),
+        typer.Option(
+            metavar="NUMBER", help="Read requests per day; the metadata does not have them.", min=0, max=GREATEST_INT64
+        ),
     ] = None,
     metadata_options: MetadataOptions,
     now: Now = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """What storage, and the requests to copy, cost for a month, by topic and by the prices of the configuration.
+    """Estimate what storage and copy requests cost a month, by topic, with the configured prices.
 
-    Bytes are those of the logs, before the layout compresses them. Deletions, and uploads in several parts, are not in.
+    Bytes are those of the logs, before the layout compresses them. Deletions and multipart uploads are not included.
     """
     opened, chosen = remote_options.place().open()
     price = storage_price(opened.url)
@@ -239,7 +253,7 @@ def cost(
     with metadata_options.place().open() as stream:
         selection = Selection(topic, topic_id)
         found = cost_estimate(stream, selection, chosen, price, now_ms(now), reads_per_day=reads_per_day)
-        said = [f"Not in the cost: {reason}" for reason in found.summary["notKnown"]]
+        said = [f"Not included: {reason}" for reason in found.summary["notKnown"]]
         said.append(f"{found.summary['cost']} {found.summary['currency']} a month")
         listing = Listing("CostEstimate", stream.source.describe(), found.rows, _COST_COLUMNS, found.summary)
         findings = [one for one in stream.findings if one.kind.incomplete]

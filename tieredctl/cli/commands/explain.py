@@ -32,13 +32,15 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 def explain(
     *,
-    where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION[@OFFSET]", help="Such as orders:3@1200.")],
+    where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION[@OFFSET]", help="A record, such as orders:3@1200.")],
     timestamp: Annotated[
-        str | None, typer.Option(metavar="TIME", help="In place of @OFFSET: its first record of that time or later.")
+        str | None, typer.Option(metavar="TIME", help="Instead of @OFFSET: the first record at or after this time.")
     ] = None,
     epoch: Annotated[
         int | None,
-        typer.Option(metavar="EPOCH", help="The leader epoch that the reader believes in.", min=0, max=GREATEST_INT32),
+        typer.Option(
+            metavar="EPOCH", help="The leader epoch that the reader has for this offset.", min=0, max=GREATEST_INT32
+        ),
     ] = None,
     metadata_options: PastMetadataOptions,
     topic_id: TopicId = None,
@@ -46,20 +48,22 @@ def explain(
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Where an offset lives: its leader epoch, the segment that holds it, the segment's objects, the leader's disk; and
-    what a consumer's and a follower's fetch of it would do.
+    """Show where an offset lives: its leader epoch, its segment and the segment's objects, the leader's disk; and what
+    a consumer's and a follower's fetch of it would do.
 
-    A log directory or an export has no leader to ask: they tell of remote storage alone. Exit 3 where nothing holds the
-    offset, 4 where an object is missing.
+    With a log directory or an export there is no leader to ask: they show remote storage only. Exit 3 if nothing holds
+    the offset, 4 if an object is missing.
     """
     topic, partition, offset = topic_partition_offset(where)
     if (offset is None) == (timestamp is None):
         raise TieredctlError(ErrorCode.USAGE, "Name one offset, as TOPIC:PARTITION@OFFSET, or a time with --timestamp.")
     if metadata_options.bootstrap_server is None and timestamp is not None:
-        raise TieredctlError(ErrorCode.USAGE, "Only a live cluster looks a time up.", hint="Give --bootstrap-server.")
+        raise TieredctlError(
+            ErrorCode.USAGE, "Only a live cluster can look up a time.", hint="Give --bootstrap-server."
+        )
     if metadata_options.bootstrap_server is not None and (metadata_options.as_of is not None or topic_id is not None):
         raise TieredctlError(
-            ErrorCode.USAGE, "A live cluster is asked for the topic as it is: no --as-of, no --topic-id."
+            ErrorCode.USAGE, "--as-of and --topic-id are not for a live cluster: it answers for the topic as it is now."
         )
     remote_place = remote_options.place_if_given()
     remote = None if remote_place is None else remote_place.open()
@@ -78,7 +82,7 @@ def explain(
             findings += objects.findings if objects else ()
             items.append(explanation_document(found, objects.items if objects else None))
         elif not quiet:
-            say(f"No record of {topic}-{partition} has that time or a later one.")
+            say(f"{topic}-{partition} has no record at or after that time.")
         code = ExitCode.CLEAN if found and found.readable else ExitCode.FINDINGS
         return finish(_listing(stream, items, findings, output), output, findings, quiet=quiet, otherwise=code)
 

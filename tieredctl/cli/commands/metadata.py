@@ -103,7 +103,7 @@ def format_events(
     ] = None,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Every event, one a line: by metadata partition, then offset."""
+    """Print every event, one a line, by metadata partition, then offset."""
     if formatter_property and style is not Style.KIP405:
         raise TieredctlError(ErrorCode.USAGE, "--property is for --style kip405.")
     with metadata_options.place().open(metadata_partition) as stream:
@@ -138,10 +138,10 @@ def segments(
     metadata_options: PastMetadataOptions,
     selected: SegmentOptions,
     state: Annotated[str | None, typer.Option(metavar="STATE", help="Only segments in this state.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Those deleted too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include deleted segments.")] = False,
     view: View,
 ) -> ExitCode:
-    """The current state of every segment, after replay."""
+    """Show the current state of every segment, after replay."""
     from tieredctl.ops.metadata import state as metadata_state
     from tieredctl.ops.metadata.segment_documents import segment_documents
 
@@ -177,7 +177,7 @@ def history(
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """All events of one segment, with offsets, times and brokers."""
+    """Show all events of one segment, with offsets, times and brokers."""
     from tieredctl.ops.metadata import state as metadata_state
 
     with metadata_options.place().open() as stream:
@@ -195,15 +195,17 @@ def lookup(
     where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION")],
     epoch: Annotated[
         int,
-        typer.Option(metavar="EPOCH", help="The leader epoch that the reader believes in.", min=0, max=GREATEST_INT32),
+        typer.Option(
+            metavar="EPOCH", help="The leader epoch that the reader has for this offset.", min=0, max=GREATEST_INT32
+        ),
     ],
-    offset: Annotated[int, typer.Option(metavar="OFFSET", help="The offset to be fetched.", min=0, max=GREATEST_INT64)],
+    offset: Annotated[int, typer.Option(metavar="OFFSET", help="The offset to fetch.", min=0, max=GREATEST_INT64)],
     metadata_options: PastMetadataOptions,
     topic_id: TopicId = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """The segment that serves a fetch, or why none does (exit 3)."""
+    """Show which segment serves a fetch, or why none does (exit 3)."""
     from tieredctl.ops.metadata import state as metadata_state
     from tieredctl.wiring.metadata import opened_partition
 
@@ -231,7 +233,7 @@ def epochs(
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """What each leader epoch of a partition holds remotely.
+    """Show what each leader epoch of a partition has in remote storage.
 
     Its lineage, with gaps and overlaps.
     """
@@ -253,12 +255,12 @@ def stuck(
     metadata_options: PastMetadataOptions,
     selected: PartitionOptions,
     older_than: Annotated[
-        str, typer.Option(metavar="DURATION", help="Younger ones may still be under way: 90s, 15m, 1h, 7d.")
+        str, typer.Option(metavar="DURATION", help="Ignore those younger than this: 90s, 15m, 1h, 7d.")
     ] = "1h",
     now: Now = None,
     view: View,
 ) -> ExitCode:
-    """Copies and deletions that never ended (exit 3 if any)."""
+    """List copies and deletions that never finished (exit 3 if any)."""
     from tieredctl.ops.metadata import state as metadata_state
 
     selection = selected.selection()
@@ -281,12 +283,12 @@ def partition_of(
     metadata_partitions: Annotated[
         int,
         typer.Option(
-            metavar="NUMBER", help="remote.log.metadata.topic.num.partitions of the cluster.", min=1, max=GREATEST_INT32
+            metavar="NUMBER", help="The cluster's remote.log.metadata.topic.num.partitions.", min=1, max=GREATEST_INT32
         ),
     ] = 50,
     output: Output = OutputFormat.TABLE,
 ) -> ExitCode:
-    """The metadata partition that holds a user partition's events."""
+    """Show which metadata partition holds a user partition's events."""
     from tieredctl.rlmm.partitioner import metadata_partition
 
     number = metadata_partition(topic_id, partition, metadata_partitions)
@@ -305,7 +307,7 @@ def stats(
     metadata_options: PastMetadataOptions,
     view: View,
 ) -> ExitCode:
-    """What each metadata partition costs.
+    """Show what each metadata partition costs.
 
     Events, bytes, how many of them are dead, how long a broker replays them.
     """
@@ -322,10 +324,10 @@ def stats(
 def export_to_file(
     *,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", parser=given_path, help="What to write: *.parquet or *.jsonl.")
+        Path, typer.Argument(metavar="FILE", parser=given_path, help="The file to write: *.parquet or *.jsonl.")
     ],
     metadata_options: MetadataOptions,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file where it is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     view: View,
 ) -> ExitCode:
     """Write all records to one file, for --export.

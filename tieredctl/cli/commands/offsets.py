@@ -41,9 +41,10 @@ def offsets(
     cluster_options: ClusterOptions,
     view: View,
 ) -> ExitCode:
-    """Where each partition's log begins and ends, locally and in remote storage, as its leader says.
+    """Show where each partition's log begins and ends, locally and in remote storage, as its leader reports it.
 
-    A dash is an offset that there is none of; what a release cannot tell is said. Exit 5 where a leader did not answer.
+    A dash means there is no such offset; offsets that a release cannot report are named. Exit 5 if a leader did not
+    answer.
     """
     with cluster_options.place().open() as cluster:
         found = topic_offsets(cluster, topic)
@@ -52,7 +53,7 @@ def offsets(
     errors = sorted({(name, error) for row in rows for name, error in row["errors"].items()})
     if not view.quiet:
         for name, error in errors:
-            say(f"{name} is not known: {error}")
+            say(f"{name} is unknown: {error}")
     unanswered = any(error != "UNSUPPORTED_VERSION" for _, error in errors)
     code = ExitCode.INCOMPLETE if unanswered else ExitCode.CLEAN
     return view.show(listing, code=code)

@@ -20,6 +20,7 @@ from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.cluster.live_topics import TopicSources
@@ -131,7 +132,9 @@ def _headline(found: Scan) -> str:
     summary = found.summary()
     orphans = summary["status"][ObjectStatus.ORPHAN]
     cost = f", {orphans['monthlyCost']:.2f} {summary['currency']} a month" if "monthlyCost" in orphans else ""
-    what = f"{orphans['objects']} of {summary['objects']} objects, {orphans['bytes']} bytes{cost}, are orphaned."
+    found_of_all = f"{orphans['objects']} of {counted(summary['objects'], 'object')}"
+    are = "is" if orphans["objects"] == 1 else "are"
+    what = f"{found_of_all}, {counted(orphans['bytes'], 'byte')}{cost}, {are} orphaned."
     return what if summary["complete"] else f"{what} The metadata is incomplete: there may be more."
 
 

@@ -16,6 +16,7 @@ from tieredctl.cli.output import Listing, TableColumn, printable
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.removal import PlanTotals, RemovalMode
 from tieredctl.ops.orphans.scan import ScanOptions
@@ -132,9 +133,9 @@ def _summary(options: PlanOptions, totals: PlanTotals, planning: Planning) -> di
 
 
 def _headline(totals: PlanTotals, left: int, to: Path) -> str:
-    what = f"{totals.objects} of {totals.listed_objects} objects, {totals.bytes} bytes"
+    what = f"{totals.objects} of {counted(totals.listed_objects, 'object')}, {counted(totals.bytes, 'byte')}"
     if totals.uploads:
-        what += f", and {totals.uploads} uploads"
+        what += f", and {counted(totals.uploads, 'upload')}"
     if left:
         what += f" ({left} more left for another plan)"
     return f"Planned to remove {what}. Apply it with: tieredctl orphans apply {to}"

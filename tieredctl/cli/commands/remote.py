@@ -17,6 +17,7 @@ from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOption
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
+from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Inventory
@@ -87,7 +88,7 @@ def list_objects(
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Every object, and what of which segment it holds by its key."""
+    """List every object, and which part of which segment it holds, by its key."""
     opened, chosen = remote_options.place().open()
     inventory = Inventory(opened, chosen, selected.selection())
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
@@ -102,7 +103,7 @@ def disk_usage(
     selected: SegmentOptions,
     view: View,
 ) -> ExitCode:
-    """How many objects and bytes each partition has, by part."""
+    """Show how many objects and bytes each partition has, by part."""
     opened, chosen = remote_options.place().open()
     inventory = Inventory(opened, chosen, selected.selection())
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
@@ -114,11 +115,13 @@ def disk_usage(
 def multipart(
     *,
     remote_options: RemoteOptions,
-    older_than: Annotated[str, typer.Option(metavar="DURATION", help="Only uploads begun longer ago: 24h, 7d.")] = "0s",
+    older_than: Annotated[
+        str, typer.Option(metavar="DURATION", help="Only uploads that began longer ago than this: 24h, 7d.")
+    ] = "0s",
     now: Now = None,
     view: View,
 ) -> ExitCode:
-    """Uploads that were never completed: in no listing, but on the bill (exit 3 if there are any)."""
+    """List incomplete uploads, which no listing shows but you pay for (exit 3 if any)."""
     opened, chosen = remote_options.place().open()
     uploads = UnfinishedUploads(opened, chosen, now_ms(now), duration_ms(older_than))
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
@@ -132,21 +135,21 @@ def read(
     segment_id: Annotated[
         str, typer.Argument(metavar="SEGMENT-ID", parser=kafka_id, help="The segment's id, 22 characters.")
     ],
-    to: Annotated[Path, typer.Option(metavar="FILE", parser=given_path, help="What to write; - for stdout.")],
+    to: Annotated[Path, typer.Option(metavar="FILE", parser=given_path, help="The file to write; - for stdout.")],
     part: Annotated[
         Part, typer.Option(metavar="PART", parser=_original_part, help=f"One of {', '.join(ORIGINAL_PARTS)}.")
     ] = Part.LOG,
     remote_options: RemoteOptions,
     metadata_options: MetadataOptions,
     selected: PartitionOptions,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file where it is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """The segment or one of its indexes, decrypted, decompressed, as the broker wrote it.
+    """Write a segment or one of its indexes as the broker wrote it, decrypted and decompressed.
 
-    What was altered is written too, and reported: exit 4. Without metadata the store is searched for the segment;
-    topic, topic id and partition make that quick.
+    An altered segment is written too, and reported: exit 4. Without metadata, the store is searched for the segment;
+    topic, topic id and partition speed that up.
     """
     opened, chosen = remote_options.place().open()
     selection = Selection(selected.topic, selected.topic_id, selected.partition, segment_id)
@@ -164,7 +167,7 @@ def read(
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     summary = {"bytes": done.size, "findings": finding_documents(done.findings)}
     listing = Listing("RemoteRead", source, items, _READ_COLUMNS, summary)
-    kept = [f"{to} has the bytes as they are stored: they are not what the broker wrote."] if done.findings else []
+    kept = [f"{to} has the bytes as stored, not as the broker wrote them."] if done.findings else []
     return finish(listing, output, done.findings, quiet=quiet, sentences=kept)
 
 
@@ -187,7 +190,7 @@ def _finish(listing: Listing, inventory: Inventory, view: View) -> ExitCode:
 
 
 def _total(inventory: Inventory) -> str:
-    said = f"{inventory.total.objects} objects, {inventory.total.bytes} bytes"
+    said = f"{counted(inventory.total.objects, 'object')}, {counted(inventory.total.bytes, 'byte')}"
     if inventory.unexplained:
         said += f"; layout {inventory.layout.name} cannot explain {inventory.unexplained} of them"
     return f"{said}."

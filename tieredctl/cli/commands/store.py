@@ -19,6 +19,7 @@ from tieredctl.cli.output import Item, Listing, OutputFormat, render
 from tieredctl.cli.places import MetadataOptions, RemoteOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import DecodeError, ExitCode, TieredctlError, worst
+from tieredctl.model.counted import counted
 from tieredctl.ops.inspection.inspect import FileKind, InspectedFile, inspect
 from tieredctl.ops.store_check.check import StoreCheck
 from tieredctl.wiring.store_check import check_local_stores
@@ -39,7 +40,7 @@ _FILE_FIELDS = ("path", "fileKind", "fields", "entries")
 def inspect_files(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", parser=given_path, help="Files of a broker or of a remote-log store."),
+        typer.Argument(metavar="PATH", parser=given_path, help="Files of a broker or of a remote log store."),
     ],
     kind: Annotated[
         FileKind | None, typer.Option(help="The kind of the files, if their names and contents do not show it.")
@@ -47,7 +48,7 @@ def inspect_files(
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """What a file holds: index, log, snapshot, checkpoint, properties."""
+    """Show what files hold: indexes, logs, snapshots, checkpoints, properties."""
     del quiet  # what is said here beside the answer are errors
     inspection = _Inspection(paths, kind)
     try:
@@ -125,7 +126,7 @@ def check(
     remote_options: RemoteOptions,
     view: View,
 ) -> ExitCode:
-    """Do the local stores agree with each other and with the metadata topic?
+    """Check that the local stores agree with each other and with the metadata topic.
 
     The metadata is read from DIR too, unless another option says where it is. With --store,
     cached indexes are compared with the remote ones.
@@ -142,5 +143,6 @@ def check(
 
 
 def _headline(result: StoreCheck) -> str:
-    what = f"{result.partitions} partitions, {result.snapshots} snapshots, {result.cached_files} cached index files"
-    return f"Checked {what}: {f'{len(result.findings)} findings' if result.findings else 'all agree'}."
+    what = f"{counted(result.partitions, 'partition')}, {counted(result.snapshots, 'snapshot')}"
+    what += f", {counted(result.cached_files, 'cached index file')}"
+    return f"Checked {what}: {counted(len(result.findings), 'finding') if result.findings else 'all agree'}."

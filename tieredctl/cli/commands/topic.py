@@ -63,12 +63,12 @@ _STATUS_COLUMNS = (
 def list_topics(
     *,
     cluster_options: ClusterOptions,
-    every: Annotated[bool, typer.Option("--all", help="Those that are not tiered, too.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include topics that are not tiered.")] = False,
     view: View,
 ) -> ExitCode:
-    """The topics that are tiered, with bytes in remote storage and on all brokers' disks.
+    """List tiered topics, with their bytes in remote storage and on all brokers' disks.
 
-    A topic whose settings the user may not see is `unknown`: exit 5.
+    A topic is `unknown` if the user may not read its settings: exit 5.
     """
     place = cluster_options.place()
     with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
@@ -90,14 +90,14 @@ def status(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
     cluster_options: ClusterOptions,
     older_than: Annotated[
-        str, typer.Option(metavar="DURATION", help="Copies and deletions under way for longer are stuck.")
+        str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")
     ] = "1h",
     now: Now = None,
     view: View,
 ) -> ExitCode:
-    """A topic's partitions: what is where, how far tiering lags, and what is stuck (exit 3).
+    """Show a topic's partitions: what is where, how far tiering lags, and what is stuck (exit 3).
 
-    Settings are in the summary of -o json, with where each comes from.
+    The summary of -o json has the settings, with the source of each.
     """
     place = cluster_options.place()
     with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:

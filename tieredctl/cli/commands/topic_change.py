@@ -37,7 +37,9 @@ _UNSET = "(not set)"
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
 _Apply = Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")]
 _NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until the change takes effect.")]
-_Timeout = Annotated[str, typer.Option(metavar="DURATION", help="For how long to wait for its effect, at most.")]
+_Timeout = Annotated[
+    str, typer.Option(metavar="DURATION", help="Wait at most this long for the change to take effect.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Shown:
     def plan(self, summary: Document, plan: TopicPlan, *, to_apply: bool) -> ExitCode:
         """Shows the plan; what was found decides the exit code."""
         if to_apply and plan.is_refused:
-            self.say("Nothing was changed: what is an error has to be mended first.")
+            self.say("Nothing was changed: fix the errors first.")
         listing = self._listing(summary, plan.findings, applied=False)
         return replace(self.view, quiet=True).show(listing, plan.findings)
 

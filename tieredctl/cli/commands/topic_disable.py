@@ -10,12 +10,14 @@ from tieredctl.cli.commands.topic_change import ApplyOptions, Shown, Topic, Wait
 from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
+from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
 from tieredctl.ops.tiering.disable import DisablePlan, Form
 from tieredctl.ops.tiering.watching import Seen
 from tieredctl.wiring.topic_change import topic_disabling
 
-_ENDS = {Seen.YES: "Topic {name} has nothing in remote storage any more."}
+_ENDS = {Seen.YES: "Topic {name} has nothing left in remote storage."}
 """What is said of an end of the wait that is not too late."""
 
 
@@ -25,11 +27,13 @@ def disable(
     cluster_options: ClusterOptions,
     stop_copying: Annotated[
         bool,
-        typer.Option("--stop-copying", help="Copy no more (remote.log.copy.disable); what is remote is still read."),
+        typer.Option(
+            "--stop-copying", help="Stop copying (remote.log.copy.disable); remote segments can still be read."
+        ),
     ] = False,
     delete: Annotated[
         bool,
-        typer.Option("--delete", help="Tier it no more, and delete what is remote (remote.log.delete.on.disable)."),
+        typer.Option("--delete", help="Stop tiering, and delete the remote segments (remote.log.delete.on.disable)."),
     ] = False,
     at_once: Annotated[
         bool,
@@ -40,12 +44,12 @@ def disable(
     applying: ApplyOptions,
     view: View,
 ) -> ExitCode:
-    """Stop copying a topic to remote storage, or take it out and delete what it has there (KIP-950, since 3.9).
+    """Stop copying a topic to remote storage, or stop tiering it and delete what it has there (KIP-950, since 3.9).
 
-    Shows what would be deleted, what of it is nowhere else, and the local disk that keeping it needs. With --apply the
-    settings are changed, in one request; after --delete the last deletion is awaited. Kafka keeps no remote data of a
-    topic that is no longer tiered: stop copying, let retention empty it, and delete then. That is the way, too, where
-    much is in remote storage: brokers apply no cluster metadata while they delete.
+    Shows what would be deleted, which part of it exists nowhere else, and the local disk needed to keep that. --apply
+    changes the settings in one request, and after --delete waits for the last deletion. Kafka keeps no remote data of a
+    topic that is not tiered: to lose nothing, stop copying, let retention empty remote storage, then delete. Do so as
+    well if much is in remote storage: brokers apply no cluster metadata while they delete.
     """
     if stop_copying == delete:
         raise TieredctlError(ErrorCode.USAGE, "Give one of --stop-copying and --delete.")
@@ -68,7 +72,7 @@ def disable(
 def _say_plan(plan: DisablePlan, shown: Shown) -> None:
     name = plan.change.topic.topic
     if plan.change.is_empty:
-        is_off = "is not copied any more" if plan.was_tiered else "is not tiered"
+        is_off = "is no longer copied" if plan.was_tiered else "is not tiered"
         shown.say(f"Topic {name} {is_off}: nothing to change.")
         return
     shown.say(f"Topic {name}: {describe_change(plan.change)}")
@@ -81,17 +85,21 @@ def _say_plan(plan: DisablePlan, shown: Shown) -> None:
 def _say_effects(plan: DisablePlan, shown: Shown) -> None:
     summary = plan.summary()
     kept = "are deleted" if plan.form is Form.DELETE else "stay until their retention ends"
-    shown.say(f"{summary['remoteSegments']} segments, {summary['remoteBytes']} bytes, in remote storage {kept}")
+    shown.say(f"In remote storage: {_remote_amount(summary)}; they {kept}")
     for one in summary["brokers"]:
-        free = "; how many are free is unknown" if one["freeBytes"] is None else f"; {one['freeBytes']} are free"
-        needed = f"to keep locally what is only remote takes {one['localBytesNeeded']} bytes"
+        free = "; free disk is unknown" if one["freeBytes"] is None else f"; {one['freeBytes']} are free"
+        needed = f"keeping locally what is only remote takes {counted(one['localBytesNeeded'], 'byte')}"
         shown.say(f"Broker {one['brokerId']}: {needed}{free}")
 
 
 def _what(plan: DisablePlan) -> str:
-    what = f"The change of topic {plan.change.topic.topic} ({describe_change(plan.change)})"
+    what = f"Changing topic {plan.change.topic.topic} ({describe_change(plan.change)})"
     if plan.form is Form.STOP_COPYING:
         return what
     summary = plan.summary()
-    doomed = f"{summary['remoteSegments']} segments, {summary['remoteBytes']} bytes"
-    return f"{what}, which deletes {doomed}, {summary['bytesOnlyRemote']} of them nowhere else,"
+    doomed = _remote_amount(summary)
+    return f"{what} and deleting {doomed} ({counted(summary['bytesOnlyRemote'], 'byte')} of them nowhere else)"
+
+
+def _remote_amount(summary: Document) -> str:
+    return f"{counted(summary['remoteSegments'], 'segment')}, {counted(summary['remoteBytes'], 'byte')}"

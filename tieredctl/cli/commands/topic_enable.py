@@ -26,7 +26,7 @@ _ENDS = {
         "closes it, and its copy lag is over."
     ),
     Seen.LIKE_BEFORE: (
-        "What topic {name} had in remote storage before is unknown, so its first segment cannot be told from that: "
+        "What topic {name} had in remote storage before is unknown, so its first segment cannot be recognized: "
         "`tieredctl metadata segments --topic {name}` lists what is there."
     ),
     Seen.CANNOT_TELL: "These brokers do not tell what is tiered: `tieredctl topic status {name}` reads it elsewhere.",
@@ -40,7 +40,7 @@ def enable(
     cluster_options: ClusterOptions,
     local_retention_ms: Annotated[
         int | None,
-        typer.Option(metavar="MS", help="local.retention.ms; as it is, if not given.", min=-2, max=GREATEST_INT64),
+        typer.Option(metavar="MS", help="local.retention.ms; unchanged by default.", min=-2, max=GREATEST_INT64),
     ] = None,
     local_retention_bytes: Annotated[
         int | None,
@@ -48,7 +48,7 @@ def enable(
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Where it is copied to, for its prices in the configuration; not opened."),
+        typer.Option(metavar="URL", help="The store it is copied to, only to look up its prices in the configuration."),
     ] = None,
     log_dir: Annotated[
         list[Path] | None,
@@ -56,16 +56,16 @@ def enable(
             "--log-dir",
             metavar="DIR",
             parser=given_path,
-            help="A broker's log directory, whose segments are looked at; repeat it for several.",
+            help="A broker's log directory, to check its segments; repeat it for several.",
         ),
     ] = None,
     applying: ApplyOptions,
     view: View,
 ) -> ExitCode:
-    """Tier a topic, or copy it again where copying was stopped: checks, estimates, settings before and after.
+    """Tier a topic, or resume copying: shows checks, estimates, and settings before and after.
 
-    With --apply the settings are changed, in one request, and the first segment in remote storage is awaited. An error
-    among the checks refuses that; exit 3 where they find something, 5 where the first segment was not seen in time.
+    --apply changes the settings in one request, and waits for the first segment in remote storage; errors among the
+    checks prevent it. Exit 3 if the checks find something, 5 if the first segment did not appear in time.
     """
     patience = applying.patience()
     local = LocalRetention(local_retention_ms, local_retention_bytes)
@@ -80,7 +80,7 @@ def enable(
         _say_plan(plan, shown, summary)
         if not applying.apply or plan.change.is_empty or plan.is_refused:
             return shown.plan(summary, plan, to_apply=applying.apply)
-        what = f"The change of topic {topic} ({describe_change(plan.change)})"
+        what = f"Changing topic {topic} ({describe_change(plan.change)})"
         applying.demand_confirmation(what, enabling.cluster_id)
         waiting = Waiting(patience, applying.progress, "partitions have a segment", _ENDS)
         outcome = make(enabling, shown, waiting if plan.begins_copying and not applying.no_wait else None)
@@ -100,13 +100,13 @@ def _say_plan(plan: EnablePlan, shown: Shown, summary: Document) -> None:
         copied = f"up to {_known(one['bytesToCopy'])} bytes to copy {pace}"
         shown.say(f"Broker {one['brokerId']}: {copied}, about {_known(one['freedBytes'])} bytes of disk to be freed")
     if estimate["bytesToCopy"] is None:
-        shown.say("In all: unknown bytes, segments and requests, as not all of it may be seen")
+        shown.say("In all: unknown bytes, segments and requests, as not all of it can be seen")
     else:
         segments, requests = estimate["segments"], estimate["requestsAtLeast"]
         amount = f"{estimate['bytesToCopy']} bytes, {segments} segments, {requests} requests"
         shown.say(f"In all: {amount} or more{_cost(estimate)}")
     if (waiting := estimate["waitingBytes"]) != 0:
-        much = "how much of it is not known" if waiting is None else f"about {waiting} bytes of it"
+        much = "how much is unknown" if waiting is None else f"about {waiting} bytes of it"
         shown.say(f"The copy lag keeps part of it out of remote storage as long as disks have it: {much}")
 
 

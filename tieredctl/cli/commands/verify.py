@@ -27,6 +27,7 @@ from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOpti
 from tieredctl.cli.progress import ProgressMode, segment_progress
 from tieredctl.errors import ExitCode
 from tieredctl.model.clock import Clock
+from tieredctl.model.counted import counted
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.ops.verification.verify import Subset, Verification, VerifyOptions
@@ -43,19 +44,21 @@ def verify(
     store: Store = None,
     metadata_options: PastMetadataOptions,
     level: Annotated[
-        Level, typer.Option(help="The listing alone, the first and last batches too, or every byte.")
+        Level, typer.Option(help="Check the listing, the first and last batches too, or every byte.")
     ] = Level.HEADERS,
     selected: SegmentOptions,
-    subset: Annotated[str | None, typer.Option(metavar="N/M|P%", help="A share of the segments: 3/30 or 5%.")] = None,
+    subset: Annotated[
+        str | None, typer.Option(metavar="N/M|P%", help="Check a share of the segments: 3/30 or 5%.")
+    ] = None,
     layout: LayoutName = "auto",
     store_option: StoreOptions = None,
     layout_option: LayoutOptions = None,
     older_than: Annotated[
-        str, typer.Option(metavar="DURATION", help="Copies and deletions under way for longer are stuck.")
+        str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")
     ] = "1h",
     topic_lists: TopicListOptions,
     index_interval: Annotated[
-        int, typer.Option(metavar="BYTES", help="index.interval.bytes of the topics.", min=0)
+        int, typer.Option(metavar="BYTES", help="The topics' index.interval.bytes.", min=0)
     ] = DEFAULT_INDEX_INTERVAL_BYTES,
     now: Now = None,
     engine: Engine = LOCAL,
@@ -65,7 +68,7 @@ def verify(
     quiet: Quiet = False,
     metrics_file: MetricsFile = None,
 ) -> ExitCode:
-    """Prove that the remote store holds what the metadata promises: exit 4 when something is lost or altered."""
+    """Prove that the remote store holds what the metadata promises (exit 4 if something is lost or altered)."""
     options = VerifyOptions(
         level=level,
         clock=Clock(now_ms(now), duration_ms(older_than)),
@@ -90,18 +93,15 @@ def verify(
 
 
 def _headline(result: Verification) -> str:
-    what = f"{result.segments} segments, {result.objects} objects"
+    what = f"{counted(result.segments, 'segment')}, {counted(result.objects, 'object')}"
     if result.level is not Level.LISTING:
-        what += f", {result.batches} batches, {result.records} records, {result.bytes_read} bytes read"
-    verdict = _counted(len(result.findings), "finding") if result.findings else "all sound"
+        what += f", {counted(result.batches, 'batch', 'batches')}, {counted(result.records, 'record')}"
+        what += f", {counted(result.bytes_read, 'byte')} read"
+    verdict = counted(len(result.findings), "finding") if result.findings else "all intact"
     headline = f"Verified {what} ({result.level.value}): {verdict}."
     if result.not_looked_at:
-        headline += f" {_counted(result.not_looked_at, 'segment')} not looked at: the store stopped answering."
+        headline += f" {counted(result.not_looked_at, 'segment')} not looked at: the store stopped answering."
     if result.transaction_indexes_unknown:
-        segments = _counted(result.transaction_indexes_unknown, "segment")
-        headline += f" Whether {segments} without a transaction index should have one, only --level full tells."
+        segments = counted(result.transaction_indexes_unknown, "segment")
+        headline += f" Only --level full shows whether {segments} without a transaction index should have one."
     return headline
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
