@@ -20,7 +20,7 @@ class CommandOfIds(TyperCommand):
 
 
 def _ids_last(words: Sequence[str], taking_value: Collection[str]) -> list[str]:
-    """The words with all arguments behind `--`, where one of them is an id that begins with a dash."""
+    """The words with all arguments after `--`, if one of them is an id that begins with a dash."""
     options: list[str] = []
     arguments: list[str] = []
     left = iter(words)

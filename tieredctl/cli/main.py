@@ -253,7 +253,7 @@ def _refuse(wrong_use: typer.TyperException) -> int:
 
 
 def _fail(error: TieredctlError) -> int:
-    """Says what went wrong, behind what was written so far."""
+    """Says what went wrong, after what was written so far."""
     from tieredctl.cli.outcome import say_error
 
     try:
@@ -265,7 +265,7 @@ def _fail(error: TieredctlError) -> int:
 
 
 def _fail_to_write(error: OSError) -> int:
-    """An error of the system, where it is no failure that a reader has gone, such as `head`."""
+    """An error of the system; that a reader such as `head` has gone is not a failure."""
     if isinstance(error, BrokenPipeError):
         _discard_stdout()
         return ExitCode.CLEAN
@@ -279,7 +279,7 @@ def _interrupted(words: Sequence[str]) -> int:
 
 
 def _after_interruption(words: Sequence[str]) -> str | None:
-    """What is to be expected of the same command; None where it goes on, as the error's own hint says."""
+    """What the same command would do; None where it resumes, as the error's own hint says."""
     goes_on = _RESUMING_OPTION in words or tuple(words[:2]) in _GO_ON
     return None if goes_on else "Run it again: it starts from the beginning."
 
@@ -308,7 +308,7 @@ def _missing(error: ImportError) -> TieredctlError:
 
 
 def _fault(fault: Exception) -> TieredctlError:
-    """An error that nobody foresaw, with the place in tieredctl where it arose."""
+    """An unforeseen error, with the place in tieredctl where it arose."""
     from traceback import extract_tb
 
     places = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(fault.__traceback__)]

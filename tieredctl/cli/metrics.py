@@ -51,7 +51,7 @@ def metrics_text(command: str, summary: Mapping[str, Any], findings: Iterable[Fi
     counts = Counter((finding.code, finding.severity.label) for finding in findings)
     for (code, severity), count in sorted(counts.items()):
         families.add("findings", "Findings by code and severity.", count, code=code, severity=severity)
-    families.add("exit_code", "What the run told its caller.", int(exit_code))
+    families.add("exit_code", "The run's exit code.", int(exit_code))
     families.add("last_run_timestamp_seconds", "When the run ended, in seconds since the epoch.", int(time.time()))
     return families.text()
 

@@ -29,7 +29,7 @@ def finish(
 ) -> ExitCode:
     """Shows a listing and says the findings that belong to it; gives their exit code, or `otherwise` without any.
 
-    `sentences` are said before the listing, behind what makes it incomplete.
+    `sentences` are printed before the listing, after what makes it incomplete.
     `findings` may grow while the listing's items are read: it is looked at afterwards. A reader that has gone, such as
     `head`, takes nothing from the exit code.
     """

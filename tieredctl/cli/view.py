@@ -56,7 +56,7 @@ class View(OptionGroup):
         code: ExitCode = ExitCode.CLEAN,
         advice: Iterable[str] = (),
     ) -> ExitCode:
-        """Shows a plan that is not carried out; then says some advice."""
+        """Shows a plan that is not applied; then gives some advice."""
         listing = Listing(kind, plan.source(), plan.rows(), columns, plan.summary() | {"applied": False})
         code = worst(code, self.show(listing, plan.findings(), code))
         self.say(*advice)

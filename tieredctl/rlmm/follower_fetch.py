@@ -169,7 +169,7 @@ class _Follower:
             self._note(FollowerAction.TRUNCATE_TO, end)
             return end
         self._note(FollowerAction.LEARN_EARLIEST, start)
-        return self._start_anew_at(start)
+        return self._restart_at(start)
 
     def _moved_to_tiered_storage(self, offset: int) -> int | None:
         if self._starts_from_last_tiered_offset(offset):
@@ -189,7 +189,7 @@ class _Follower:
                 self._way.wait = FollowerWait.PENDING_UPLOAD_UNKNOWN
                 return None
         if pending < log_start:
-            return self._start_anew_at(self._leader.local_log_start_offset)
+            return self._restart_at(self._leader.local_log_start_offset)
         return self._build_auxiliary_state(pending)
 
     def _learn_earliest_local(self) -> int:
@@ -209,7 +209,7 @@ class _Follower:
         if segment is None:
             self._way.wait = FollowerWait.REMOTE_SEGMENT_UNKNOWN
             return None
-        offset = self._start_anew_at(segment.metadata.end_offset + 1)
+        offset = self._restart_at(segment.metadata.end_offset + 1)
         self._note(FollowerAction.BUILD_AUXILIARY_STATE, offset, segment_id=segment_id)
         return offset
 
@@ -220,7 +220,7 @@ class _Follower:
         self._note(FollowerAction.LEARN_EPOCH_END_OFFSET, earlier.end_offset, earlier.leader_epoch)
         return earlier.leader_epoch if earlier.end_offset > offset else next_epoch
 
-    def _start_anew_at(self, offset: int) -> int:
+    def _restart_at(self, offset: int) -> int:
         self._note(FollowerAction.TRUNCATE_FULLY_AND_START_AT, offset)
         return offset
 

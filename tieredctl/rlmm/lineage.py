@@ -9,7 +9,7 @@ from tieredctl.model.local_log import LeaderEpochs
 
 
 class EpochEndOffset(NamedTuple):
-    """Where a leader epoch ended: the offset behind the last one written under it."""
+    """Where a leader epoch ended: the offset after the last one written under it."""
 
     leader_epoch: int
     end_offset: int

@@ -17,7 +17,7 @@ from tieredctl.rlmm.remote_retention import Retention
 
 
 class LocalBreach(StrEnum):
-    """Why a local segment would go."""
+    """Why a local segment would be deleted."""
 
     LOG_START_OFFSET = "log-start-offset"
     LOCAL_RETENTION_BYTES = "local-retention-bytes"
@@ -25,7 +25,7 @@ class LocalBreach(StrEnum):
 
 
 class DueSegment(NamedTuple):
-    """A segment that would go, its last offset (inclusive), and why."""
+    """A segment that would be deleted, its last offset (inclusive), and why."""
 
     segment: LocalSegment
     end_offset: int
@@ -52,7 +52,7 @@ class LocalSegments:
     def due(self, retention: Retention, now_ms: int) -> DueSegments:
         """`retention` is what applies to the disk: local retention with -2 resolved, in ms and bytes, -1 for no limit.
 
-        An active segment that is due is closed first, and goes after its copy.
+        An active segment that is due is closed first, and deleted after its copy.
         """
         deletable = self._passes(retention, now_ms, self._may_go)
         every = self._passes(retention, now_ms, lambda _: True)

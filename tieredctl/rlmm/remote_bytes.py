@@ -16,10 +16,10 @@ def segments_in_use(remote: RemoteLogMetadataCache) -> list[RemoteLogSegmentMeta
 
 
 def bytes_from(segments: Iterable[RemoteLogSegmentMetadata], offset: int) -> int:
-    """How many bytes of segments lie at an offset or behind it; of one that it divides, by the share of offsets."""
+    """How many bytes of segments lie at an offset or after it; of one that it divides, by the share of offsets."""
     total = 0
     for metadata in segments:
-        behind = metadata.end_offset + 1 - max(offset, metadata.start_offset)
-        if behind > 0:
-            total += metadata.segment_size_in_bytes * behind // (metadata.end_offset + 1 - metadata.start_offset)
+        from_offset = metadata.end_offset + 1 - max(offset, metadata.start_offset)
+        if from_offset > 0:
+            total += metadata.segment_size_in_bytes * from_offset // (metadata.end_offset + 1 - metadata.start_offset)
     return total

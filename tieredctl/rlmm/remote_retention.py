@@ -18,7 +18,7 @@ _COUNTED = (RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.D
 
 
 class Breach(StrEnum):
-    """Why a segment would go."""
+    """Why a segment would be deleted."""
 
     LOG_START_OFFSET = "log-start-offset"
     RETENTION_MS = "retention-ms"
@@ -33,7 +33,7 @@ class Retention(NamedTuple):
 
 
 class ExpiredSegment(NamedTuple):
-    """A segment that would go, and why."""
+    """A segment that would be deleted, and why."""
 
     metadata: RemoteLogSegmentMetadata
     breach: Breach
@@ -44,7 +44,7 @@ def expired_segments(
 ) -> list[ExpiredSegment]:
     """The segments that the leader's next pass would delete, oldest first.
 
-    `only_local_bytes` is what the leader has on disk in segments that begin behind the highest remote offset. A pass
+    `only_local_bytes` is what the leader has on disk in segments that begin after the highest remote offset. A pass
     ends at the first segment that is kept.
     """
     epochs = dict(_with_records(log.leader_epochs))

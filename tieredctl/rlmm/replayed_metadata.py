@@ -73,7 +73,7 @@ class ReplayedMetadata:
 
     @cached_property
     def caches(self) -> Mapping[TopicIdPartition, RemoteLogMetadataCache]:
-        """What a broker knows of each partition that has events and is not removed; made anew whenever it is taken."""
+        """What a broker knows of each partition that has events and is not removed; made again whenever it is taken."""
         return _Caches(self.events, self._with_cache)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""`tieredctl orphans …`: objects of the remote store that nobody owns."""
+"""`tieredctl orphans …`: orphaned objects of the remote store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tieredctl orphans apply`: a plan carried out."""
+"""`tieredctl orphans apply`: applies a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tieredctl orphans plan`: what is to be removed, in a file that is carried out later or never."""
+"""`tieredctl orphans plan`: what is to be removed, in a file that is applied later or never."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ DeleteVersions = Annotated[
 
 
 def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, are_listed: bool) -> None:
-    """Objects are only deleted by what a cluster says now, or by what one that is no more said last."""
+    """Objects are only deleted by a live cluster's metadata, or by the last metadata of one that no longer exists."""
     if bootstrap_server is None and not offline_metadata:
         message = "This needs a live cluster: give --bootstrap-server."
         hint = "If the cluster no longer exists, give --offline-metadata with --log-dir, --export or --metadata-source."

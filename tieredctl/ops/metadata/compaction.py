@@ -1,7 +1,7 @@
-"""What of a metadata partition's history is gone from the middle of its log, by the log itself.
+"""Which part of a metadata partition's history is gone from the middle of its log, by the log itself.
 
 A broker gives every offset to a record. Where the records that are there leave offsets out, between them, before the
-first or behind the last, others were removed: by compaction (KIP-1266, which no release has), or with a lost file. What
+first or after the last, others were removed: by compaction (KIP-1266, which no release has), or with a lost file. What
 they said is unknown: an event's predecessor may be gone, and so may all that was ever said of a segment.
 
 A tombstone, a record with a key and without a value, says that the events with its key are to be forgotten. Until

@@ -192,7 +192,7 @@ class EventStream:
         if reported == _MOST_NAMED:
             self._rest[metadata_partition] = evidence
             subject = f"{METADATA_TOPIC}-{metadata_partition}@{offset}"
-            message = f"this record and others behind it that cannot be decoded, after {_MOST_NAMED} that are named"
+            message = f"this record and others after it that cannot be decoded, after {_MOST_NAMED} that are named"
             self.findings.append(Finding(FindingCode.EVENT_UNDECODABLE, subject, message, evidence))
         self._rest[metadata_partition]["records"] = reported + 1 - _MOST_NAMED
 

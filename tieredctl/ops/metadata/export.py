@@ -46,7 +46,7 @@ def export_metadata(stream: EventStream, path: Path, *, force: bool) -> list[Doc
     open_writer = _WRITERS.get(path.suffix)
     if open_writer is None:
         hint = f"Name it *{' or *'.join(_WRITERS)}."
-        raise TieredctlError(ErrorCode.USAGE, f"{path} does not say by its name what it shall be.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"{path} does not show its format by its name.", hint=hint)
     with replaced_file(path, force=force) as file, open_writer(file) as writer:
         counts = Counter[int]()
         for metadata_partition, chunk in stream.chunks():
@@ -119,7 +119,7 @@ def _parquet_writer(file: BinaryIO) -> Iterator[_Writer]:
 
 
 class _LinesWriter:
-    """Writes the lines aside first: what their header tells is known behind the last of them."""
+    """Writes the lines aside first: what their header tells is known after the last of them."""
 
     def __init__(self, file: BinaryIO, body: BinaryIO) -> None:
         self._file = file

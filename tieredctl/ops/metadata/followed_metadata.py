@@ -92,7 +92,7 @@ class FollowedMetadata:
         self._topic_id = self._topic_id or found
         if found != self._topic_id:
             message = f"{METADATA_TOPIC} had the id {self._topic_id}, and has {found or 'an unknown one'} now"
-            hint = "Was it deleted and made again? Then the history is lost; see `tieredctl recover metadata`."
+            hint = "Was it deleted and recreated? Then the history is lost; see `tieredctl recover metadata`."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{message}: it is another topic.", hint=hint)
 
     def _note_ends(self, source: MetadataSource) -> bool:
@@ -103,7 +103,7 @@ class FollowedMetadata:
             before = max(self._end_offsets.get(number, 0), self.read_before.get(number, 0))
             if ends[number] < before:
                 message = f"{METADATA_TOPIC}-{number} ends at {ends[number]}, but was read up to {before} before."
-                raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Is this a replica that is behind?")
+                raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Is this replica lagging?")
         known, self._end_offsets = self._end_offsets, ends
         return known != ends
 

@@ -15,7 +15,7 @@ COLUMNS_FROM = 4_096
 
 
 def kafka_text(kafka_version: str) -> KafkaText:
-    """The text of a release, such as 3.7 or 4.3.1. Raises TieredctlError for what is no release with such a text."""
+    """The text of a release, such as 3.7 or 4.3.1. Raises TieredctlError unless it is a release with such a text."""
     parts = kafka_version.split(".")
     if len(parts) < 2 or not all(part.isascii() and part.isdigit() for part in parts):
         hint = "Write it as 3.9 or 4.3.1."
@@ -34,7 +34,7 @@ def kip_405_style(properties: Sequence[str]) -> Kip405Style:
         name, _, value = text.partition("=")
         if name not in named or value not in ("true", "false"):
             hint = f"Properties are {', '.join(named)}; each is =true or =false."
-            raise TieredctlError(ErrorCode.USAGE, f"{text!r} is no property of the formatter.", hint=hint)
+            raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a property of the formatter.", hint=hint)
         if value == "true":
             on.add(named[name])
     return Kip405Style(frozenset(on))
