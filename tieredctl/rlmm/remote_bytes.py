@@ -19,7 +19,7 @@ def bytes_from(segments: Iterable[RemoteLogSegmentMetadata], offset: int) -> int
     """How many bytes of segments lie at an offset or after it; of one that it divides, by the share of offsets."""
     total = 0
     for metadata in segments:
-        from_offset = metadata.end_offset + 1 - max(offset, metadata.start_offset)
-        if from_offset > 0:
-            total += metadata.segment_size_in_bytes * from_offset // (metadata.end_offset + 1 - metadata.start_offset)
+        later_offsets = metadata.end_offset + 1 - max(offset, metadata.start_offset)
+        if later_offsets > 0:
+            total += metadata.segment_size_in_bytes * later_offsets // (metadata.end_offset + 1 - metadata.start_offset)
     return total
