@@ -63,7 +63,7 @@ def place(moto: ObjectServer) -> S3Place:
 
 
 @pytest.fixture
-def nowhere() -> S3Store:
+def nowhere(cloud_environment: None) -> S3Store:
     """At a port where nobody listens."""
     (port,) = free_ports(1)
     return S3Store(BucketAddress("s3", BUCKET, ""), S3Connection(f"http://127.0.0.1:{port}"))
