@@ -269,11 +269,22 @@ class Removal:
         return Receipt(ReceiptStep.ABORTED, upload.key, self.clock_ms(), upload.size, upload_id=upload.upload_id)
 
     def _put_owned_back(self, result: RemovalOutcome) -> None:
-        """Checks everything that any run removed, recorded or not, once more for owners."""
-        for receipts in self._begun():
-            if gone := self._to_put_back(receipts):
+        """Checks everything that any run removed, recorded or not, for owners, until no other has one."""
+        tried: set[str] = set()
+        try:
+            while gone := [one for one in self._all_to_put_back() if one.key not in tried]:
                 self.lease.renew()
+                tried |= {one.key for one in gone}
                 self._put_back(gone, result)
+        finally:
+            # What its broker deleted while it was being put back no longer has an owner.
+            not_back = [one for one in self._last.values() if one.key in tried and one.step is ReceiptStep.FAILED]
+            result.lost = [one.key for one in self._having_owners(not_back)] if not_back else []
+            result.findings += [not_in_its_place(key, self.store.url) for key in result.lost]
+
+    def _all_to_put_back(self) -> Iterator[Receipt]:
+        for receipts in self._begun():
+            yield from self._to_put_back(receipts)
 
     def _to_put_back(self, receipts: Sequence[Receipt]) -> list[Receipt]:
         """Those that have an owner by metadata that was read after they were found gone: what its broker deleted
@@ -294,6 +305,10 @@ class Removal:
     def _owned(self, receipts: Sequence[Receipt]) -> list[Receipt]:
         """The receipts of objects that have an owner by the metadata of now."""
         self.metadata.refresh()
+        return self._having_owners(receipts)
+
+    def _having_owners(self, receipts: Sequence[Receipt]) -> list[Receipt]:
+        """The same by the metadata that was read last."""
         verdicts = self.metadata.verdicts(StoredObject(one.key, one.size, 0, "") for one in receipts)
         return [one for one, (status, _) in zip(receipts, verdicts, strict=True) if status is ObjectStatus.OWNED]
 
@@ -304,9 +319,6 @@ class Removal:
         back = [one.receipt for one in put]
         self._record(back)
         note_times(self.store, self.key, put)
-        lost = [one.key for one in back if one.step is ReceiptStep.FAILED]
-        result.lost += lost
-        result.findings += [not_in_its_place(key, self.store.url) for key in lost]
         result.put_back += sum(one.step is ReceiptStep.RESTORED for one in back)
 
     def _begun(self) -> Iterator[list[Receipt]]:
