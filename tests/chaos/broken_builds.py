@@ -98,7 +98,7 @@ def the_version_is_ignored(patch: pytest.MonkeyPatch) -> None:
         aged = [(planned, stored._replace(last_modified_ms=planned.last_modified_ms)) for planned, stored in batch]
         demand_removable(self, aged, limits)
 
-    patch.setattr(Preparation, "_found", lambda self, planned: self.store.head(planned.key))
+    patch.setattr(preparation, "_is_as_planned", lambda *_: True)
     patch.setattr(FreshMetadata, "demand_removable", demand_as_planned)
 
 

@@ -22,6 +22,7 @@ from tieredctl.kafka.live_topic import LiveTopic
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
 
@@ -65,7 +66,9 @@ def demand_right(source: MetadataSource) -> None:
     stream = EventStream(source)
     (known,) = replayed(stream).segments()
     assert (known[1].metadata.segment_id, known[1].metadata.state) == (segment_id(2), COPIED)
-    assert [finding.code for finding in stream.findings] == ["metadata-compacted"]
+    # Kafka keeps files that it replaced for a minute.
+    codes = [finding.code for finding in stream.findings if finding.code is not FindingCode.FOLDER_PASSED_OVER]
+    assert codes == ["metadata-compacted"]
     assert statuses(EventStream(source), [key(1), key(2, start=10)]) == {key(1): "unknown", key(2, start=10): "owned"}
 
 

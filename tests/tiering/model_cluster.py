@@ -136,7 +136,7 @@ class ModelCluster:
             partition = PartitionDescription(0, self.metadata_leader, 0, replicas, replicas)
             return TopicDescription(name, METADATA_TOPIC_ID, [partition])
         if _TOPIC_NAME.fullmatch(name) is None:
-            raise TieredctlError(ErrorCode.USAGE, f"{name!r} is no name that a topic can have.", hint="")
+            raise TieredctlError(ErrorCode.USAGE, f"{name!r} is not a valid topic name.", hint="")
         self._demand_known(name)
         return TopicDescription(name, self.topic_id, [PartitionDescription(0, self.leader, 0, _REPLICAS, _REPLICAS)])
 

@@ -127,9 +127,7 @@ class MetadataPlace:
 
             return LogDirectories(self.log_dirs)
         if self.cluster is not None:
-            from tieredctl.kafka.live_topic import LiveTopic
-
-            return LiveTopic(self.cluster.bootstrap_server, self.cluster.command_config)
+            return self._open_live(self.cluster)
         if self.export is not None:
             from tieredctl.kafka.export_file import ExportFile
 
@@ -139,6 +137,16 @@ class MetadataPlace:
 
             return open_metadata_source(self.plugin.name, self.plugin.location, self.plugin.options)
         raise TieredctlError(ErrorCode.NO_SOURCE, "There is nothing to read metadata from.")
+
+    def _open_live(self, cluster: ClusterPlace) -> MetadataSource:
+        from tieredctl.kafka.live_topic import LiveTopic
+
+        try:
+            return LiveTopic(cluster.bootstrap_server, cluster.command_config)
+        except TieredctlError as error:
+            if error.code is ErrorCode.NO_METADATA_TOPIC:
+                self.demand_topic_based()  # another manager may have kept nothing there yet
+            raise
 
     @contextmanager
     def open(self, metadata_partition: int | None = None) -> Iterator[EventStream]:
