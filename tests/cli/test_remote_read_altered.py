@@ -75,7 +75,7 @@ def test_altered_bytes_of_the_right_length_are_written_and_reported(
 
     assert outcome.exit_code == 4
     assert f"{CODES[part]}: orders7-0 {SEGMENT_ID} {part}" in outcome.err
-    assert "they are not what the broker wrote" in outcome.err
+    assert "has the bytes as stored, not as the broker wrote them" in outcome.err
     assert target.read_bytes() == data
 
 
