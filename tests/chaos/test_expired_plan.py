@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pytest
+
+from tests.chaos.broken_builds import only_what_is_confirmed_is_put_back
 from tests.chaos.invariants import demand_ended_well, last_receipts
 from tests.chaos.seeds import run
 from tests.chaos.trial import Setting, Trial, now_ms
+from tests.chaos.workers import failures_of
 from tieredctl.model.removal import ReceiptStep
 
 MONTH_MS = 31 * 24 * 3_600_000
 SOMETHING_IS_DELETED_AT = 120
+KILLED_AT = range(60, 220)
 SEED_OF_A_LATE_OWNER = 2
 
 
@@ -35,6 +40,30 @@ def test_nothing_more_of_it_is_removed_and_what_got_an_owner_is_put_back(folder:
     assert told.stopped == "plan-expired"
     assert removed(trial) < before
     demand_ended_well(trial, told)
+
+
+def expires_after_a_kill_at(boundary: int, folder: Path) -> None:
+    """A run is killed, owners appear, and the next run may only put back."""
+    trial, chance = Trial(folder / "trial", Setting(SEED_OF_A_LATE_OWNER)), Random(0)
+    run(trial, trial.apply, trial.world(chance, kill_at=boundary, broker_activity=0.0))
+    trial.cluster.act_to_the_end(now_ms())
+    later = trial.world(chance, broker_activity=0.0)
+    clock_ms = later.clock_ms
+    later.clock_ms = lambda: clock_ms() + MONTH_MS
+    demand_ended_well(trial, run(trial, trial.apply, later).result)
+
+
+def test_wherever_the_run_before_was_killed_owned_objects_are_put_back(folder: Path) -> None:
+    failures = failures_of(KILLED_AT, expires_after_a_kill_at, folder)
+    assert not failures, "\n".join(failures)
+
+
+def test_a_build_that_puts_back_only_what_is_confirmed_is_found_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_what_is_confirmed_is_put_back(monkeypatch)
+
+    assert failures_of(KILLED_AT, expires_after_a_kill_at, folder, most=1)
 
 
 def test_an_expired_plan_that_nobody_began_is_refused(folder: Path) -> None:
