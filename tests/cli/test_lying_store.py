@@ -125,7 +125,7 @@ def test_a_deletion_that_is_acknowledged_and_not_done_has_failed(
 
     summary = lied.document()["summary"]
     assert (lied.exit_code, summary["done"], summary["failed"]) == (5, 0, UNFINISHED)
-    assert "is still there" in lied.out + lied.err
+    assert "but it still exists" in lied.out + lied.err
     assert kept == filled.contents
     assert (applied.exit_code, applied.document()["summary"]["done"]) == (0, UNFINISHED)
     assert not planned_keys(cluster.plan_file) & set(filled.keys())
