@@ -36,6 +36,11 @@ class OutputFormat(StrEnum):
     YAML = "yaml"
     CSV = "csv"
 
+    @property
+    def is_table(self) -> bool:
+        """Whether it is for people to read."""
+        return self in (OutputFormat.TABLE, OutputFormat.WIDE)
+
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:

@@ -31,7 +31,7 @@ class View(OptionGroup):
     @property
     def is_table(self) -> bool:
         """Whether it is for people to read."""
-        return self.output in (OutputFormat.TABLE, OutputFormat.WIDE)
+        return self.output.is_table
 
     def say(self, *sentences: str) -> None:
         """On stderr, a line each, unless that is to be quiet."""

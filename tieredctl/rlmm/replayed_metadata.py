@@ -14,7 +14,6 @@ import numpy as np
 from tieredctl.formats.uuid_columns import uuid_columns
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import (
-    RecordForm,
     RemoteLogSegmentMetadata,
     RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
@@ -38,7 +37,6 @@ from tieredctl.rlmm.segment_rows import (
 from tieredctl.rlmm.states import Refusal, partition_may_become, start_refusal, update_refusal
 
 _STATES = tuple(RemoteLogSegmentState)
-_FORMS = tuple(RecordForm)
 _STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
 _AT_ONCE = 1 << 12
 _Place = tuple[int, int]

@@ -185,7 +185,7 @@ class MetadataPlace:
             try:
                 return cluster.topic(topic).topic_id
             except TieredctlError as error:
-                if error.code != ErrorCode.UNKNOWN_TOPIC:
+                if error.code is not ErrorCode.UNKNOWN_TOPIC:
                     raise
                 return None
 

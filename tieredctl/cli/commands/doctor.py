@@ -29,7 +29,6 @@ from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_find
 from tieredctl.wiring.doctor import diagnose_cluster
 
 _commands = typer.Typer(rich_markup_mode=None)
-_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 _COLUMNS = (
     TableColumn("SEVERITY", "severity"),
     TableColumn("CODE", "code"),

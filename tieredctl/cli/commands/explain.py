@@ -22,8 +22,6 @@ from tieredctl.ops.explanation.objects import segment_objects
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 
-_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
-
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     """Makes `explain` known."""
@@ -90,6 +88,6 @@ def explain(
 def _listing(stream: EventStream, items: list[Item], findings: Sequence[Finding], output: OutputFormat) -> Listing:
     summary = {"items": len(items), "findings": finding_documents(findings)}
     rows = items
-    if output in _TABLES:
+    if output.is_table:
         rows = [row for item in items for row in explanation_rows(item)]
     return Listing("Explanation", stream.source.describe, rows, EXPLANATION_COLUMNS, summary)

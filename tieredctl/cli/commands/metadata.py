@@ -46,7 +46,6 @@ _STATISTICS_SENTENCE = (
     "{events} events, {deadEvents} of them dead, {liveSegments} live segments; "
     "replay takes {replaySeconds} s at {assumedEventsPerSecond} events a second"
 )
-_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -217,7 +216,7 @@ def lookup(
         items = [segment_document(answer.segment)] if answer.segment else []
         listing = _listing("SegmentLookup", opened.stream, items, SEGMENT_COLUMNS, reason=answer.reason)
         findings = [finding for finding in opened.stream.findings if finding.kind.incomplete]
-        if answer.reason and output in _TABLES and not quiet:
+        if answer.reason and output.is_table and not quiet:
             say(f"No segment serves it: {answer.reason}.")
         return finish(
             listing, output, findings, quiet=quiet, otherwise=ExitCode.CLEAN if answer.segment else ExitCode.FINDINGS

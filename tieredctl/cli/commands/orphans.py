@@ -16,7 +16,7 @@ from tieredctl.cli.commands.orphans_purge import purge
 from tieredctl.cli.commands.orphans_restore import restore
 from tieredctl.cli.options import Inventory, MinAge, Now, Resume
 from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.cli.output import Listing, TableColumn, printable
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
@@ -40,7 +40,6 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     app.add_typer(_commands, name=noun, help=meaning)
 
 
-_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 _OBJECT_FIELDS = (
     *("key", "size", "lastModified", "segmentId", "topicId", "partition", "part", "storageClass"),
     *("status", "cause", "topicLive", "evidence"),

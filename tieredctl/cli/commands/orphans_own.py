@@ -15,7 +15,7 @@ from tieredctl.cli.arguments import clock_ms, pairs
 from tieredctl.cli.confirmation import can_ask, demand_typed
 from tieredctl.cli.options import Store, StoreOptions
 from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
+from tieredctl.cli.output import Listing, TableColumn, printable
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.documents import Document
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 quarantine = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 """The commands below `orphans quarantine`."""
 
-_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 _FIELDS = ("key", "size", "lastModified", "clusterId", "planId", "quarantined", "quarantineKey")
 _PLAN_COLUMNS = (
     TableColumn("PLAN-ID", "planId"),

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tieredctl.ops.orphan_removal.receipts import Receipts
 
 _UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
-_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 COLUMNS = (TableColumn("STATUS", "status"), TableColumn("KEY", "key"), TableColumn("ERROR", "error"))
 FIELDS = ("key", "status", "size", "quarantineKey", "error")
 DeleteVersions = Annotated[
@@ -42,7 +41,7 @@ def receipt_rows(receipts: Receipts | None, output: OutputFormat) -> list[dict[s
     from tieredctl.ops.orphan_removal.receipts import last_receipts
 
     shown = last_receipts(receipts.entries(lambda _damage: None)).values() if receipts else []
-    if output in _TABLES:
+    if output.is_table:
         wanted = (ReceiptStep.FAILED, ReceiptStep.GONE, *_UNFINISHED)
         return [_row(receipt) for receipt in shown if receipt.step in wanted]
     return list(map(_row, shown))

@@ -32,7 +32,6 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     app.add_typer(_commands, name=noun, help=meaning)
 
 
-_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 _FILE_FIELDS = ("path", "fileKind", "fields", "entries")
 
 
@@ -71,7 +70,7 @@ class _Inspection:
 
     def show(self, output: OutputFormat) -> None:
         """Writes each file that can be read, and remembers why the others can't."""
-        if output in _TABLES:
+        if output.is_table:
             self._describe(wide=output is OutputFormat.WIDE)
         else:
             source = {"kind": "files", "paths": [str(path) for path in self._paths]}

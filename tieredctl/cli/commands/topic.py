@@ -12,7 +12,7 @@ from tieredctl.cli.commands.topic_disable import disable
 from tieredctl.cli.commands.topic_enable import enable
 from tieredctl.cli.options import Now
 from tieredctl.cli.outcome import finding_documents, say
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn, known
+from tieredctl.cli.output import Listing, TableColumn, known
 from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
@@ -31,7 +31,6 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     app.add_typer(_commands, name=noun, help=meaning)
 
 
-_TABLES = (OutputFormat.TABLE, OutputFormat.WIDE)
 _LIST_COLUMNS = (
     TableColumn("TOPIC", "topic"),
     TableColumn("TIERING", "tiering"),

@@ -86,7 +86,7 @@ def verify(
     items = finding_documents(result.findings)
     source = verified.source | {"engine": engine}
     listing = Listing("Verification", source, items, FINDING_COLUMNS, result.summary, FINDING_FIELDS)
-    if output in (OutputFormat.TABLE, OutputFormat.WIDE) and not quiet:
+    if output.is_table and not quiet:
         say_what_is_incomplete(verified.metadata_findings)
         say(_headline(result))
     return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 
 from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
@@ -45,7 +45,6 @@ class StoreListing:
     """Objects that were listed."""
     unexplained: int = 0
     """Whose keys the layout does not know."""
-    segments_found: int = field(default=0)
 
     def partitions(self) -> Iterator[tuple[TopicIdPartition, list[StoredSegment]]]:
         """Every partition with its segments, by start offset. Keys come sorted, so a partition's are together."""
@@ -54,7 +53,6 @@ class StoreListing:
             for explained, stored in pairs:
                 found.setdefault(explained.segment_id, (explained, {}))[1][explained.part] = stored
             segments = [StoredSegment(explained, objects) for explained, objects in found.values()]
-            self.segments_found += len(segments)
             yield partition, sorted(segments, key=lambda one: (one.identity.start_offset, one.identity.segment_id))
 
     def _explained(self) -> Iterator[tuple[ExplainedKey, StoredObject]]:
