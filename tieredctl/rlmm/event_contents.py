@@ -32,10 +32,12 @@ class Column:
 
     def __init__(self, dtype: Any) -> None:
         self._parts: list[NDArray[Any]] = [np.zeros(0, dtype)]
+        self._ends: Ints | None = None
 
     def add(self, values: Any) -> None:
         """More numbers."""
         self._parts.append(np.asarray(values).astype(self._parts[0].dtype))
+        self._ends = None
 
     @property
     def values(self) -> NDArray[Any]:
@@ -43,6 +45,13 @@ class Column:
         if len(self._parts) > 1:
             self._parts = [np.concatenate(self._parts)]
         return self._parts[0]
+
+    @property
+    def ends(self) -> Ints:
+        """Of numbers that are lengths: where each stretch ends if they follow one another."""
+        if self._ends is None:
+            self._ends = np.cumsum(self.values, dtype=np.int64)
+        return self._ends
 
 
 _OFFSETS, _NUMBERS, _SMALL_NUMBERS, _FLAGS = (
@@ -81,10 +90,10 @@ class SomeBytes:
         known = self._rows.values
         if not len(known):
             return [None] * len(rows)
-        ends = np.cumsum(self._lengths.values, dtype=np.int64)
         places = np.minimum(np.searchsorted(known, rows), len(known) - 1)
         found = (known[places] == rows).tolist()
-        firsts, lasts = (ends - self._lengths.values)[places].tolist(), ends[places].tolist()
+        ends = self._lengths.ends[places]
+        firsts, lasts = (ends - self._lengths.values[places]).tolist(), ends.tolist()
         return [
             bytes(self._data[first:last]) if is_found else None
             for is_found, first, last in zip(found, firsts, lasts, strict=True)
@@ -205,9 +214,7 @@ class StartedCopies:
 
     def epochs_of(self, rows: Rows) -> list[tuple[tuple[int, int], ...]]:
         """The leader epochs of some rows, with the offsets that they begin with."""
-        counts = self.epoch_counts.values
-        ends = np.cumsum(counts, dtype=np.int64)[rows]
-        lengths = counts[rows].astype(np.int64)
+        ends, lengths = self.epoch_counts.ends[rows], self.epoch_counts.values[rows].astype(np.int64)
         edges = np.concatenate([[0], np.cumsum(lengths)])
         places = np.repeat(ends - edges[1:], lengths) + np.arange(edges[-1])
         pairs = list(
@@ -258,7 +265,16 @@ class EventContents:
 
     def event_timestamps(self, are_starts: Flags, rows: Rows) -> Ints:
         """Of some events, by whether they are starts and their rows there, in milliseconds."""
-        times = np.empty(len(rows), np.int64)
-        times[are_starts] = self.starts.said.event_timestamps.values[rows[are_starts]]
-        times[~are_starts] = self.updates.said.event_timestamps.values[rows[~are_starts]]
-        return times
+        columns = self.starts.said.event_timestamps, self.updates.said.event_timestamps
+        return _of_either(*columns, are_starts, rows)
+
+    def authors(self, are_starts: Flags, rows: Rows) -> Ints:
+        """Who wrote some events, by the same."""
+        return _of_either(self.starts.said.authors, self.updates.said.authors, are_starts, rows)
+
+
+def _of_either(starts: Column, updates: Column, are_starts: Flags, rows: Rows) -> Ints:
+    found = np.empty(len(rows), np.int64)
+    found[are_starts] = starts.values[rows[are_starts]]
+    found[~are_starts] = updates.values[rows[~are_starts]]
+    return found

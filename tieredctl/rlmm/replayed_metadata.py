@@ -175,11 +175,7 @@ class ReplayedMetadata:
 
     def authors(self, rows: Ints) -> Ints:
         """Who wrote the last events of some rows."""
-        started, contents, lasts = self._are_started(rows), self.events.contents, self.rows.lasts[rows]
-        found = np.empty(len(rows), np.int64)
-        found[started] = contents.starts.said.authors.values[lasts[started]]
-        found[~started] = contents.updates.said.authors.values[lasts[~started]]
-        return found
+        return self.events.contents.authors(self._are_started(rows), self.rows.lasts[rows])
 
     def _are_started(self, rows: Ints) -> Flags:
         """Whose last event is the one that their copy began with."""
