@@ -6,7 +6,7 @@ cache when it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -99,6 +99,10 @@ class ReplayedMetadata:
         """Some rows as objects."""
         for first in range(0, len(rows), _AT_ONCE):
             yield from self._known(rows[first : first + _AT_ONCE])
+
+    def in_states(self, states: Collection[RemoteLogSegmentState]) -> Ints:
+        """The rows in one of these states, by topic, topic id, partition, start offset."""
+        return self.order[np.isin(self.rows.states[self.order], list(states))]
 
     def selected(self, rows: Ints, has: Callable[[TopicIdPartition], bool], segment_id: str | None = None) -> Ints:
         """Those of some rows that are of partitions that are meant, and of one segment if it is named."""

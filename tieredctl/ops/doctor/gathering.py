@@ -125,7 +125,7 @@ def with_tiered_data(
             stores, replay, odd = read
     young = {name: _first_young(cluster, one, settings.clock, looking) for name, one in settings.topics.items()}
     partitions = [_partition(row, sizes, young[row["topic"]].get(row["partition"]), stores) for row in rows]
-    unfinished = [known for store in stores for _, known in store.segments() if known.metadata.state in _UNFINISHED]
+    unfinished = [known for store in stores for _, known in store.known(store.in_states(_UNFINISHED))]
     return replace(
         settings,
         partitions=partitions,
@@ -160,8 +160,9 @@ def with_objects(
 
 
 def _finished_segments(stream: EventStream) -> frozenset[str]:
-    known = (segment.metadata for _, segment in replayed(stream).segments())
-    return frozenset(one.segment_id for one in known if one.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
+    metadata = replayed(stream)
+    finished = metadata.known(metadata.in_states([RemoteLogSegmentState.COPY_SEGMENT_FINISHED]))
+    return frozenset(segment.metadata.segment_id for _, segment in finished)
 
 
 def _release_of(supported: Mapping[str, int]) -> Release | None:

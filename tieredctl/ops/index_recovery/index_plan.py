@@ -22,7 +22,7 @@ from tieredctl.ops.index_recovery.index_rebuilding import rebuilt_parts
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import demand_whole
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.metadata.state import replayed, segments
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
@@ -115,14 +115,16 @@ def finished_segment(stream: EventStream, segment_id: str) -> KnownSegmentOfPart
     where it is still copied, or being deleted."""
     state = replayed(stream, Selection())
     demand_whole(stream.findings)
-    for partition, known in state.segments():
-        if known.metadata.segment_id == segment_id:
-            if known.metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-                message = f"Segment {segment_id} is in {known.metadata.state.name}: its objects are not promised."
-                hint = "Only indexes of segments in COPY_SEGMENT_FINISHED are rebuilt."
-                raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
-            return KnownSegmentOfPartition(known.metadata, state.caches[partition])
-    raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"The metadata has no segment {segment_id}, or it was deleted.")
+    found = next(state.known(segments(state, Selection(segment_id=segment_id))), None)
+    if found is None:
+        message = f"The metadata has no segment {segment_id}, or it was deleted."
+        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, message)
+    partition, known = found
+    if known.metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+        message = f"Segment {segment_id} is in {known.metadata.state.name}: its objects are not promised."
+        hint = "Only indexes of segments in COPY_SEGMENT_FINISHED are rebuilt."
+        raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
+    return KnownSegmentOfPartition(known.metadata, state.caches[partition])
 
 
 def plan_index_recovery(

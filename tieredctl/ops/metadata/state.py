@@ -50,8 +50,8 @@ def demand_known(stream: EventStream, store: ReplayedMetadata, selection: Select
 
 def segments(metadata: ReplayedMetadata, selection: Selection, state: RemoteLogSegmentState | None = None) -> Ints:
     """The rows of segments by topic, partition, start offset."""
-    rows = metadata.selected(metadata.order, selection.has, selection.segment_id)
-    return rows if state is None else rows[metadata.rows.states[rows] == state]
+    rows = metadata.order if state is None else metadata.in_states([state])
+    return metadata.selected(rows, selection.has, selection.segment_id)
 
 
 def partition_of_today(
@@ -159,9 +159,7 @@ def _gaps_and_overlaps(ranges: list[tuple[int, int]]) -> tuple[list[list[int]], 
 
 def stuck(store: ReplayedMetadata, selection: Selection, now_ms: int, older_than_ms: int) -> list[Finding]:
     """Copies and deletions that began more than `older_than_ms` ago and never ended, oldest first."""
-    rows = store.order
-    rows = rows[np.isin(store.rows.states[rows], list(_STUCK))]
-    rows = store.selected(rows, selection.has, selection.segment_id)
+    rows = store.selected(store.in_states(_STUCK), selection.has, selection.segment_id)
     times = store.event_timestamps(rows)
     old = np.flatnonzero(now_ms - times > older_than_ms)
     oldest_first = rows[old[np.argsort(times[old], kind="stable")]]

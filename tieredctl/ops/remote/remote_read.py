@@ -15,7 +15,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.replaced_file import replaced_file
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.metadata.state import replayed, segments
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.remote.part_check import PartCheck
 from tieredctl.storage.protocol import ObjectStore
@@ -111,17 +111,14 @@ class _Written:
 
 def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIdentity:
     """The segment with the selection's id. Raises TieredctlError `unknown-segment`."""
-    found = (
-        known.metadata
-        for partition, known in replayed(stream, selection).segments()
-        if selection.has_segment(partition, known.metadata.segment_id)
-    )
-    segment = next(found, None)
-    if segment is None:
+    metadata = replayed(stream, selection)
+    found = next(metadata.known(segments(metadata, selection)), None)
+    if found is None:
         why = f"The metadata has no {selection}, or it was deleted."
         stream.coverage.demand_all(why)
         raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
-    return segment
+    _, known = found
+    return known.metadata
 
 
 def segment_in_store(store: ObjectStore, layout: Layout, selection: Selection) -> SegmentIdentity:

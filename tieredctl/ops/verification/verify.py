@@ -235,8 +235,8 @@ def _check_partitions(
 
 def _promised(metadata: ReplayedMetadata, gone: GoneTopics) -> Iterator[RemoteLogSegmentMetadata]:
     """The segments whose objects must be in the store."""
-    for partition, known in metadata.segments():
-        if known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED and not gone.has(partition):
+    for partition, known in metadata.known(metadata.in_states([RemoteLogSegmentState.COPY_SEGMENT_FINISHED])):
+        if not gone.has(partition):
             yield known.metadata
 
 
