@@ -50,6 +50,11 @@ def _delete_all(store: WritableObjectStore, key: str, done: DeletedVersions) -> 
         done.bytes += kept.size
 
 
+def keys_left(deleted: DeletedVersions | None) -> int:
+    """How many keys still have versions that should be gone; 0 if no versions were to be deleted."""
+    return len(deleted.failed) if deleted else 0
+
+
 @dataclass(frozen=True, slots=True)
 class WhatStays:
     """What is left of the objects that were deleted, according to their store's settings."""

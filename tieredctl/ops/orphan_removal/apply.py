@@ -28,7 +28,7 @@ from tieredctl.model.removal import (
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
+from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions, keys_left
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.guards.original_times import note_original_times, read_original_times
 from tieredctl.ops.guards.own_objects import times_of_copies
@@ -66,18 +66,13 @@ class RemovalOutcome(Outcome):
     """The kept versions that were deleted, if that was asked for."""
 
     @property
-    def with_versions(self) -> int:
-        """How many keys still have versions that should be gone."""
-        return len(self.versions.failed) if self.versions else 0
-
-    @property
     def left(self) -> int:
-        return self.failed + self.skipped + self.with_versions
+        return self.failed + self.skipped + keys_left(self.versions)
 
     @property
     def nothing_is_there(self) -> bool:
         """Whether nothing of the plan is left to remove, whoever removed it."""
-        return self.stopped is None and not self.failed and not self.lost and not self.with_versions
+        return self.stopped is None and not self.failed and not self.lost and not keys_left(self.versions)
 
     def count(self, receipts: Iterable[Receipt]) -> None:
         """Counts what became of some."""

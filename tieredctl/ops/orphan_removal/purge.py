@@ -16,7 +16,7 @@ from tieredctl.model.removal import PlanRecord
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.comparison import same_by
 from tieredctl.ops.guards.deletion import delete_surely
-from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
+from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions, keys_left
 from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import plan_record
 from tieredctl.ops.guards.original_times import forget_original_times
@@ -55,8 +55,7 @@ class PurgeOutcome(Outcome):
 
     @property
     def left(self) -> int:
-        with_versions = len(self.versions.failed) if self.versions else 0
-        return self.failed + self.skipped + self.unproven + with_versions
+        return self.failed + self.skipped + self.unproven + keys_left(self.versions)
 
 
 @dataclass(slots=True)

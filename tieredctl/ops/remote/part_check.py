@@ -23,6 +23,7 @@ from tieredctl.layouts.protocol import Part, SegmentIdentity
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.ops.remote.part_finding import part_finding
 
 _OFFSETS_OF_A_SEGMENT = 1 << 31
 _EXAMPLES = 8
@@ -75,18 +76,7 @@ class PartCheck:
             self._add(code, error.reason, error.position)
 
     def _add(self, code: FindingCode, message: str, position: int) -> None:
-        partition = self.segment.topic_id_partition
-        subject = f"{partition.topic}-{partition.partition} {self.segment.segment_id} {self.part.value}"
-        evidence = {
-            "topic": partition.topic,
-            "topicId": partition.topic_id,
-            "partition": partition.partition,
-            "segmentId": self.segment.segment_id,
-            "part": self.part.value,
-            "key": self.keys.get(self.part, self.keys.get(Part.INDEXES)),
-            "position": position,
-        }
-        self.findings.append(Finding(code, subject, message, evidence))
+        self.findings.append(part_finding(code, self.segment, self.keys, self.part, message, position=position))
 
 
 @dataclass(slots=True)

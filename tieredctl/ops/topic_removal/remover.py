@@ -26,7 +26,7 @@ from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions
+from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions, keys_left
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.metadata.event_publisher import NO_BROKER, EventPublisher
 from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
@@ -93,8 +93,7 @@ class TopicRemovalOutcome(OutcomeByPartition[RemovedPartition]):
 
     @property
     def left(self) -> int:
-        with_versions = len(self.versions.failed) if self.versions else 0
-        return with_versions + sum(one.left for one in self.partitions)
+        return keys_left(self.versions) + sum(one.left for one in self.partitions)
 
     @property
     def versions(self) -> DeletedVersions | None:

@@ -9,6 +9,7 @@ from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.remote.part_finding import part_finding
 
 DEFAULT_INDEX_INTERVAL_BYTES = 4_096
 
@@ -63,19 +64,16 @@ class SegmentFindings:
         **evidence: object,
     ) -> None:
         """`position` is a byte of the part; `offsets` the first and last (inclusive) at risk."""
-        metadata = self.metadata
-        partition = metadata.topic_id_partition
-        facts: dict[str, object] = {
-            "topic": partition.topic,
-            "topicId": partition.topic_id,
-            "partition": partition.partition,
-            "segmentId": metadata.segment_id,
-            "part": part.value,
-            "key": self.keys.get(part, self.keys.get(Part.INDEXES)),
-        }
-        if position is not None:
-            facts["position"] = position
-        if offsets is not None:
-            facts["offsets"] = list(offsets)
-        subject = f"{partition.topic}-{partition.partition} {metadata.segment_id} {part.value}"
-        self.found.append(Finding(code, subject, message, facts | evidence, severity))
+        self.found.append(
+            part_finding(
+                code,
+                self.metadata,
+                self.keys,
+                part,
+                message,
+                position=position,
+                offsets=offsets,
+                severity=severity,
+                **evidence,
+            )
+        )

@@ -1,0 +1,40 @@
+"""A finding about one part of a segment in a remote store, with the segment's identity in its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tieredctl.layouts.protocol import Part, SegmentIdentity
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding, Severity
+
+
+def part_finding(
+    code: FindingCode,
+    segment: SegmentIdentity,
+    keys: Mapping[Part, str],
+    part: Part,
+    message: str,
+    *,
+    position: int | None = None,
+    offsets: tuple[int, int] | None = None,
+    severity: Severity | None = None,
+    **evidence: object,
+) -> Finding:
+    """`keys` are of the segment's objects; `position` is a byte of the part, `offsets` the first and last (inclusive)
+    at risk."""
+    partition = segment.topic_id_partition
+    facts: dict[str, object] = {
+        "topic": partition.topic,
+        "topicId": partition.topic_id,
+        "partition": partition.partition,
+        "segmentId": segment.segment_id,
+        "part": part.value,
+        "key": keys.get(part, keys.get(Part.INDEXES)),
+    }
+    if position is not None:
+        facts["position"] = position
+    if offsets is not None:
+        facts["offsets"] = list(offsets)
+    subject = f"{partition.topic}-{partition.partition} {segment.segment_id} {part.value}"
+    return Finding(code, subject, message, facts | evidence, severity)
