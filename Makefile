@@ -59,11 +59,11 @@ bench: $(VENV)/development.installed $(VENV)/packages.installed ## Measure speed
 	@$(BIN)/python -m benchmarks
 
 fuzz: $(VENV)/development.installed $(VENV)/packages.installed ## Feed five million damaged inputs to the readers: 15 minutes
-	@TIEREDCTL_FUZZ_INPUTS=5000000 $(BIN)/python -m pytest --timeout 0 tests/property/test_fuzz.py
+	@TIEREDCTL_FUZZ_INPUTS=5000000 $(BIN)/python -m pytest --timeout 0 tests/formats/test_fuzz.py
 
 soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousand processes while they remove objects, and lie to a hundred: hours
 	@TIEREDCTL_CHAOS_SEEDS=10000 TIEREDCTL_CHAOS_PROCESSES=1000 TIEREDCTL_LYING_SEEDS=100 \
-		$(BIN)/python -m pytest --timeout 0 tests/chaos tests/cli/test_lying_store.py
+		$(BIN)/python -m pytest --timeout 0 tests/removal/chaos tests/cli/test_lying_store.py
 
 completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Regenerate the shells' completion scripts
 	@for shell in bash zsh fish; do $(BIN)/tieredctl completions $$shell > completions/tieredctl.$$shell || exit; done

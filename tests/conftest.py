@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import tarfile
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.rigs import object_servers
 from tests.rigs.availability import rig_unavailable
+from tests.rigs.driven_brokers import driven, kafka_3, kafka_4  # noqa: F401
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.prerequisites import RigMissing
 
@@ -33,24 +33,22 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 TESTS = Path(__file__).parent
 CAPTURES = TESTS / "captures"
 KAFKA, OLDER_KAFKA = "kafka", "kafka 3.9.1"
-SHARED_BROKERS = ("driven", "kafka_4", "kafka_3")
-"""The fixtures of brokers that many files share; other files that need brokers start their own."""
 OBJECT_SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator"})
 """The fixtures that start one, and the parameters that choose one, with dashes for underscores."""
-LONGEST_FIRST = (KAFKA, "chaos", "spark", OLDER_KAFKA, "integration", "cli", "verification", "storage", "property")
-"""Groups and folders; those that wait for brokers are beside those that compute, and the many small files come last,
-so that no process works alone in the end."""
+LONGEST_FIRST = (KAFKA, "chaos", "spark", OLDER_KAFKA, "integration", "cli", "verification", "storage", "formats")
+"""Groups, markers and folders; those that wait for brokers are beside those that compute, and the many small files come
+last, so that no process works alone in the end."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what asks an object server, and puts first what takes longest."""
+    """Marks what asks an object server or a shared broker, and puts first what takes longest."""
     for item in items:
-        if _asks_an_object_server(item):
+        if _asks_an_object_server(item) or _shares_brokers(item.path):
             item.add_marker(pytest.mark.integration)
 
     def rank(item: pytest.Item) -> int:
-        places = (_group(item.nodeid), item.path.parent.name)
+        places = {_group(item.nodeid), item.path.parent.name, *(mark.name for mark in item.iter_markers())}
         return next((rank for rank, place in enumerate(LONGEST_FIRST) if place in places), len(LONGEST_FIRST))
 
     items.sort(key=rank)
@@ -80,16 +78,16 @@ def _group(nodeid: str) -> str:
     if folder == "spark":
         return folder
     parameters = rest.partition("[")[2]
-    is_older = folder == "integration" and ("3.9.1" in parameters or "kafka_3" in parameters)
-    if folder == "integration" and _shares_brokers(path):
+    is_older = "3.9.1" in parameters or "kafka_3" in parameters
+    if _shares_brokers(TESTS.parent / path):
         return OLDER_KAFKA if is_older else KAFKA
     return f"{path} {OLDER_KAFKA}" if is_older else path
 
 
 @cache
-def _shares_brokers(path: str) -> bool:
-    text = (TESTS.parent / path).read_text(encoding="utf-8")
-    return any(re.search(rf"\b{fixture}\b", text) for fixture in SHARED_BROKERS)
+def _shares_brokers(path: Path) -> bool:
+    """Whether a file's tests ask for a broker of tests/rigs/driven_brokers.py; others start their own."""
+    return "DrivenBroker" in path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True, scope="session")

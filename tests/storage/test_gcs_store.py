@@ -1,4 +1,4 @@
-"""A bucket of Google Cloud Storage: what is special about it. The common contract is in tests/conformance."""
+"""A bucket of Google Cloud Storage: what is special about it. What every store promises is in test_promises.py."""
 
 from __future__ import annotations
 

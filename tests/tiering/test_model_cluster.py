@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.cluster_contract import ClusterContract, KnownCluster
+from tests.kafka.cluster_contract import ClusterContract, KnownCluster
 from tests.tiering.model_cluster import CLUSTER_ID, LEVEL_3_8, LEVEL_3_9, LEVEL_4_3, TOPIC, ModelCluster
 from tieredctl.kafka.cluster import OffsetSpec
 

@@ -1,0 +1,289 @@
+"""`doctor` on real brokers: exactly what the rig's settings deserve, and what is broken besides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclOperation
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
+from confluent_kafka.admin._resource import ResourceType
+
+from tests.cli.command_line import Outcome, own_process
+from tests.rigs.access_rules import AUTHORIZER, grant, scram_config
+from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
+from tests.rigs.driven_brokers import DrivenBroker, jars_of
+from tests.rigs.leftovers import STUCK, Leftovers, leftovers
+from tests.rigs.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+
+SETTINGS = {
+    ("topic-config-metadata-replication", METADATA_TOPIC),
+    ("topic-config-small-segments", "topic clicks.eu-west_1"),
+    ("topic-config-small-segments", "topic ledger"),
+    ("topic-config-small-segments", "topic orders"),
+    ("topic-config-small-segments", "topic payments"),
+    ("topic-config-kept-twice", "topic ledger"),
+    ("broker-config-copy-quota", "broker 1"),
+    ("broker-config-fetch-quota", "broker 1"),
+}
+"""One broker, which rolls small segments so that tiering is quick, without quotas."""
+WITHOUT_A_FIX = {("release-bug", "KAFKA-15401")}
+BEFORE_4_2 = {
+    ("release-bug", issue) for issue in ("KAFKA-16780", "KAFKA-19425", "KAFKA-19530", "KAFKA-19523", "KAFKA-14915")
+}
+OF_THE_METADATA = {("kept-twice", "ledger-0"), ("metadata-topic-compaction", METADATA_TOPIC)}
+"""What is known once the metadata is read."""
+DAY_MS = "86400000"
+
+Findings = set[tuple[str, str]]
+
+
+def doctor(broker: KafkaBroker, *words: str | Path) -> Outcome:
+    verb = [str(word) for word in words if word == "config"]
+    rest = [word for word in words if word != "config"]
+    return own_process("doctor", *verb, "--bootstrap-server", broker.bootstrap_server, "-o", "json", *rest)
+
+
+def findings(outcome: Outcome) -> Findings:
+    return {(item["code"], item["subject"]) for item in outcome.document()["items"]}
+
+
+def bugs(release: tuple[int, ...]) -> Findings:
+    """What is surely known of the rig's releases."""
+    perhaps = {("release-bug", "KAFKA-20732")}
+    return WITHOUT_A_FIX | perhaps | (BEFORE_4_2 if release < (4, 2) else set())
+
+
+@contextmanager
+def changed(broker: KafkaBroker, kind: ResourceType, name: str, setting: str, value: str) -> Iterator[None]:
+    """A setting, and as it was before in the end."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_server})
+    resource = ConfigResource(kind, name)
+    before = admin.describe_configs([resource])[resource].result(timeout=30)[setting]
+    was_set = before.source in (ConfigSource.DYNAMIC_TOPIC_CONFIG.value, ConfigSource.DYNAMIC_BROKER_CONFIG.value)
+
+    def alter(operation: AlterConfigOpType, to: str | None) -> None:
+        entry = ConfigEntry(setting, to, incremental_operation=operation)
+        asked = ConfigResource(kind, name, incremental_configs=[entry])
+        admin.incremental_alter_configs([asked])[asked].result(timeout=30)
+        wait_until(lambda: to is None or _value(admin, resource, setting) == to, f"{setting} is {to}", 30)
+
+    alter(AlterConfigOpType.SET, value)
+    try:
+        yield
+    finally:
+        alter(*((AlterConfigOpType.SET, before.value) if was_set else (AlterConfigOpType.DELETE, None)))
+
+
+def _value(admin: AdminClient, resource: ConfigResource, setting: str) -> Any:
+    return admin.describe_configs([resource])[resource].result(timeout=30)[setting].value
+
+
+def test_the_rigs_cluster_has_exactly_what_it_deserves(driven: DrivenBroker) -> None:
+    outcome = doctor(driven.broker, "--kafka-version", driven.broker.jars.version)
+
+    assert findings(outcome) == SETTINGS | OF_THE_METADATA | bugs(driven.broker.jars.release)
+    assert outcome.exit_code == 3
+    assert outcome.document()["summary"]["complete"] is True
+
+
+def test_disks_and_the_store_are_looked_at_where_they_are_given(driven: DrivenBroker) -> None:
+    outcome = doctor(driven.broker, *everywhere(driven.broker), "--kafka-version", driven.broker.jars.version)
+
+    summary = outcome.document()["summary"]
+    assert findings(outcome) == SETTINGS | OF_THE_METADATA | bugs(driven.broker.jars.release)
+    assert summary["auxiliaryObjects"] >= summary["partitions"] * 2
+    assert summary["transactionIndexes"] > 0  # those of the transactions that were aborted
+    assert summary["replicasOnDisk"] > summary["partitions"]
+
+
+def test_what_new_followers_and_committed_reads_need_is_missed(driven: DrivenBroker) -> None:
+    payments = next(driven.broker.remote_dir.glob("payments-0-*"))
+    last_snapshot = max(payments.glob("*.snapshot"))
+    index = max(payments.glob("*.txnindex"))
+    sound = index.read_bytes()
+    aside = last_snapshot.rename(last_snapshot.with_suffix(".aside"))
+    index.write_bytes(b"\0\1" + sound[2:])
+    try:
+        outcome = doctor(driven.broker, *everywhere(driven.broker))
+    finally:
+        aside.rename(last_snapshot)
+        index.write_bytes(sound)
+
+    found = {item["code"]: item["evidence"] for item in outcome.document()["items"]}
+    assert outcome.exit_code == 4
+    assert found["follower-state-missing"]["key"] == f"{payments.name}/{last_snapshot.name}"
+    assert found["transaction-index-damaged"]["key"] == f"{payments.name}/{index.name}"
+    assert found["transaction-index-damaged"]["position"] == 0
+
+
+def test_groups_that_read_from_remote_storage_or_come_too_late_are_named(driven: DrivenBroker) -> None:
+    with committed(driven.broker, "slow", "orders", 3), committed(driven.broker, "late", "clicks.eu-west_1", 1):
+        outcome = doctor(driven.broker)
+
+    found = {item["subject"]: item for item in outcome.document()["items"] if item["code"].startswith("group-")}
+    slow, late = found["group slow, topic orders"], found["group late, topic clicks.eu-west_1"]
+    assert (slow["code"], slow["severity"]) == ("group-reads-remote", "info")
+    assert slow["evidence"]["partitions"][0]["committedOffset"] == 3
+    assert (late["code"], late["severity"]) == ("group-offset-below-log-start", "warning")
+
+
+def everywhere(broker: KafkaBroker) -> tuple[str | Path, ...]:
+    return ("--log-dir", broker.log_dir, "--store", f"file:{broker.remote_dir}")
+
+
+@contextmanager
+def committed(broker: KafkaBroker, group: str, topic: str, offset: int) -> Iterator[None]:
+    """A group that has committed an offset of partition 0, and is gone in the end."""
+    with closing(Consumer({"bootstrap.servers": broker.bootstrap_server, "group.id": group})) as consumer:
+        consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    try:
+        yield
+    finally:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_server})
+        admin.delete_consumer_groups([group])[group].result(timeout=30)
+
+
+def test_the_line_of_releases_is_known_and_the_patch_is_not(driven: DrivenBroker) -> None:
+    document = doctor(driven.broker).document()
+
+    said = {item["subject"]: item for item in document["items"] if item["code"] == "release-bug"}
+    assert document["summary"]["release"] == ".".join(driven.broker.jars.version.split(".")[:2])
+    if driven.broker.jars.release < (4,):
+        assert said["KAFKA-17995"]["severity"] == "info"  # mended in 3.9.1
+        assert "--kafka-version" in said["KAFKA-17995"]["message"]
+
+
+def test_settings_alone_are_looked_at_on_request(driven: DrivenBroker) -> None:
+    assert findings(doctor(driven.broker, "config")) == SETTINGS
+
+
+def test_the_brokers_own_file_says_the_same_of_the_metadata_topic(driven: DrivenBroker) -> None:
+    outcome = own_process("doctor", "config", driven.broker.work_dir / "server.properties", "-o", "json")
+
+    assert findings(outcome) == {
+        ("broker-config-metadata-replication", "server.properties"),
+        ("broker-config-copy-quota", "server.properties"),
+        ("broker-config-fetch-quota", "server.properties"),
+    }
+
+
+def test_a_file_is_judged_beside_what_its_cluster_has(driven: DrivenBroker, tmp_path: Path) -> None:
+    own = (driven.broker.work_dir / "server.properties").read_text()
+    file = tmp_path / "broker-2.properties"
+    file.write_text(own + "rlmm.config.remote.log.metadata.topic.num.partitions=50\n")
+
+    outcome = doctor(driven.broker, "config", file)
+
+    assert findings(outcome) == {
+        ("broker-config-metadata-partitions", "broker-2.properties"),
+        ("broker-config-copy-quota", "broker-2.properties"),
+        ("broker-config-fetch-quota", "broker-2.properties"),
+    }
+
+
+def test_a_release_that_the_brokers_are_not_of_is_a_mistake_of_usage(driven: DrivenBroker) -> None:
+    outcome = doctor(driven.broker, "--kafka-version", "3.8.1")
+
+    assert outcome.exit_code == 2
+    assert ", not 3.8.1" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "setting", "value", "more"),
+    [
+        (
+            ResourceType.TOPIC,
+            METADATA_TOPIC,
+            "retention.ms",
+            DAY_MS,
+            {("topic-config-metadata-retention", METADATA_TOPIC)},
+        ),
+        (ResourceType.TOPIC, "orders", "local.retention.ms", "-2", {("topic-config-kept-twice", "topic orders")}),
+        (
+            ResourceType.BROKER,
+            "1",
+            "remote.log.index.file.cache.total.size.bytes",
+            "1000000",
+            {("broker-config-index-cache", "broker 1")},
+        ),
+    ],
+)
+def test_a_broken_setting_is_found_besides(
+    driven: DrivenBroker, kind: ResourceType, name: str, setting: str, value: str, more: Findings
+) -> None:
+    with changed(driven.broker, kind, name, setting, value):
+        outcome = doctor(driven.broker, "config")
+
+    assert findings(outcome) == SETTINGS | more
+
+
+def test_a_quota_that_is_set_is_no_longer_missed(driven: DrivenBroker) -> None:
+    with changed(driven.broker, ResourceType.BROKER, "1", "remote.log.manager.copy.max.bytes.per.second", "100000000"):
+        outcome = doctor(driven.broker, "config")
+
+    assert findings(outcome) == SETTINGS - {("broker-config-copy-quota", "broker 1")}
+
+
+def test_a_topic_whose_size_is_limited_makes_the_fault_that_deletes_by_size_a_warning(driven: DrivenBroker) -> None:
+    def severity() -> str:
+        items = doctor(driven.broker).document()["items"]
+        return str(next(item["severity"] for item in items if item["subject"] == "KAFKA-20732"))
+
+    before = severity()
+    with changed(driven.broker, ResourceType.TOPIC, "ledger", "retention.bytes", str(1 << 40)):
+        limited = severity()
+
+    assert (before, limited) == ("info", "warning")
+
+
+def test_nobody_listening_is_a_sentence(tmp_path: Path) -> None:
+    config = tmp_path / "impatient.properties"
+    config.write_text("request.timeout.ms=1500\n")
+
+    outcome = own_process("doctor", "--bootstrap-server", "localhost:1", "--command-config", config)
+
+    assert outcome.exit_code == 1
+    assert "localhost:1 cannot be reached: connection refused" in outcome.err
+
+
+@pytest.fixture(scope="module")
+def crashed() -> Iterator[Leftovers]:
+    """A cluster in which deletions of a topic that is gone never end; what users may see is granted."""
+    with leftovers(jars_of("4.3.1"), **AUTHORIZER) as made:
+        yield made
+
+
+def test_deletions_that_never_end_are_found_though_their_topic_is_gone(crashed: Leftovers) -> None:
+    outcome = doctor(crashed.broker, "--older-than", "0s")
+
+    stuck = [item["evidence"] for item in outcome.document()["items"] if item["code"] == "delete-stuck"]
+    assert outcome.exit_code == 3
+    assert {evidence["topicId"] for evidence in stuck} == {crashed.topic_ids[STUCK]}
+
+
+def test_what_the_user_may_not_see_is_said_and_the_rest_is_judged(crashed: Leftovers, tmp_path: Path) -> None:
+    grant(crashed.broker, METADATA_TOPIC, AclOperation.DESCRIBE)
+    where = ("--bootstrap-server", crashed.broker.secure_listeners.sasl_ssl)
+    config = scram_config(tmp_path, crashed.broker)
+
+    outcome = own_process("doctor", *where, "--command-config", config, "-o", "json")
+
+    summary = outcome.document()["summary"]
+    assert outcome.exit_code == 5
+    assert summary["complete"] is False
+    assert {line.partition(":")[0] for line in summary["notLookedAt"]} == {
+        "broker settings",
+        "bytes on disks",
+        "controllers",
+        "the metadata topic's settings",
+        "the records of the metadata topic",
+    }
+    assert ("topic-config-metadata-replication", METADATA_TOPIC) in findings(outcome)

@@ -1,0 +1,186 @@
+"""Whatever keeps a client out is one sentence with the right hint, after one connection, from every command."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome
+from tests.metadata_logs import started
+from tests.rigs.broker import KafkaBroker
+from tests.rigs.driven_brokers import jars_of
+from tests.rigs.waiting import wait_until
+from tieredctl.cli.main import run
+from tieredctl.errors import TieredctlError
+from tieredctl.kafka.metadata_producer import MetadataProducer
+from tieredctl.kafka.topics_by_id import TopicsById
+
+pytestmark = pytest.mark.integration
+
+COMMANDS = {"cluster": ("topic", "list"), "metadata topic": ("metadata", "stats"), "consumer groups": ("doctor",)}
+"""By what is connected to first; what writes events has another client, and a test of its own."""
+FAILED, SECONDS = 1, 30
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What a client is told wrongly, and what of that is said. `server` and properties may name what `values` has."""
+
+    server: str
+    properties: Mapping[str, str]
+    said: str
+    hint: str
+    is_noted: bool = False
+    """Whether the broker counts it as a failed authentication."""
+
+
+def sasl(mechanism: str, username: str = "{username}", password: str = "{password}") -> dict[str, str]:
+    return {"sasl.mechanism": mechanism, "sasl.username": username, "sasl.password": password}
+
+
+TLS = {"security.protocol": "SSL", "ssl.ca.location": "{certificate}"}
+SASL_TLS = {"security.protocol": "SASL_SSL", "ssl.ca.location": "{certificate}"}
+SASL_PLAIN = {"security.protocol": "SASL_PLAINTEXT"}
+SCRAM = sasl("SCRAM-SHA-512")
+CAUSES = {
+    "password": Cause(
+        "{sasl_ssl}", SASL_TLS | sasl("SCRAM-SHA-512", password="x9secret"), "refused the user", "password", True
+    ),
+    "password of PLAIN": Cause(
+        "{sasl_ssl}", SASL_TLS | sasl("PLAIN", password="x9secret"), "refused the user", "password", True
+    ),
+    "user": Cause("{sasl_ssl}", SASL_TLS | sasl("SCRAM-SHA-256", "nobody"), "refused the user", "Check the user", True),
+    "authority": Cause(
+        "{sasl_ssl}", SASL_TLS | SCRAM | {"ssl.ca.location": "{other}"}, "is not trusted", "ssl.truststore", True
+    ),
+    "no certificate": Cause("{ssl}", TLS, "needs a client certificate", "ssl.keystore", True),
+    "certificate": Cause(
+        "{ssl}",
+        TLS | {"ssl.certificate.location": "{other}", "ssl.key.location": "{other_key}"},
+        "refused the client's certificate",
+        "ssl.keystore",
+        True,
+    ),
+    "host name": Cause(
+        "{sasl_ssl_by_another_name}", SASL_TLS | SCRAM, "for another host name", "--bootstrap-server", True
+    ),
+    "mechanism": Cause(
+        "{sasl_plaintext}", SASL_PLAIN | sasl("PLAIN"), "it offers SCRAM-SHA-512", "sasl.mechanism", True
+    ),
+    "plain against TLS": Cause("{ssl}", {}, "speaks TLS", "security.protocol", True),
+    "SASL without TLS against TLS": Cause("{sasl_ssl}", SASL_PLAIN | SCRAM, "speaks TLS", "security.protocol", True),
+    "TLS against plain": Cause("{plain}", TLS, "does not speak TLS", "PLAINTEXT"),
+    "no login": Cause("{sasl_plaintext}", {}, "needs a login", "sasl.jaas.config"),
+    "no login over TLS": Cause("{sasl_ssl}", TLS, "needs a login", "SASL_SSL"),
+    "login against none": Cause("{plain}", SASL_PLAIN | SCRAM, "has no login", "to PLAINTEXT"),
+    "closed port": Cause("localhost:1", {}, "connection refused", "Check host, port"),
+    "host": Cause("no-such-host.invalid:9092", {}, "unknown host name", "Check host"),
+}
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A broker with listeners of each kind: the one for TLS wants certificates, one for SASL offers one mechanism."""
+
+    broker: KafkaBroker
+    values: Mapping[str, str]
+    folder: Path
+
+    def config(self, cause: Cause) -> tuple[str, Path]:
+        """The server and the file of properties."""
+        file = self.folder / "client.properties"
+        lines = (f"{name}={value.format_map(self.values)}\n" for name, value in cause.properties.items())
+        file.write_text("request.timeout.ms=20000\n" + "".join(lines))
+        return cause.server.format_map(self.values), file
+
+    def failed_logins(self) -> int:
+        return self.broker.server_log.read_text(errors="replace").count("ailed authentication")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("guarded")
+    work_dir = folder / "broker"
+    properties = {
+        "listener.name.ssl.ssl.client.auth": "required",
+        "listener.name.ssl.ssl.truststore.type": "PEM",
+        "listener.name.ssl.ssl.truststore.location": str(work_dir / "authority.pem"),
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    }
+    with KafkaBroker(jars_of("4.3.1"), secure=True, properties=properties, work_dir=work_dir) as broker:
+        secure = broker.secure_listeners
+        values = {
+            "plain": broker.bootstrap_server,
+            "ssl": secure.ssl,
+            "sasl_plaintext": secure.sasl_plaintext,
+            "sasl_ssl": secure.sasl_ssl,
+            # Resolved as 127.0.0.1, which the certificate has, and not by this name.
+            "sasl_ssl_by_another_name": secure.sasl_ssl.replace("localhost", "127.1"),
+            "certificate": str(secure.certificate),
+            "username": secure.username,
+            "password": secure.password,
+            "other": str(folder / "other.pem"),
+            "other_key": str(folder / "other.key"),
+        }
+        _self_signed(values["other"], values["other_key"])
+        yield Guarded(broker, values, folder)
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS.keys())
+@pytest.mark.parametrize("cause", CAUSES.values(), ids=CAUSES.keys())
+def test_the_cause_is_told_after_one_try(
+    guarded: Guarded, capfd: pytest.CaptureFixture[str], cause: Cause, words: tuple[str, ...]
+) -> None:
+    server, config = guarded.config(cause)
+    before = guarded.failed_logins()
+
+    code = run([*words, "--bootstrap-server", server, "--command-config", str(config)])
+
+    outcome = Outcome(code, *capfd.readouterr())
+    (message, hint) = outcome.err.splitlines()
+    assert (outcome.exit_code, outcome.out) == (FAILED, "")
+    assert (cause.said in message, cause.hint in hint) == (True, True), outcome.err
+    assert "did not answer" not in outcome.err
+    assert "x9secret" not in outcome.err
+    if cause.is_noted:
+        wait_until(lambda: guarded.failed_logins() > before, "the broker notes it", SECONDS)
+    assert guarded.failed_logins() - before == cause.is_noted
+
+
+def test_who_writes_or_asks_for_topics_by_id_is_told_after_one_try(guarded: Guarded) -> None:
+    server, config = guarded.config(CAUSES["password"])
+    before = guarded.failed_logins()
+
+    with (
+        closing(MetadataProducer(server, config)) as producer,
+        pytest.raises(TieredctlError, match="refused the user or the password"),
+    ):
+        producer.publish(0, [started(1, 0, 9)])
+    with closing(TopicsById(server, config)) as topics:
+        answers, told = topics.ask([TOPIC_ID]), topics.describe()
+
+    wait_until(lambda: guarded.failed_logins() - before == 2, "the broker notes both", SECONDS)
+    assert answers == {TOPIC_ID: None}
+    assert "refused the user or the password" in str(told["unanswered"])
+
+
+def test_of_several_servers_one_that_answers_is_enough(guarded: Guarded, capfd: pytest.CaptureFixture[str]) -> None:
+    codes = [
+        run([*words, "--bootstrap-server", f"localhost:1,{guarded.values['plain']}"]) for words in COMMANDS.values()
+    ]
+
+    assert 1 not in codes, capfd.readouterr().err
+
+
+def _self_signed(certificate: str, key: str) -> None:
+    openssl = shutil.which("openssl")
+    assert openssl is not None
+    words = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "5", "-subj", "/CN=other")
+    subprocess.run([openssl, *words, "-keyout", key, "-out", certificate], check=True, capture_output=True)

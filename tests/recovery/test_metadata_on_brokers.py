@@ -1,0 +1,160 @@
+"""`recover metadata` on real brokers that lost the metadata topic: while they ran, and while they were stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin._acl import AclOperation
+
+from tests.cli.command_line import Outcome
+from tests.rigs.access_rules import grant, scram_config
+from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC
+from tests.rigs.driven_brokers import jars_of
+from tests.rigs.forgetful_cluster import ORDERS, PARTITIONS, ForgetfulCluster, forgetful_cluster
+from tieredctl.cli.main import run
+from tieredctl.ops.metadata_recovery.steps import HOLD_BACK
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module", params=["4.3.1", "3.9.1"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[ForgetfulCluster]:
+    """The tests change it one after another."""
+    with forgetful_cluster(jars_of(request.param)) as made:
+        yield made
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """The command line, on this cluster."""
+
+    cluster: ForgetfulCluster
+    capfd: pytest.CaptureFixture[str]
+
+    def run(self, *words: str | Path, server: str | None = None) -> Outcome:
+        live = ("--bootstrap-server", server or self.cluster.broker.bootstrap_server)
+        code = run([*map(str, words), *live, "-o", "json"])
+        return Outcome(code, *self.capfd.readouterr())
+
+    def recover(
+        self, *words: str | Path, server: str | None = None, told_partitions: int | None = METADATA_PARTITIONS
+    ) -> Outcome:
+        store = ("--store", f"file:{self.cluster.broker.remote_dir}", "--layout", "local")
+        told = () if told_partitions is None else ("--metadata-partitions", str(told_partitions))
+        return self.run("recover", "metadata", *store, *told, *words, server=server)
+
+    def apply(
+        self, *words: str | Path, server: str | None = None, told_partitions: int | None = METADATA_PARTITIONS
+    ) -> Outcome:
+        sure = ("--apply", "--yes", "--cluster-id", self.cluster.broker.cluster_id)
+        return self.recover(*sure, *words, server=server, told_partitions=told_partitions)
+
+    def segments(self) -> list[dict[str, object]]:
+        """What the metadata has of `orders`, but for who said it, and when and where."""
+        outside = ("brokerId", "eventTimestampMs", "metadataOffset")
+        items = self.run("metadata", "segments", "--topic", ORDERS).document()["items"]
+        return [{name: value for name, value in item.items() if name not in outside} for item in items]
+
+
+@pytest.fixture
+def tieredctl(cluster: ForgetfulCluster, capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(cluster, capfd)
+
+
+@pytest.fixture(scope="module")
+def remembered() -> list[dict[str, object]]:
+    """What the metadata had before it was lost; filled by the first test."""
+    return []
+
+
+def test_whole_metadata_leaves_nothing_to_recover(
+    cluster: ForgetfulCluster, tieredctl: CommandLine, remembered: list[dict[str, object]]
+) -> None:
+    remembered[:] = tieredctl.segments()
+
+    outcome = tieredctl.recover()
+
+    summary = outcome.document()["summary"]
+    assert (outcome.exit_code, summary["toRecover"], summary["leftOut"]) == (0, 0, 0), outcome.err
+    assert summary["inMetadata"] == len(remembered) > 2 * PARTITIONS
+
+
+def test_a_user_who_may_not_write_events_is_told_so(
+    cluster: ForgetfulCluster, tieredctl: CommandLine, tmp_path: Path, remembered: list[dict[str, object]]
+) -> None:
+    cluster.forget_while_it_runs()
+    for topic in (METADATA_TOPIC, ORDERS):
+        grant(cluster.broker, topic, AclOperation.DESCRIBE)
+        grant(cluster.broker, topic, AclOperation.READ)
+    config = scram_config(tmp_path, cluster.broker)
+    server = cluster.broker.secure_listeners.sasl_ssl
+
+    outcome = tieredctl.apply("--command-config", config, server=server)
+
+    assert (outcome.exit_code, "Describe and Write on topic" in outcome.err) == (1, True), outcome.err
+    assert tieredctl.segments() == []
+
+
+def test_brokers_do_not_tell_the_count_of_partitions_that_they_are_configured_with(tieredctl: CommandLine) -> None:
+    outcome = tieredctl.apply(told_partitions=None)
+
+    assert (outcome.exit_code, "with --metadata-partitions" in outcome.err) == (2, True), outcome.err
+
+
+def test_a_partition_count_that_brokers_are_not_configured_with_is_refused(tieredctl: CommandLine) -> None:
+    outcome = tieredctl.apply(told_partitions=METADATA_PARTITIONS + 1)
+
+    assert (outcome.exit_code, f"has {METADATA_PARTITIONS} partitions" in outcome.err) == (2, True), outcome.err
+    assert tieredctl.segments() == []
+
+
+def test_what_was_lost_while_brokers_ran_is_recovered(
+    cluster: ForgetfulCluster, tieredctl: CommandLine, remembered: list[dict[str, object]]
+) -> None:
+    planned = tieredctl.recover()
+    outcome = tieredctl.apply()
+
+    again = tieredctl.apply()
+    assert (planned.exit_code, planned.document()["summary"]["toRecover"]) == (3, len(remembered)), planned.err
+    assert (outcome.exit_code, outcome.document()["summary"]["recovered"]) == (0, len(remembered)), outcome.err
+    assert tieredctl.segments() == remembered
+    assert cluster.read() == cluster.written
+    assert (again.exit_code, again.document()["summary"]["toRecover"]) == (0, 0), again.err
+
+
+def test_what_was_lost_while_brokers_were_stopped_is_not_recovered_below_a_log_start_that_moved(
+    cluster: ForgetfulCluster, tieredctl: CommandLine
+) -> None:
+    cluster.forget_while_it_is_stopped()
+    before = cluster.objects()
+
+    outcome = tieredctl.apply()
+
+    codes = [finding["code"] for finding in outcome.document()["summary"]["findings"]]
+    assert (outcome.exit_code, codes.count("log-start-above-store")) == (3, PARTITIONS), outcome.err
+    assert outcome.document()["summary"]["toRecover"] == 0
+    assert cluster.objects() == before
+
+
+def test_put_back_as_the_plan_says_all_is_read_again(
+    cluster: ForgetfulCluster, tieredctl: CommandLine, remembered: list[dict[str, object]]
+) -> None:
+    plan = tieredctl.recover().document()["items"]
+    cluster.broker.stop()
+    cluster.put_back(plan)
+    cluster.hold_back(HOLD_BACK)
+    cluster.broker.start()
+
+    outcome = tieredctl.apply()
+
+    recovered = tieredctl.segments()
+    cluster.broker.stop()
+    cluster.let_go()
+    cluster.broker.start()
+    assert (outcome.exit_code, outcome.document()["summary"]["left"]) == (0, 0), outcome.err
+    assert recovered == remembered
+    assert cluster.read() == cluster.written
+    assert cluster.log_starts() == [0] * PARTITIONS

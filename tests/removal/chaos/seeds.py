@@ -1,0 +1,169 @@
+"""One seed: a cluster, a plan, runs that are killed, and an end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from tests.removal.chaos.boundaries import World
+from tests.removal.chaos.children import Ended, in_child
+from tests.removal.chaos.invariants import (
+    demand_all_back,
+    demand_ended_well,
+    demand_finished,
+    demand_nothing_lost,
+    demand_still_in_quarantine,
+    may_go_on,
+    objects_only_in_quarantine,
+)
+from tests.removal.chaos.trial import Setting, Told, Trial, now_ms
+from tieredctl.model.removal import RemovalMode
+
+MOST_DISTURBED_RUNS = 3
+MOST_BOUNDARIES = 280
+"""About as many as a run has."""
+_SKEWS_MS = (4 * 60_000, -4 * 60_000, 48 * 3_600_000, -48 * 3_600_000)
+"""Of host and store: two that do no harm, and two that would."""
+Run = Callable[[World], Told]
+
+
+def drawn_setting(seed: int) -> Setting:
+    chance = Random(-seed)
+    return Setting(
+        seed,
+        chance.choice([RemovalMode.QUARANTINE] * 3 + [RemovalMode.DELETE]),
+        receipts_in_store=chance.random() < 0.3,
+        batch_objects=chance.choice([2, 3, 5, 100]),
+    )
+
+
+def try_seed(seed: int, folder: Path) -> None:
+    """Everything at random. Raises AssertionError where an invariant is broken."""
+    chance = Random(seed)
+    trial = Trial(folder, drawn_setting(seed))
+    activity = chance.choice([0.02, 0.05, 0.1, 0.3])
+    for _ in range(chance.randint(0, MOST_DISTURBED_RUNS)):
+        _disturbed_run(trial, chance, activity)
+    endings = [finish, finish_and_undo, finish_and_purge, undo, undo]
+    if trial.setting.mode is RemovalMode.DELETE:
+        endings = [finish]
+    chance.choice(endings)(trial, chance, activity)
+
+
+def boundaries_of(setting: Setting, folder: Path) -> int:
+    """How many there are in a run that nothing disturbs."""
+    trial = Trial(folder, setting)
+    world = trial.world(Random(setting.seed), broker_activity=0.0)
+    demand_finished(trial, trial.apply(world))
+    return world.boundaries
+
+
+def try_kill_at(boundary: int, folder: Path, setting: Setting, *, copies_fail: bool = False) -> None:
+    """Kills a run at one boundary. Another ends the work, or cannot even copy what is left; and all is undone."""
+    trial, chance = Trial(folder, setting), Random(boundary)
+    killed = run(trial, trial.apply, trial.world(chance, kill_at=boundary, broker_activity=0.0))
+    assert killed.was_killed
+    if copies_fail:
+        run(trial, trial.apply, trial.world(chance, broker_activity=0.0, copy_fault_rate=1.0))
+    else:
+        finish(trial, chance, 0.05)
+    if setting.mode is RemovalMode.QUARANTINE:
+        undo(trial, chance, 0.0, kill_at=boundary)
+
+
+def run(trial: Trial, what: Run, world: World) -> Ended:
+    """One run, in a process of its own where that may be killed, and what has to hold behind it."""
+    ended = _ended(trial, what, world)
+    demand_nothing_lost(trial)
+    return ended
+
+
+def _ended(trial: Trial, what: Run, world: World) -> Ended:
+    if world.kill_at is None:
+        return Ended(was_killed=False, result=what(world))
+    return in_child(lambda: what(world), trial.folder)
+
+
+def finish(trial: Trial, chance: Random, activity: float) -> None:
+    """A run that nothing disturbs but the broker ends the work, or finds that the world has changed."""
+    before = run(trial, trial.apply, trial.world(chance, broker_activity=activity))
+    told: Told = before.result
+    demand_ended_well(trial, told)
+    if told.stopped == "world-changed":
+        assert not may_go_on(trial), told
+    elif told.stopped != "plan-used" and not told.lost:
+        demand_finished(trial, told)
+        again: Told = run(trial, trial.apply, trial.world(chance, broker_activity=0)).result
+        assert again.stopped == "plan-used", again
+
+
+def undo(trial: Trial, chance: Random, activity: float, kill_at: int | None = None) -> None:
+    """Restores, in as many runs as it takes."""
+    kills = [kill_at] if kill_at else [chance.randint(1, 60) for _ in range(chance.randrange(3))]
+    for at in kills:
+        run(trial, trial.restore, trial.world(chance, kill_at=at, broker_activity=activity, fault_rate=0.02))
+    told: Told = run(trial, trial.restore, trial.world(chance, broker_activity=0.0)).result
+    nothing_was_begun = told.stopped in ("path-missing", "receipts-damaged")
+    # Where other bytes were put over a copy that another run had made, what is in place looks like another object.
+    assert told.is_complete or nothing_was_begun or (trial.was_lied_to and told.stopped is None), told
+    demand_all_back(trial)
+    demand_ended_well(trial, told)
+
+
+def finish_and_undo(trial: Trial, chance: Random, activity: float) -> None:
+    finish(trial, chance, activity)
+    undo(trial, chance, activity)
+
+
+def finish_and_purge(trial: Trial, chance: Random, activity: float) -> None:
+    """Some owners appear when nobody looks any more."""
+    finish(trial, chance, activity)
+    for _ in range(chance.choice([0, 30])):
+        trial.cluster.act(now_ms())
+    for at in (chance.randint(1, 30), None):
+        last_copies = objects_only_in_quarantine(trial)
+        world = trial.world(chance, kill_at=at, broker_activity=activity)
+        ended = _ended(trial, trial.purge, world)
+        demand_still_in_quarantine(trial, last_copies)
+        assert ended.was_killed or not ended.result.violations, ended.result
+
+
+def _disturbed_run(trial: Trial, chance: Random, activity: float) -> None:
+    world = trial.world(
+        chance,
+        kill_at=chance.choice([None, chance.randint(1, MOST_BOUNDARIES), chance.randint(1, MOST_BOUNDARIES)]),
+        broker_activity=activity,
+        fault_rate=chance.choice([0, 0, 0.01, 0.05]),
+        copy_fault_rate=chance.choice([0, 0, 0, 0.5]),
+        lag_rate=chance.choice([0, 0, 0.1, 0.3]),
+        lie_rate=chance.choice([0, 0, 0, 0.05, 0.3]),
+        skew_ms=chance.choice([0, 0, 0, 0, 0, 0, *_SKEWS_MS]),
+    )
+    trial.was_lied_to |= world.lie_rate > 0
+    rival = chance.choice([None, None, trial.apply, trial.restore])
+    if rival == trial.restore and trial.setting.mode is RemovalMode.DELETE:
+        rival = None
+    rivals: list[Told] = []
+    if rival is not None:
+        theirs = trial.world(Random(chance.random()), broker_activity=activity)
+        world.take_over = lambda: rivals.append(rival(theirs))
+        world.take_over_at = chance.randint(1, MOST_BOUNDARIES)
+        world.take_over_anywhere = trial.was_overtaken_deleting = chance.random() < 0.5
+
+    def run_beside_rival(world: World) -> Told:
+        told = trial.apply(world)
+        if rival == trial.restore and any(one.is_complete for one in rivals) and not world.take_over_anywhere:
+            demand_all_back(trial)
+        return told
+
+    ended = run(trial, run_beside_rival, world)
+    if not ended.was_killed:
+        demand_ended_disturbed(trial, ended.result)
+
+
+def demand_ended_disturbed(trial: Trial, told: Told) -> None:
+    """A run that was disturbed leaves work behind, but breaks nothing."""
+    assert not told.violations, (trial.setting, told)
+    if told.is_complete and told.stopped is None:
+        demand_ended_well(trial, told)

@@ -1,0 +1,80 @@
+"""`orphans apply`, `restore` and `purge`, killed, refused, overtaken, beside a broker that goes on: no data is lost.
+
+`tests.removal.chaos.invariants` says what that means. `TIEREDCTL_CHAOS_SEEDS` says how many stories are drawn at random
+beside those of every boundary, which are about a thousand; one that fails says its seed, which gives the same story
+again.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.removal.chaos.broken_builds import (
+    BROKEN_BUILDS,
+    Break,
+    a_failure_hides_the_copy,
+    receipts_alone_tell,
+    receipts_are_written_afterwards_only,
+)
+from tests.removal.chaos.seeds import boundaries_of, try_kill_at, try_seed
+from tests.removal.chaos.trial import Setting
+from tests.removal.chaos.workers import failures_of
+from tieredctl.model.removal import RemovalMode
+
+SEEDS = int(os.environ.get("TIEREDCTL_CHAOS_SEEDS", "584"))
+MOST_SEEDS_TO_FIND_OUT = 600
+
+QUARANTINE = Setting(seed=1)
+IN_STORE = Setting(seed=2, receipts_in_store=True)
+DELETE = Setting(seed=3, mode=RemovalMode.DELETE)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("setting", "copies_fail"),
+    [(QUARANTINE, False), (QUARANTINE, True), (IN_STORE, False), (DELETE, False)],
+    ids=["quarantine", "quarantine, and then no copy succeeds", "receipts in the store", "delete"],
+)
+def test_killed_at_every_boundary_in_turn(folder: Path, setting: Setting, copies_fail: bool) -> None:
+    boundaries = boundaries_of(setting, folder)
+
+    failures = failures_of(
+        range(1, boundaries + 1), partial(try_kill_at, setting=setting, copies_fail=copies_fail), folder
+    )
+
+    assert boundaries > 50
+    assert not failures, "\n".join(failures)
+
+
+def test_everything_at_random(folder: Path) -> None:
+    failures = failures_of(range(SEEDS), try_seed, folder)
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("broken", BROKEN_BUILDS)
+def test_a_build_that_lacks_a_safeguard_is_found_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, broken: Break
+) -> None:
+    broken(monkeypatch)
+
+    failures = failures_of(range(MOST_SEEDS_TO_FIND_OUT), try_seed, folder, most=1)
+
+    assert failures
+
+
+@pytest.mark.parametrize("broken", [a_failure_hides_the_copy, receipts_are_written_afterwards_only])
+def test_receipts_that_lack_something_are_found_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, broken: Break
+) -> None:
+    broken(monkeypatch)
+    receipts_alone_tell(monkeypatch)
+
+    attempt = partial(try_kill_at, setting=QUARANTINE, copies_fail=True)
+    failures = failures_of(range(1, boundaries_of(QUARANTINE, folder) + 1), attempt, folder, most=1)
+
+    assert failures

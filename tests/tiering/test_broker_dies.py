@@ -1,0 +1,134 @@
+"""One of three brokers dies while a topic is changed: the others carry it through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.cimpl import NewTopic
+
+from tests.cli.command_line import Outcome, own_process
+from tests.rigs.driven_brokers import jars_of
+from tests.rigs.three_brokers import NODE_IDS, ThreeBrokers, three_brokers
+from tests.rigs.topics import create_topics
+from tests.rigs.waiting import wait_until
+from tieredctl.cli.main import run
+from tieredctl.kafka.live_cluster import LiveCluster
+
+pytestmark = pytest.mark.integration
+
+SECONDS = 90
+RECORDS, RECORD_BYTES = 3, 600_000
+CHANGES = {
+    "enable": ({"remote.storage.enable": "false"}, ("enable",), "true"),
+    "disable": ({"remote.storage.enable": "true", "local.retention.bytes": "1"}, ("disable", "--delete"), "false"),
+}
+"""The settings before, the words of the command, and whether the topic is tiered afterwards."""
+
+
+@dataclass
+class Deaths:
+    """Lets a broker die before one of the requests of a command."""
+
+    die: Callable[[], object]
+    at: int | None = None
+    asked: int = 0
+    names: list[str] = field(default_factory=list)
+
+    def note(self, request: object) -> None:
+        self.asked += 1
+        self.names.append(type(request).__name__)
+        if self.asked == self.at:
+            self.die()
+
+
+@pytest.fixture(scope="module", params=["4.3.1", "3.9.1"])
+def three(request: pytest.FixtureRequest) -> Iterator[ThreeBrokers]:
+    with three_brokers(jars_of(request.param)) as brokers:
+        yield brokers
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch, deaths: Deaths) -> Iterator[None]:
+    ask = LiveCluster._ask
+
+    def noted(cluster: LiveCluster, node_id: int | None, request: Any, *more: Any, **how: Any) -> Any:
+        deaths.note(request)
+        return ask(cluster, node_id, request, *more, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LiveCluster, "_ask", noted)
+        yield
+
+
+def topic_with(three: ThreeBrokers, name: str, settings: dict[str, str]) -> None:
+    """Three partitions, one led by each broker, with a closed segment each; tiered if it is to be."""
+    config = {"segment.bytes": str(1 << 20), **settings}
+    create_topics(three.bootstrap_servers, NewTopic(name, len(NODE_IDS), len(NODE_IDS), config=config))
+    producer = Producer({"bootstrap.servers": three.bootstrap_servers, "log_level": 0})
+    for _ in range(RECORDS):
+        for partition in range(len(NODE_IDS)):
+            producer.produce(name, b"." * RECORD_BYTES, partition=partition)
+        producer.flush(30)
+
+
+def is_copied(three: ThreeBrokers, name: str) -> bool:
+    """Whether every closed segment is in remote storage: a plan is not carried out where others came since."""
+    words = ("--topic", name, "--bootstrap-server", three.bootstrap_servers, "-o", "jsonl")
+    states = [segment["state"] for segment in own_process("metadata", "segments", *words).lines()]
+    return len(states) >= (RECORDS - 1) * len(NODE_IDS) and set(states) == {"COPY_SEGMENT_FINISHED"}
+
+
+def is_tiered(three: ThreeBrokers, name: str) -> str | None:
+    cluster = LiveCluster(three.bootstrap_servers)
+    try:
+        return cluster.topic_configs([name])[name]["remote.storage.enable"].value
+    finally:
+        cluster.close()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9], ids=["at the first checks", "at the estimate", "at the end"])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_the_others_carry_it_through(
+    three: ThreeBrokers,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    change: tuple[dict[str, str], tuple[str, ...], str],
+    share: float,
+) -> None:
+    settings, (verb, *words), tiered = change
+    name = f"{verb}-{int(share * 10)}"
+    topic_with(three, name, settings)
+    if settings["remote.storage.enable"] == "true":
+        wait_until(lambda: is_copied(three, name), "its closed segments are copied", SECONDS)
+    dying = three.nodes[three.leader_of(name, 0)]
+
+    def command(*more: str) -> Outcome:
+        capfd.readouterr()
+        code = run(["topic", verb, name, *words, "--bootstrap-server", three.bootstrap_servers, "-o", "json", *more])
+        return Outcome(code, *capfd.readouterr())
+
+    plan = Deaths(dying.kill)
+    with counted(monkeypatch, plan):
+        assert command().exit_code in (0, 3)
+    deaths = Deaths(dying.kill, at=max(1, int(share * plan.asked)))
+    try:
+        with counted(monkeypatch, deaths):
+            outcome = command("--apply", "--yes", "--cluster-id", dying.cluster_id, "--no-wait")
+        assert not dying.running, "it did not die meanwhile"
+        assert outcome.out, outcome.err
+        graves = {item["code"] for item in outcome.document()["items"] if item["severity"] == "error"}
+        # Where the checks already see that the metadata topic lacks a replica, nothing is to be changed.
+        assert graves <= {"metadata-topic-under-replicated"}, outcome.out
+        assert bool(outcome.exit_code) == bool(graves), outcome.err
+        expected = settings["remote.storage.enable"] if graves else tiered
+        # A broker hears of it a moment after the controller has decided.
+        wait_until(lambda: is_tiered(three, name) == expected, "the brokers know the outcome", SECONDS)
+    finally:
+        dying.kill()
+        dying.start()
+        three.await_whole()
