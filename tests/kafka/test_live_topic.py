@@ -14,10 +14,8 @@ from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperatio
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from tests.metadata_logs import copied
-from tests.rigs.availability import rig_unavailable
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
-from tests.rigs.maven import KafkaJars, kafka_jars
-from tests.rigs.prerequisites import RigMissing
+from tests.rigs.driven_brokers import DrivenBroker, jars_of
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode, TieredctlError
@@ -43,19 +41,12 @@ def records_of(source: MetadataSource, metadata_partition: int) -> tuple[list[Me
     return records, [finding for chunk in chunks for finding in chunk.findings]
 
 
-def jars_of(version: str) -> KafkaJars:
-    try:
-        return kafka_jars(version)
-    except RigMissing as missing:
-        rig_unavailable(str(missing))
-
-
 @pytest.fixture(params=["4.3.1", "3.9.1"])
 def driven(request: pytest.FixtureRequest) -> KafkaBroker:
     """A broker of each version that lived through rolls, restarts, retention and a deleted topic."""
     fixture = {"4.3.1": "kafka_4", "3.9.1": "kafka_3"}[request.param]
-    broker: KafkaBroker = request.getfixturevalue(fixture).broker
-    return broker
+    shared: DrivenBroker = request.getfixturevalue(fixture)
+    return shared.broker
 
 
 @pytest.fixture
