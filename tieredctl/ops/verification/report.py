@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -10,6 +11,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.remote.part_finding import part_finding
+from tieredctl.storage.protocol import StoredObject
 
 DEFAULT_INDEX_INTERVAL_BYTES = 4_096
 
@@ -31,6 +33,8 @@ class SegmentTask:
     """The segment's objects that the listing had."""
     level: Level
     index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
+    listed: Mapping[Part, StoredObject] = field(default_factory=dict)
+    """What the store said of these objects when the task was made; empty where nobody asked."""
 
 
 @dataclass(frozen=True, slots=True)
