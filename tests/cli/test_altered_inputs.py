@@ -32,8 +32,8 @@ from tieredctl.cli.arguments import now_ms
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
 from tieredctl.formats.record_batches import read_batch_header
-from tieredctl.ops.orphans.listing import record_batch
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
+from tieredctl.ops.remote.listing import record_batch
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.protocol import StoredObject
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, TopicsPlace

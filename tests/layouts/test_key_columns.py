@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.layouts.registry import layout_named
-from tieredctl.ops.orphans.key_columns import KeyExplainer
+from tieredctl.ops.remote.key_columns import KeyExplainer
 
 LAYOUTS = {"local": layout_named("local"), "aiven": layout_named("aiven", {"key-prefix": "tiered/"})}
 IDS = st.sampled_from(

@@ -34,8 +34,8 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.events import MetadataEvent
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify

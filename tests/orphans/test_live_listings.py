@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.orphans.key_ranges import division, key_between
-from tieredctl.ops.orphans.listing import Listing
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.ops.orphans.live_listing import LiveListing, ResumableListing
+from tieredctl.ops.remote.listing import Listing
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 

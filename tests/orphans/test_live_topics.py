@@ -24,8 +24,8 @@ from tieredctl.ops.cluster.live_topics import (
 )
 from tieredctl.ops.cluster.topic_snapshot import TopicSnapshot, read_topic_snapshot
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 

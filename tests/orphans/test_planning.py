@@ -22,8 +22,8 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphan_removal.orphan_plan import Planning, PlanOptions
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
-from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.storage.memory import MemoryStore
 
 HOUR_MS = 3_600_000

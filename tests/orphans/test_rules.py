@@ -34,8 +34,8 @@ from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.guards.original_times import note_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.storage.memory import MemoryStore
 
 HOUR_MS = 3_600_000

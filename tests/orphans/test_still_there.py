@@ -15,9 +15,9 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphan_removal.orphan_plan import Planning, PlanOptions
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphans import still_there
-from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.orphans.still_there import keys_still_there
+from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 

@@ -10,9 +10,9 @@ from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.noncurrent import noncurrent
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import KeptVersion, Retention, StoredObject, Versioning
 

@@ -23,7 +23,7 @@ from tieredctl.ops.guards.original_times import (
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.guards.sealing import Sealer
 from tieredctl.ops.orphan_removal.putting_back import note_times, put_back
-from tieredctl.ops.orphans.listing import record_batch
+from tieredctl.ops.remote.listing import record_batch
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 

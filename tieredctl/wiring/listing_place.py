@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.documents import Document
-from tieredctl.ops.orphans.listing import KeyFile, Listing, SpooledBatches
+from tieredctl.ops.remote.listing import KeyFile, Listing, SpooledBatches
 from tieredctl.wiring.places import StorePlace
 
 if TYPE_CHECKING:

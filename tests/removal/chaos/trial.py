@@ -31,8 +31,8 @@ from tieredctl.ops.orphan_removal.purge import Purge
 from tieredctl.ops.orphan_removal.receipts import ReceiptFile, Receipts, StoredReceipts
 from tieredctl.ops.orphan_removal.restore import Restore
 from tieredctl.ops.orphan_removal.use import PlanUser
-from tieredctl.ops.orphans.listing import SpooledListing
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.storage.file import FileStore
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"

@@ -29,9 +29,9 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphans.judgement import Certainty, Judge, verdict_of
-from tieredctl.ops.orphans.listing import SpooledListing, record_batch
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
+from tieredctl.ops.remote.listing import SpooledListing, record_batch
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
 

@@ -25,7 +25,7 @@ from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantined
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.putting_back import not_in_its_place
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
-from tieredctl.ops.orphans.listing import SpooledBatches, SpooledListing
+from tieredctl.ops.remote.listing import SpooledBatches, SpooledListing
 from tieredctl.storage.protocol import (
     MOST_DELETED_AT_ONCE,
     DeletionOutcome,

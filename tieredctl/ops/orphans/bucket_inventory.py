@@ -25,8 +25,8 @@ from tieredctl.formats.inventory_manifest import (
     unusable,
 )
 from tieredctl.ops.documents import Document
-from tieredctl.ops.orphans.listing import LISTING_SCHEMA
 from tieredctl.ops.remote.inventory import iso_8601
+from tieredctl.ops.remote.listing import LISTING_SCHEMA
 from tieredctl.storage.protocol import ObjectStore
 
 _CHECKSUM_FILE = "manifest.checksum"

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.replaced_file import file_added_to
-from tieredctl.ops.orphans.listing import LISTING_SCHEMA
+from tieredctl.ops.remote.listing import LISTING_SCHEMA
 
 _APPLICATION_ID = 0x74696572
 _FORMAT = 1

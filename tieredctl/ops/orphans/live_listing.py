@@ -16,9 +16,9 @@ from types import TracebackType
 import pyarrow as pa
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ops.orphans.listing import Listing, SpooledListing
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.ops.orphans.range_listing import RangeListing
+from tieredctl.ops.remote.listing import Listing, SpooledListing
 from tieredctl.storage.protocol import ObjectStore
 
 _ROWS_AT_ONCE = 1 << 18

@@ -12,7 +12,7 @@ from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.orphans.key_columns import KeyColumns, KeyExplainer
+from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer
 
 NO_PARTITION = -1
 

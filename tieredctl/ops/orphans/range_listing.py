@@ -15,8 +15,8 @@ from operator import itemgetter
 from threading import Condition
 
 from tieredctl.ops.orphans.key_ranges import division
-from tieredctl.ops.orphans.listing import record_batch
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
+from tieredctl.ops.remote.listing import record_batch
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 _AT_ONCE = 1_000

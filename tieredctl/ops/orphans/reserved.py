@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.ops.documents import Document
-from tieredctl.ops.orphans.listing import Listing
+from tieredctl.ops.remote.listing import Listing
 from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED
 
 

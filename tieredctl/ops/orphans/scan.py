@@ -39,12 +39,12 @@ from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.judgement import NO_SEGMENT, Certainty, Judge, Verdicts, verdict_of
-from tieredctl.ops.orphans.listing import Listing
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import segment_states
 from tieredctl.ops.orphans.still_there import keys_still_there
 from tieredctl.ops.remote.inventory import ListedObject, iso_8601, object_document
+from tieredctl.ops.remote.listing import Listing
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.segment_rows import NO_STATE
