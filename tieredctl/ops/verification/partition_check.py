@@ -49,7 +49,7 @@ class PartitionReport:
     """What the listing showed of one partition."""
 
     findings: list[Finding] = field(default_factory=list)
-    finished: list[tuple[RemoteLogSegmentMetadata, dict[Part, str]]] = field(default_factory=list)
+    finished: list[tuple[RemoteLogSegmentMetadata, dict[Part, StoredObject]]] = field(default_factory=list)
     """Segments in COPY_SEGMENT_FINISHED by start offset, with their objects that were listed."""
     absent: list[RemoteLogSegmentMetadata] = field(default_factory=list)
     """Those of them without any of the promised objects, which have no finding yet."""
@@ -153,7 +153,7 @@ def _check_finished(
     _check_transaction_index(present, optional.get(Part.TRANSACTION_INDEX), by, findings, report)
     report.findings += findings.found
     report.objects += len(present)
-    report.finished.append((metadata, {part: stored.key for part, stored in present.items()}))
+    report.finished.append((metadata, present))
 
 
 def _was_cleared(metadata: RemoteLogSegmentMetadata, listed: Sequence[OwnedObject], by: JudgedBy) -> bool:

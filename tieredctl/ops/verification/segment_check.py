@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.verification.full_check import check_everything
 from tieredctl.ops.verification.headers_check import ends_are_sound
 from tieredctl.ops.verification.opened_segment import OpenedSegment
+from tieredctl.ops.verification.other_forms import report_missing
 from tieredctl.ops.verification.report import Level, SegmentFindings, SegmentReport, SegmentTask
 from tieredctl.ops.verification.unread import report_unread
+from tieredctl.storage.as_listed import AsListed
 from tieredctl.storage.protocol import ObjectStore
 
 _MOST_READS = 3
@@ -23,15 +25,36 @@ def check_segment(task: SegmentTask, store: ObjectStore, layout: Layout) -> Segm
     a finding, never an exception: the other segments are still checked. A segment whose headers look wrong is read in
     full, to find what is wrong.
 
-    What looks damaged is read again, since bytes may be altered in transit too: only what two reads in a row agree on
-    is damage.
+    The listing's word on sizes is taken as long as nothing looks wrong. What looks damaged is read again, since bytes
+    may be altered in transit too: only what two reads in a row agree on is damage. An object that was listed and has
+    gone since is missing.
     """
-    reports = [_read(task, store, layout)]
+    reports = [_read(task, AsListed.of(store, task.listed.values()), layout)]
+    if task.listed and _lacks_an_object(reports[0]):
+        return _without_missing(task, store.reconnected(), layout)
     while _looks_damaged(reports[-1]) and not _agree(reports) and len(reports) < _MOST_READS:
         store = store.reconnected()
         reports.append(_read(task, store, layout))
     bytes_read = sum(report.bytes_read for report in reports)
     return replace(reports[-1], bytes_read=bytes_read, findings=_believed(reports, task, layout))
+
+
+def _lacks_an_object(report: SegmentReport) -> bool:
+    return any(finding.evidence.get("error") == ErrorCode.OBJECT_MISSING for finding in report.findings)
+
+
+def _without_missing(task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
+    """What is left of a segment that lost an object since it was listed."""
+    report = check_segment(replace(task, listed={}), store, layout)
+    keys = layout.promised_objects(task.metadata) | layout.optional_objects(task.metadata)
+    findings = SegmentFindings(task.metadata, keys, list(report.findings))
+    for part, stored in task.listed.items():
+        try:
+            if store.head(stored.key) is None:
+                report_missing(part, findings)
+        except TieredctlError as error:
+            report_unread(error, part, findings)
+    return replace(report, findings=tuple(findings.found))
 
 
 def _looks_damaged(report: SegmentReport) -> bool:

@@ -264,16 +264,17 @@ class _Run:
         result.findings += report.findings
         result.skipped += report.skipped
         self.absent.extend(one for one in report.absent if selected in (None, one.segment_id))
-        for metadata, keys in report.finished:
+        for metadata, stored in report.finished:
             if selected in (None, metadata.segment_id) and options.subset.has(metadata.segment_id):
                 if metadata.segment_id in report.not_looked_at:
                     result.not_looked_at += 1
                     result.silent = self.by.silence.why
                     continue
                 result.segments += 1
-                result.objects += len(keys)
+                result.objects += len(stored)
                 if options.level is not Level.LISTING:
-                    yield SegmentTask(metadata, keys, options.level, options.index_interval_bytes)
+                    keys = {part: one.key for part, one in stored.items()}
+                    yield SegmentTask(metadata, keys, options.level, options.index_interval_bytes, stored)
 
     def _note_gone(self, partition: TopicIdPartition, cache: RemoteLogMetadataCache, listed: list[OwnedObject]) -> None:
         """A partition whose objects are no longer promised."""

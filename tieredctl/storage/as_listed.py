@@ -1,0 +1,27 @@
+"""A store whose objects were just listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.storage.read_only import ReadOnlyStore
+
+
+@dataclass(frozen=True, slots=True)
+class AsListed(ReadOnlyStore):
+    """Another store that is not asked what a listing already said of some objects.
+
+    A listing grows old: whatever looks wrong is for the store itself to say.
+    """
+
+    listed: Mapping[str, StoredObject] = field(default_factory=dict)
+    """By key."""
+
+    @classmethod
+    def of(cls, store: ObjectStore, listed: Iterable[StoredObject]) -> AsListed:
+        return cls(store, {stored.key: stored for stored in listed})
+
+    def head(self, key: str) -> StoredObject | None:
+        return self.listed.get(key) or self.store.head(key)
