@@ -15,7 +15,6 @@ import pyarrow as pa
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.verification.engine import Engine
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
-from tieredctl.ops.verification.silence import was_looked_at
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.segment_rows import REPORT_SCHEMA, read_report, report_row, task_row
@@ -91,7 +90,7 @@ class ResumingEngine:
                 yield known[mark]
                 continue
             report = next(fresh)
-            if was_looked_at(report):
+            if report.not_looked_at is None:
                 self._pending.append(_ledger_row(task, report, mark))
             if time.monotonic() - entered > _SECONDS_BETWEEN_ENTRIES:
                 self._enter()

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.table import RECORD_TABLE_SCHEMA, record_table
 from tieredctl.wiring.places import MetadataPlace
@@ -59,12 +60,12 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with self._place.open(partition.value) as stream:
             if partition.value is _OF_NO_PARTITION:
-                findings = [finding for finding in stream.findings if _PARTITION not in finding.evidence]
+                findings = [one for one in stream.findings if not isinstance(one.about, MetadataSubject)]
             else:
                 for number, chunk in stream.chunks():
                     table = record_table(stream, number, chunk)
                     yield from _batches([*table.columns, pa.nulls(len(table), FINDING_TYPE)])
-                findings = [finding for finding in stream.findings if _PARTITION in finding.evidence]
+                findings = [one for one in stream.findings if isinstance(one.about, MetadataSubject)]
         yield _finding_batch(findings)
 
 
@@ -74,12 +75,11 @@ def _batches(columns: Sequence[Any]) -> Iterable[pa.RecordBatch]:
 
 
 def _finding_batch(findings: Iterable[Finding]) -> pa.RecordBatch:
-    rows = [
-        {
-            _PARTITION: finding.evidence.get(_PARTITION),
-            _OFFSET: finding.evidence.get(_OFFSET),
-            "finding": finding_row(finding),
-        }
-        for finding in findings
-    ]
-    return pa.RecordBatch.from_pylist(rows, _BATCH_SCHEMA)
+    return pa.RecordBatch.from_pylist([_finding_columns(finding) for finding in findings], _BATCH_SCHEMA)
+
+
+def _finding_columns(finding: Finding) -> dict[str, Any]:
+    columns: dict[str, Any] = {"finding": finding_row(finding)}
+    if isinstance(finding.about, MetadataSubject):
+        columns |= {_PARTITION: finding.about.metadata_partition, _OFFSET: finding.about.metadata_offset}
+    return columns

@@ -8,10 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from tieredctl.errors import ErrorCode
 from tieredctl.formats.metadata_records import decode_event, encode_event
 from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RecordForm, RemoteLogSegmentMetadata
-from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
+from tieredctl.model.finding_subjects import SegmentSubject
+from tieredctl.model.findings import Finding
+from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask, Unread
 from tieredctl.ops.verification.silence import Silence
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row, read_finding
@@ -35,6 +38,8 @@ REPORT_SCHEMA = pa.schema(
         "batches": pa.int64(),
         "records": pa.int64(),
         "findings": pa.list_(FINDING_TYPE),
+        "unread": pa.list_(pa.struct({"code": pa.string(), "message": pa.string(), "hint": pa.string()})),
+        "notLookedAt": pa.string(),
     }
 )
 """A `SegmentReport`."""
@@ -72,6 +77,8 @@ def report_row(report: SegmentReport) -> dict[str, Any]:
         "batches": report.batches,
         "records": report.records,
         "findings": [finding_row(finding) for finding in report.findings],
+        "unread": [{"code": one.code.value, "message": one.message, "hint": one.hint} for one in report.unread],
+        "notLookedAt": report.not_looked_at,
     }
 
 
@@ -82,8 +89,15 @@ def read_report(row: Mapping[str, Any]) -> SegmentReport:
         row["bytesRead"],
         row["batches"],
         row["records"],
-        tuple(read_finding(finding) for finding in row["findings"]),
+        tuple(_segment_finding(finding) for finding in row["findings"]),
+        tuple(Unread(ErrorCode(one["code"]), one["message"], one["hint"]) for one in row["unread"] or ()),
+        row["notLookedAt"],
     )
+
+
+def _segment_finding(row: Mapping[str, Any]) -> Finding:
+    finding = read_finding(row)
+    return replace(finding, about=SegmentSubject.read(finding.evidence))
 
 
 def check_rows(batches: Iterable[pa.RecordBatch], store: ObjectStore, layout: Layout) -> Iterator[pa.RecordBatch]:

@@ -25,7 +25,6 @@ from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification import engine as engines
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
-from tieredctl.ops.verification.silence import was_looked_at
 from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.protocol import StoredObject
@@ -182,4 +181,4 @@ def test_a_store_that_is_silent_is_not_asked_for_every_segment(
     reports = list(engine.check_segments(local.tasks, Silent(str(kafka_4 / REMOTE)), layout_named("local")))
 
     assert [report.segment_id for report in reports] == [task.metadata.segment_id for task in local.tasks]
-    assert not any(map(was_looked_at, reports[100:]))
+    assert all(report.not_looked_at for report in reports[100:])

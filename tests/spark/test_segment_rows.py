@@ -14,11 +14,12 @@ from tieredctl_spark.segment_rows import (
 )
 
 from tests.metadata_logs import started
+from tieredctl.errors import ErrorCode
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RecordForm, RemoteLogSegmentState, TaggedField
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
+from tieredctl.model.findings import Severity
+from tieredctl.ops.verification.report import Level, SegmentFindings, SegmentReport, SegmentTask, Unread
 
 KEYS = {Part.LOG: "t-0-x/ä/0.log", Part.OFFSET_INDEX: "t-0-x/0.index"}
 
@@ -48,18 +49,16 @@ def test_a_task_arrives_whatever_form_its_metadata_had(
 
 
 def test_a_report_arrives_with_all_that_its_findings_say() -> None:
-    evidence = {"segmentId": "-_", "position": 2**62, "offsets": [0, -1], "key": None, "part": "log", "why": 'ä"\n'}
-    report = SegmentReport(
-        "-_",
-        2**40,
-        3,
-        4,
-        (
-            Finding(FindingCode.BATCH_CORRUPT, "t-0 -_ log", "ä is wrong", evidence),
-            Finding(FindingCode.INDEX_DAMAGED, "s", "m", severity_override=Severity.WARNING),
-        ),
-    )
+    metadata = started(-5 % 2**128, 0, 9)
+    findings = SegmentFindings(metadata, {Part.LOG: "ä.log"})
+    findings.add(FindingCode.BATCH_CORRUPT, Part.LOG, "ä is wrong", position=2**62, offsets=(0, -1), why='ä"\n')
+    findings.add(FindingCode.INDEX_DAMAGED, Part.TIME_INDEX, "m", severity=Severity.WARNING)
+    unread = Unread(ErrorCode.PRIVATE_KEY, "It cannot be decrypted.", "Give the key.")
+    report = SegmentReport(metadata.segment_id, 2**40, 3, 4, tuple(findings.found), (unread,))
+    others = [SegmentReport("x"), SegmentReport("y", not_looked_at="the store went away")]
 
-    batch = pa.RecordBatch.from_pylist([report_row(report), report_row(SegmentReport("x"))], REPORT_SCHEMA)
+    batch = pa.RecordBatch.from_pylist([report_row(one) for one in (report, *others)], REPORT_SCHEMA)
 
-    assert [read_report(row) for row in batch.to_pylist()] == [report, SegmentReport("x")]
+    arrived = [read_report(row) for row in batch.to_pylist()]
+    assert arrived == [report, *others]
+    assert [one.about for one in arrived[0].findings] == [one.about for one in report.findings]

@@ -31,6 +31,7 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.remote.part_finding import part_finding
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.verify import VerifyOptions, verify
@@ -137,8 +138,9 @@ def resumed(ledger: Ledger, engine: Scripted, asked: list[SegmentTask]) -> list[
 
 
 def test_a_segment_is_read_again_only_where_it_changed_or_could_not_be_read(ledger: Ledger) -> None:
-    failed = Finding(FindingCode.UNREADABLE, "s", "the store went away", {"offsets": [20, 29]})
-    damaged_log = Finding(FindingCode.BATCH_CORRUPT, "s", "CRC", {"position": 3})
+    first_segment, _, third_segment = (task.metadata for task in tasks())
+    failed = part_finding(FindingCode.UNREADABLE, third_segment, {}, Part.LOG, "the store went away")
+    damaged_log = part_finding(FindingCode.BATCH_CORRUPT, first_segment, {}, Part.LOG, "CRC", position=3)
     first, second, third = Scripted(at_0=damaged_log, at_20=failed), Scripted(), Scripted()
 
     before = resumed(ledger, first, tasks())

@@ -14,15 +14,15 @@ from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
-from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.confirmation import still_there
 from tieredctl.ops.verification.engine import LocalEngine
+from tieredctl.ops.verification.partition_check import unreferenced
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.silence import MOST_SEGMENTS_IN_A_ROW, Silence
 from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify
 from tieredctl.storage.bucket_address import BucketAddress
+from tieredctl.storage.protocol import StoredObject
 from tieredctl.storage.retrying import RetryingStore, RetryPolicy
 from tieredctl.storage.s3 import S3Store
 from tieredctl.storage.s3_connection import S3Connection
@@ -149,9 +149,7 @@ def test_a_refusal_may_be_of_one_prefix_alone() -> None:
 
 def test_nothing_is_called_unreferenced_that_could_not_be_looked_at_again(bucket: Bucket) -> None:
     keys = sorted(bucket.cluster.objects)[:20]
-    found = [
-        Finding(FindingCode.OBJECT_UNREFERENCED, key, "its segment", {"key": key, "segmentId": "s"}) for key in keys
-    ]
+    found = [unreferenced(StoredObject(key, 1, 0, ""), LAYOUT.explain(key)) for key in keys]
     bucket.fail(503)
 
     (left,) = still_there(found, bucket.store)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.crc32c import crc32c
+from tieredctl.model.finding_subjects import MetadataSubject, Subject
 from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
 
 METADATA_PARTITION, METADATA_OFFSET, TIMESTAMP_MS, VALUE = (
@@ -169,11 +170,12 @@ def _partition(document: Mapping[str, Any]) -> ExportedPartition:
 
 def _finding(document: Mapping[str, Any]) -> Finding:
     kind = FINDING_KINDS[document["code"]]
-    severity = Severity[str(document["severity"]).upper()]
+    severity, evidence = Severity[str(document["severity"]).upper()], dict(document["evidence"])
     return Finding(
         kind.code,
         str(document["subject"]),
         str(document["message"]),
-        dict(document["evidence"]),
+        evidence,
         None if severity is kind.severity else severity,
+        MetadataSubject.read(evidence) or Subject(),
     )

@@ -13,6 +13,7 @@ from tieredctl.kafka.live_log import LiveLog
 from tieredctl.kafka.log_blocks import BlockReader, log_blocks, odd_offsets
 from tieredctl.kafka.source import METADATA_TOPIC, OffsetRange, RecordChunk, chunk_of
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 
 _BYTES_AT_ONCE = 1 << 22
@@ -133,8 +134,9 @@ class LivePartition:
         if odd is not None:
             subject = f"{METADATA_TOPIC}-{self._partition}"
             message = f"offsets do not rise after {self._last_offset}: a batch's base offset was altered"
-            evidence: dict[str, object] = {"metadataPartition": self._partition, "offsets": odd}
-            chunk.findings.append(Finding(FindingCode.OFFSETS_OUT_OF_ORDER, subject, message, evidence))
+            evidence: dict[str, object] = {"metadataPartition": self._partition, "offsets": list(odd)}
+            about = MetadataSubject(self._partition, offsets=odd)
+            chunk.findings.append(Finding(FindingCode.OFFSETS_OUT_OF_ORDER, subject, message, evidence, about=about))
 
     def _ended_damage(self, next_offset: int) -> list[Finding]:
         """The finding about damage that ends before an offset; empty if nothing is missing."""
@@ -154,6 +156,7 @@ class LivePartition:
             f"{METADATA_TOPIC}-{self._partition}@{first}",
             f"{reason}; reading resumed after it",
             {"metadataPartition": self._partition, "offsets": [first, last]},
+            about=MetadataSubject(self._partition, offsets=(first, last)),
         )
 
 

@@ -95,11 +95,11 @@ class BlockReader:
         return chunk
 
 
-def odd_offsets(chunk: RecordChunk, last_offset: int) -> list[int] | None:
+def odd_offsets(chunk: RecordChunk, last_offset: int) -> tuple[int, int] | None:
     """A chunk's first and last offset, if its offsets do not ascend from the last offset before it."""
     if not len(chunk) or (last_offset < chunk.offsets[0] and _rises(chunk.offsets)):
         return None
-    return [int(chunk.offsets[0]), int(chunk.offsets[-1])]
+    return int(chunk.offsets[0]), int(chunk.offsets[-1])
 
 
 def _as_columns(block: LogBlock[list[BatchHeader]]) -> LogBlock[Any]:

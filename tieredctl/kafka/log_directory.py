@@ -27,6 +27,7 @@ from tieredctl.kafka.source import (
     truncated,
 )
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 
 _PARTITION_FOLDER = re.compile(rf"^{METADATA_TOPIC}-(\d+)$")
@@ -243,4 +244,5 @@ def _conflict(partition: int, offset: int, one: Path, other: Path) -> Finding:
         f"{METADATA_TOPIC}-{partition}@{offset}",
         f"{one} and {other} have different bytes at offset {offset}; the first was used",
         {"metadataPartition": partition, "metadataOffset": offset, "file": str(other), "otherFile": str(one)},
+        about=MetadataSubject(partition, offset),
     )

@@ -14,6 +14,7 @@ from tieredctl.formats.record_batches import BatchHeader
 from tieredctl.kafka.log_blocks import BlockReader, end_offset, log_blocks, odd_offsets
 from tieredctl.kafka.source import RecordChunk, chunk_of
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 
 _CHUNK_BYTES = 1 << 22
@@ -91,17 +92,21 @@ class PartitionLog:
             "file": str(path),
             "position": position,
         }
-        if header:
-            evidence["offsets"] = [header.base_offset, header.last_offset]
-        return Finding(FindingCode.BATCH_CORRUPT, f"{path}@{position}", f"{reason}; reading resumed after it", evidence)
+        offsets = (header.base_offset, header.last_offset) if header else None
+        if offsets:
+            evidence["offsets"] = list(offsets)
+        about = MetadataSubject(self.metadata_partition, offsets=offsets)
+        message = f"{reason}; reading resumed after it"
+        return Finding(FindingCode.BATCH_CORRUPT, f"{path}@{position}", message, evidence, about=about)
 
     def _demand_order(self, chunk: RecordChunk, last_offset: int, path: Path) -> None:
         offsets = odd_offsets(chunk, last_offset)
         if offsets is None:
             return
-        evidence = {"metadataPartition": self.metadata_partition, "file": str(path), "offsets": offsets}
+        about = MetadataSubject(self.metadata_partition, offsets=offsets)
+        evidence = {"metadataPartition": self.metadata_partition, "file": str(path), "offsets": list(offsets)}
         message = f"offsets do not rise after {last_offset}: a batch's base offset was altered"
-        chunk.findings.append(Finding(FindingCode.OFFSETS_OUT_OF_ORDER, str(path), message, evidence))
+        chunk.findings.append(Finding(FindingCode.OFFSETS_OUT_OF_ORDER, str(path), message, evidence, about=about))
 
 
 def passed_over(path: Path, why: str) -> Finding:

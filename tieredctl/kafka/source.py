@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 
 METADATA_TOPIC = "__remote_log_metadata"
@@ -103,6 +104,7 @@ def truncated(metadata_partition: int, start: int) -> Finding:
         f"{METADATA_TOPIC}-{metadata_partition}",
         f"the log begins at offset {start}: earlier events are lost, and what they reported is unknown",
         {"metadataPartition": metadata_partition, "logStartOffset": start},
+        about=MetadataSubject(metadata_partition),
     )
 
 
@@ -113,6 +115,7 @@ def cut_short(metadata_partition: int, end: int, least_end: int) -> Finding:
         f"{METADATA_TOPIC}-{metadata_partition}",
         f"the log ends at offset {end}, but its broker's checkpoints have it up to {least_end}: events are lost",
         {"metadataPartition": metadata_partition, "logEndOffset": end, "leastLogEndOffset": least_end},
+        about=MetadataSubject(metadata_partition),
     )
 
 

@@ -9,6 +9,7 @@ from tieredctl.errors import ExitCode, worst
 from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
+from tieredctl.model.finding_subjects import SegmentSubject, Subject
 from tieredctl.model.tiering_finding_kinds import TIERING_FINDING_KINDS
 
 __all__ = ["FINDING_KINDS", "Finding", "FindingKind", "Severity", "exit_code_of"]
@@ -240,14 +241,16 @@ class _Blanks(dict[str, object]):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found. `subject` is what it is about, in a searchable form; `evidence` is what proves it,
-    in Kafka's names (JSON values only)."""
+    """One thing found. `subject` is what it is about, in a searchable form, and `about` is the same as a value;
+    `evidence` is what proves it, in Kafka's names (JSON values only): it is shown, and decides nothing."""
 
     code: FindingCode
     subject: str
     message: str
     evidence: Mapping[str, object] = field(default_factory=dict)
     severity_override: Severity | None = None
+    about: Subject = field(default=Subject(), compare=False)
+    """The evidence has the same, so that findings which were written and read back are equal."""
 
     @property
     def kind(self) -> FindingKind:
@@ -262,7 +265,7 @@ class Finding:
         """Whether it is critical, or an error that proves a stored object altered, though no record is lost."""
         if self.severity is Severity.CRITICAL:
             return True
-        return self.severity is Severity.ERROR and self.kind.altered and "key" in self.evidence
+        return self.severity is Severity.ERROR and self.kind.altered and isinstance(self.about, SegmentSubject)
 
     @property
     def remedy(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 from tieredctl.rlmm.states import Refusal
 
@@ -27,8 +28,9 @@ def refused_event(
     }
     if segment_id is not None:
         evidence["segmentId"] = segment_id
+    about = MetadataSubject(metadata_partition, metadata_offset, segment_id=segment_id)
     said = f"{before.name if before is not None else 'nothing'} to {after.name}"
-    return Finding(FindingCode.EVENT_ILLEGAL, subject, f"{said}: {refusal.value}", evidence)
+    return Finding(FindingCode.EVENT_ILLEGAL, subject, f"{said}: {refusal.value}", evidence, about=about)
 
 
 def misplaced_event(metadata_partition: int, metadata_offset: int) -> Finding:
@@ -38,4 +40,5 @@ def misplaced_event(metadata_partition: int, metadata_offset: int) -> Finding:
         f"__remote_log_metadata-{metadata_partition}@{metadata_offset}",
         "a snapshot record does not belong in the topic: Kafka's reader of this topic stops here",
         {"metadataPartition": metadata_partition, "metadataOffset": metadata_offset},
+        about=MetadataSubject(metadata_partition, metadata_offset),
     )

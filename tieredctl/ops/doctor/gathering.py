@@ -154,7 +154,7 @@ def with_objects(
     found = [finding for one in (state, indexes) if one is not None for finding in one.findings]
     if found:
         kept = looking.at("a second read of the metadata", lambda: _finished_segments(open_events())) or frozenset()
-        found = [finding for finding in found if finding.evidence["segmentId"] in kept]
+        found = [finding for finding in found if kept.issuperset(finding.about.segment_ids)]
     objects = ObjectFacts(state and state.objects, indexes and indexes.objects, indexes and indexes.passed_over, found)
     return replace(cluster, objects=objects, not_looked_at=looking.findings)
 

@@ -10,6 +10,7 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.segment_parts import transaction_index_entries
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, Layout, Part, SegmentReader
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.verification.report import Level, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
@@ -56,9 +57,10 @@ def diagnose(
     keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
     stored = {part: found for part, key in keys.items() if (found := store.head(key))}
     task = SegmentTask(metadata, {part: keys[part] for part in stored}, Level.FULL, index_interval_bytes)
-    grave = [one for one in check_segment(task, store, layout).findings if one.severity > Severity.WARNING]
-    if no_key := private_key_error(grave):
+    report = check_segment(task, store, layout)
+    if no_key := private_key_error(report.unread):
         raise no_key
+    grave = [one for one in report.findings if one.severity > Severity.WARNING]
     unread = next((one for one in grave if one.kind.incomplete), None)
     if unread:
         raise TieredctlError(ErrorCode.UNREADABLE, f"{unread.subject}: {unread.message}")
@@ -103,7 +105,11 @@ def _sizes(metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layou
 
 def _reasons(findings: Sequence[Finding]) -> dict[Part, str]:
     """The first finding for each part."""
-    return {Part(str(one.evidence["part"])): one.message for one in reversed(findings)}
+    reasons = {}
+    for finding in reversed(findings):
+        if isinstance(finding.about, SegmentSubject) and finding.about.part is not None:
+            reasons[Part(finding.about.part)] = finding.message
+    return reasons
 
 
 def _found(part: Part, size: int | None, reason: str | None) -> FoundPart | None:

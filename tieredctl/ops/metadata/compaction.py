@@ -17,6 +17,7 @@ from itertools import pairwise
 from tieredctl.kafka.source import METADATA_TOPIC, RecordChunk
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 
 COMPACTED = FindingCode.METADATA_COMPACTED
@@ -91,8 +92,9 @@ class MetadataCompaction:
             have = "1 tombstone has" if self.unknown_tombstones == 1 else f"{self.unknown_tombstones} tombstones have"
             said.append(f"{have} a key of an unknown form, the first at offset {self.first_unknown_tombstone}")
             evidence |= {"unknownTombstones": self.unknown_tombstones, "metadataOffset": self.first_unknown_tombstone}
+        about = MetadataSubject(self.metadata_partition, self.first_unknown_tombstone, self.first_gap)
         message = f"{'; '.join(said)}: what was said there is unknown"
-        return Finding(COMPACTED, f"{METADATA_TOPIC}-{self.metadata_partition}", message, evidence)
+        return Finding(COMPACTED, f"{METADATA_TOPIC}-{self.metadata_partition}", message, evidence, about=about)
 
     def _note_gap(self, first: int, last: int) -> None:
         if last >= first:
@@ -126,11 +128,11 @@ class CompactionSigns:
 
     def explains(self, finding: Finding) -> bool:
         """Whether an event may only look illegal as one before it is gone."""
-        number, offset = (finding.evidence.get(name) for name in ("metadataPartition", "metadataOffset"))
-        if finding.code is not FindingCode.EVENT_ILLEGAL or not isinstance(number, int) or not isinstance(offset, int):
+        about = finding.about
+        if finding.code is not FindingCode.EVENT_ILLEGAL or not isinstance(about, MetadataSubject):
             return False
-        one = self.by_partition.get(number)
-        return one is not None and one.may_lack_predecessor(offset)
+        one = self.by_partition.get(about.metadata_partition)
+        return one is not None and about.metadata_offset is not None and one.may_lack_predecessor(about.metadata_offset)
 
 
 def is_segment_key(key: bytes) -> bool:

@@ -19,6 +19,7 @@ from tieredctl.kafka.source import (
 )
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.compaction import CompactionSigns
@@ -128,7 +129,7 @@ class EventStream:
     def _partitions_that_lost_events(self) -> set[int]:
         """The metadata partitions whose logs lack events in their middle, or at their end."""
         cut = (finding for finding in self.findings if finding.code == CUT_SHORT)
-        return {*self.compaction.shown, *(int(str(finding.evidence["metadataPartition"])) for finding in cut)}
+        return self.compaction.shown.union(*map(_metadata_partitions, cut))
 
     def records(self) -> Iterator[EventRecord]:
         """Every event that can be decoded."""
@@ -193,7 +194,8 @@ class EventStream:
             self._rest[metadata_partition] = evidence
             subject = f"{METADATA_TOPIC}-{metadata_partition}@{offset}"
             message = f"this record and others after it that cannot be decoded, after {_MOST_NAMED} that are named"
-            self.findings.append(Finding(FindingCode.EVENT_UNDECODABLE, subject, message, evidence))
+            about = MetadataSubject(metadata_partition, offset)
+            self.findings.append(Finding(FindingCode.EVENT_UNDECODABLE, subject, message, evidence, about=about))
         self._rest[metadata_partition]["records"] = reported + 1 - _MOST_NAMED
 
     def _cut(self, metadata_partition: int, chunk: RecordChunk) -> RecordChunk:
@@ -204,12 +206,17 @@ class EventStream:
 
 
 def _concerns(finding: Finding, metadata_partition: int) -> bool:
-    return finding.evidence.get("metadataPartition", metadata_partition) == metadata_partition
+    return _metadata_partitions(finding) <= {metadata_partition}
+
+
+def _metadata_partitions(finding: Finding) -> set[int]:
+    """The one that the finding is about; none where it is about the source as a whole."""
+    return {finding.about.metadata_partition} if isinstance(finding.about, MetadataSubject) else set()
 
 
 def _is_damage(finding: Finding, metadata_partition: int) -> bool:
     """Whether an export says that its source was damaged, which leaves gaps in it."""
-    return finding.code in _DAMAGE and finding.evidence.get("metadataPartition") == metadata_partition
+    return finding.code in _DAMAGE and metadata_partition in _metadata_partitions(finding)
 
 
 def _undecodable(metadata_partition: int, offset: int, error: DecodeError) -> Finding:
@@ -218,4 +225,5 @@ def _undecodable(metadata_partition: int, offset: int, error: DecodeError) -> Fi
         f"{METADATA_TOPIC}-{metadata_partition}@{offset}",
         f"{error.message}; a broker's reader of this topic stops here",
         {"metadataPartition": metadata_partition, "metadataOffset": offset, "position": error.position},
+        about=MetadataSubject(metadata_partition, offset),
     )

@@ -11,6 +11,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document, event_document, partition_document, segment_document
@@ -176,4 +177,5 @@ def stuck_finding(known: KnownSegment, now_ms: int) -> Finding:
         f"{metadata.topic_id_partition} {metadata.segment_id}",
         f"{what} {age_ms // 1000} s ago by broker {metadata.author} and never ended",
         segment_document(known) | {"ageMs": age_ms},
+        about=SegmentSubject(metadata.topic_id_partition, None, metadata.segment_id),
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tieredctl.layouts.protocol import Part, SegmentIdentity
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 
 
@@ -23,18 +24,19 @@ def part_finding(
 ) -> Finding:
     """`keys` are of the segment's objects; `position` is a byte of the part, `offsets` the first and last (inclusive)
     at risk."""
-    partition = segment.topic_id_partition
+    partition, key = segment.topic_id_partition, keys.get(part, keys.get(Part.INDEXES))
     facts: dict[str, object] = {
         "topic": partition.topic,
         "topicId": partition.topic_id,
         "partition": partition.partition,
         "segmentId": segment.segment_id,
         "part": part.value,
-        "key": keys.get(part, keys.get(Part.INDEXES)),
+        "key": key,
     }
     if position is not None:
         facts["position"] = position
     if offsets is not None:
         facts["offsets"] = list(offsets)
     subject = f"{partition.topic}-{partition.partition} {segment.segment_id} {part.value}"
-    return Finding(code, subject, message, facts | evidence, severity)
+    about = SegmentSubject(partition, offsets, segment.segment_id, part, key)
+    return Finding(code, subject, message, facts | evidence, severity, about)

@@ -8,12 +8,11 @@ from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
-
-_NEIGHBOURS = ("segmentId", "previousSegmentId")
 
 
 def confirmed(findings: Iterable[Finding], before: ReplayedMetadata, after: ReplayedMetadata) -> list[Finding]:
@@ -22,9 +21,9 @@ def confirmed(findings: Iterable[Finding], before: ReplayedMetadata, after: Repl
     A segment that retention removed meanwhile is not missing; an object whose copy began meanwhile is not unreferenced.
     """
     every = list(findings)
-    named = {str(one) for finding in every for one in _segments_of(finding)}
+    named = {one for finding in every for one in finding.about.segment_ids}
     then, now = _states(before, named), _states(after, named)
-    return [finding for finding in every if all(then.get(one) == now.get(one) for one in _segments_of(finding))]
+    return [finding for finding in every if all(then.get(one) == now.get(one) for one in finding.about.segment_ids)]
 
 
 def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding]:
@@ -45,18 +44,11 @@ def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding
             unanswered.append(error)
             return None
 
-    asked = [
-        str(one.evidence["key"])
-        for one in findings
-        if one.code is FindingCode.OBJECT_UNREFERENCED and _is_explained(one)
-    ]
+    keys = (_explained_key(one) for one in findings)
+    asked = [key for key in keys if key is not None]
     answers = dict(zip(asked, in_parallel(store, is_gone_now, asked), strict=True))
     left_out = {key for key, is_gone in answers.items() if is_gone is not False}
-    there = [
-        one
-        for one in findings
-        if one.code is not FindingCode.OBJECT_UNREFERENCED or one.evidence["key"] not in left_out
-    ]
+    there = [one for one in findings if _explained_key(one) not in left_out]
     unknown = sum(is_gone is None for is_gone in answers.values())
     return [*there, _not_known(unknown, store.url, unanswered[0])] if unknown else there
 
@@ -67,15 +59,14 @@ def _not_known(objects: int, url: str, error: TieredctlError) -> Finding:
     return Finding(FindingCode.UNREADABLE, url, message, {"file": url, "error": error.code.value})
 
 
-def _is_explained(finding: Finding) -> bool:
-    return bool(finding.evidence.get("segmentId"))
+def _explained_key(finding: Finding) -> str | None:
+    """The key of an unreferenced object that says whose it is."""
+    if finding.code is FindingCode.OBJECT_UNREFERENCED and isinstance(finding.about, SegmentSubject):
+        return finding.about.key
+    return None
 
 
-def _segments_of(finding: Finding) -> list[object]:
-    return [finding.evidence[name] for name in _NEIGHBOURS if finding.evidence.get(name)]
-
-
-def _states(metadata: ReplayedMetadata, segment_ids: Iterable[str]) -> dict[object, RemoteLogSegmentState]:
+def _states(metadata: ReplayedMetadata, segment_ids: Iterable[str]) -> dict[str, RemoteLogSegmentState]:
     """Of some segments, those that are known."""
     rows = metadata.named(segment_ids)
     return {known.metadata.segment_id: known.metadata.state for _, known in metadata.known(rows)}

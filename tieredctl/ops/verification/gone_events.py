@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from tieredctl.kafka.source import CUT_SHORT, METADATA_TOPIC
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
-from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.compaction import COMPACTED
 from tieredctl.ops.metadata.event_stream import EventStream
 
@@ -41,7 +41,6 @@ def without_unknown(findings: Iterable[Finding], stream: EventStream) -> list[Fi
 
 
 def _may_be_wrong(finding: Finding, stream: EventStream) -> bool:
-    topic, topic_id, partition = (finding.evidence.get(name) for name in ("topic", "topicId", "partition"))
-    if isinstance(topic, str) and isinstance(topic_id, str) and isinstance(partition, int):
-        return stream.may_have_lost(TopicIdPartition(topic_id, topic, partition))
+    if isinstance(finding.about, PartitionSubject):
+        return stream.may_have_lost(finding.about.partition)
     return stream.has_lost_events

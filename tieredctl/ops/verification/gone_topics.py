@@ -13,6 +13,7 @@ from functools import cached_property
 from tieredctl.layouts.protocol import ExplainedKey
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import TopicSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import (
@@ -98,9 +99,8 @@ def _finding(topic: str, topic_id: str, gone: _Gone) -> Finding:
         "bytes": gone.size,
     }
     message = f"{segments} of a deleted topic; {left}"
-    return Finding(
-        FindingCode.TOPIC_GONE, f"{topic} {topic_id}", message, evidence, None if gone.objects else Severity.INFO
-    )
+    severity, about = None if gone.objects else Severity.INFO, TopicSubject(topic, topic_id)
+    return Finding(FindingCode.TOPIC_GONE, f"{topic} {topic_id}", message, evidence, severity, about)
 
 
 def believable_topics(sources: TopicSources, metadata: ReplayedMetadata, stream: EventStream) -> LiveTopics:

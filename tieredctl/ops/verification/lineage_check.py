@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
@@ -88,7 +89,7 @@ class _Judge:
         last = self._local.local_start_offset - 1
         if first <= last:
             message = f"offsets {first} to {last} are neither in remote storage nor in the local log"
-            self._add(FindingCode.LOCAL_REMOTE_GAP, message, (first, last), segmentId=self._reached_by or None)
+            self._add(FindingCode.LOCAL_REMOTE_GAP, message, (first, last), self._reached_by or None)
 
     def _beginning(self, piece: _Piece, deleted: int) -> None:
         """The first piece must begin where the log does, unless what was before it was deleted: then the broker's
@@ -99,7 +100,7 @@ class _Judge:
         last = min(piece.first, self._local.local_start_offset) - 1
         if first <= last:
             message = f"no segment holds offsets {first} to {last}, the first of the log"
-            self._add(FindingCode.OFFSET_GAP, message, (first, last), segmentId=piece.segment_id)
+            self._add(FindingCode.OFFSET_GAP, message, (first, last), piece.segment_id)
 
     def _gap(self, piece: _Piece) -> None:
         assert self._reached is not None
@@ -111,14 +112,7 @@ class _Judge:
             severity = Severity.INFO
         elif log_start is not None:
             first = max(first, log_start)
-        self._add(
-            FindingCode.OFFSET_GAP,
-            message,
-            (first, last),
-            severity=severity,
-            segmentId=piece.segment_id,
-            previousSegmentId=self._reached_by,
-        )
+        self._add(FindingCode.OFFSET_GAP, message, (first, last), piece.segment_id, self._reached_by, severity)
 
     def _overlap(self, piece: _Piece) -> None:
         assert self._reached is not None
@@ -127,24 +121,29 @@ class _Judge:
         self._overlapping.add(piece.segment_id)
         offsets = (piece.first, min(piece.last, self._reached))
         message = f"offsets {offsets[0]} to {offsets[1]} are also in segment {self._reached_by}"
-        self._add(
-            FindingCode.OFFSET_OVERLAP, message, offsets, segmentId=piece.segment_id, previousSegmentId=self._reached_by
-        )
+        self._add(FindingCode.OFFSET_OVERLAP, message, offsets, piece.segment_id, self._reached_by)
 
     def _add(
         self,
         code: FindingCode,
         message: str,
         offsets: tuple[int, int],
+        segment_id: str | None,
+        previous_segment_id: str | None = None,
         severity: Severity | None = None,
-        **evidence: object,
     ) -> None:
         partition = self._partition
-        facts: dict[str, object] = {
+        about = PartitionSubject(partition, offsets)
+        if segment_id is not None:
+            about = SegmentSubject(partition, offsets, segment_id, previous_segment_id=previous_segment_id)
+        evidence: dict[str, object] = {
             "topic": partition.topic,
             "topicId": partition.topic_id,
             "partition": partition.partition,
             "offsets": list(offsets),
+            "segmentId": segment_id,
         }
+        if previous_segment_id is not None:
+            evidence["previousSegmentId"] = previous_segment_id
         subject = f"{partition.topic}-{partition.partition}"
-        self.findings.append(Finding(code, subject, message, facts | evidence, severity))
+        self.findings.append(Finding(code, subject, message, evidence, severity, about))

@@ -156,7 +156,12 @@ class OpenedSegment:
     def report(self) -> SegmentReport:
         """Everything that was counted and found."""
         return SegmentReport(
-            self.metadata.segment_id, self._bytes_read, self._batches, self._records, tuple(self.findings.found)
+            self.metadata.segment_id,
+            self._bytes_read,
+            self._batches,
+            self._records,
+            tuple(self.findings.found),
+            tuple(self.findings.unread),
         )
 
 

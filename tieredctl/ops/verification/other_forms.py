@@ -11,6 +11,7 @@ from tieredctl.layouts.protocol import Layout, OtherForm, Part
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.storage.protocol import ObjectStore, list_unreserved
@@ -74,16 +75,20 @@ def _not_judged(segments: list[tuple[RemoteLogSegmentMetadata, OtherForm]]) -> F
     partition = first.topic_id_partition
     what = counted(len(segments), "segment is", "segments are")
     where = f"the table {form.table}" if form.table else "a table outside this store"
+    offsets = (min(one.start_offset for one, _ in segments), max(one.end_offset for one, _ in segments))
+    about = PartitionSubject(partition, offsets)
     evidence: dict[str, object] = {
         "topic": partition.topic,
         "topicId": partition.topic_id,
         "partition": partition.partition,
         "segments": len(segments),
-        "offsets": [min(one.start_offset for one, _ in segments), max(one.end_offset for one, _ in segments)],
+        "offsets": list(offsets),
         "form": form.name,
         "table": form.table,
     }
     if len(segments) == 1:
+        about = SegmentSubject(partition, offsets, first.segment_id)
         evidence["segmentId"] = first.segment_id
     message = f"{what} in {where}, in the form {form.name}: whether all records are there is unknown"
-    return Finding(FindingCode.SEGMENTS_IN_OTHER_FORM, f"{partition.topic}-{partition.partition}", message, evidence)
+    subject = f"{partition.topic}-{partition.partition}"
+    return Finding(FindingCode.SEGMENTS_IN_OTHER_FORM, subject, message, evidence, about=about)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.segment_parts import leader_epoch_entries
@@ -11,10 +11,12 @@ from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import ObjectSubject, SegmentSubject, Subject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
 from tieredctl.ops.metadata.state import stuck_finding
+from tieredctl.ops.remote.part_finding import part_finding
 from tieredctl.ops.verification.gone_topics import GoneTopics
 from tieredctl.ops.verification.lineage_check import check_lineage
 from tieredctl.ops.verification.other_forms import report_missing
@@ -102,8 +104,11 @@ def _greatest(offsets: Iterable[int | None]) -> int | None:
 
 def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Finding:
     """An object that belongs to no segment in the metadata."""
+    about: Subject = ObjectSubject(stored.key)
     evidence: dict[str, object] = {"key": stored.key, "size": stored.size, "lastModifiedMs": stored.last_modified_ms}
     if explained:
+        partition, segment_id = explained.topic_id_partition, explained.segment_id
+        about = SegmentSubject(partition, None, segment_id, explained.part, stored.key)
         evidence |= {
             "topic": explained.topic,
             "topicId": explained.topic_id,
@@ -111,7 +116,7 @@ def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Findin
             "segmentId": explained.segment_id,
         }
     why = "its segment is not in the metadata" if explained else "no layout explains its key"
-    return Finding(FindingCode.OBJECT_UNREFERENCED, stored.key, f"{stored.size} bytes: {why}", evidence)
+    return Finding(FindingCode.OBJECT_UNREFERENCED, stored.key, f"{stored.size} bytes: {why}", evidence, about=about)
 
 
 def _check_finished(
@@ -247,7 +252,10 @@ def _check_size(
 def _check_stored_size(size: int, claimed: int | None, findings: SegmentFindings) -> None:
     if claimed is not None and size != claimed:
         message = f"the segment's objects have {size} bytes in total, but its custom metadata has {claimed}"
-        findings.add(FindingCode.SIZE_MISMATCH, Part.LOG, message, storedSize=size)
+        segment, code = findings.metadata, FindingCode.SIZE_MISMATCH
+        finding = part_finding(code, segment, findings.keys, Part.LOG, message, storedSize=size)
+        about = SegmentSubject(segment.topic_id_partition, None, segment.segment_id)
+        findings.found.append(replace(finding, about=about))
 
 
 def _lineage(finished: Sequence[RemoteLogSegmentMetadata], by: JudgedBy) -> LeaderEpochs:

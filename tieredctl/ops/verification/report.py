@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
@@ -38,6 +39,19 @@ class SegmentTask:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """Why a part could not be read: an error's fields, as a value."""
+
+    code: ErrorCode
+    message: str
+    hint: str
+
+    @classmethod
+    def of(cls, error: TieredctlError) -> Unread:
+        return cls(error.code, error.message, error.hint)
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentReport:
     """The result of reading one segment. Counts are of what was read, sound or not."""
 
@@ -46,6 +60,10 @@ class SegmentReport:
     batches: int = 0
     records: int = 0
     findings: tuple[Finding, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    """For each part that could not be read."""
+    not_looked_at: str | None = None
+    """Why the segment was not asked for at all."""
 
 
 @dataclass(slots=True)
@@ -55,6 +73,7 @@ class SegmentFindings:
     metadata: RemoteLogSegmentMetadata
     keys: dict[Part, str]
     found: list[Finding] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
 
     def add(
         self,

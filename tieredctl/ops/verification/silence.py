@@ -3,7 +3,6 @@ checked are counted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tieredctl.errors import TieredctlError
@@ -16,7 +15,6 @@ from tieredctl.ops.verification.segment_check import check_segment
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 
 MOST_SEGMENTS_IN_A_ROW = 16
-_NOT_LOOKED_AT = "not-looked-at"
 
 
 @dataclass(slots=True)
@@ -37,16 +35,14 @@ class Silence:
 
     def note_report(self, report: SegmentReport) -> None:
         """Takes the report of a segment that was read."""
-        causes = (one.message for one in report.findings if one.evidence.get("error") in CONCERN_EVERY_OBJECT)
-        self._note(next(causes, None if was_looked_at(report) else self.why))
+        causes = (one.message for one in report.unread if one.code in CONCERN_EVERY_OBJECT)
+        self._note(next(causes, None if report.not_looked_at is None else self.why))
 
     def check(self, task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
         """As `check_segment`, without asking a silent store: the report then says that the segment was not checked."""
         if not self.is_final:
             return check_segment(task, store, layout)
-        segment_id = task.metadata.segment_id
-        evidence: Mapping[str, object] = {"segmentId": segment_id, "error": _NOT_LOOKED_AT}
-        return SegmentReport(segment_id, findings=(Finding(FindingCode.UNREADABLE, segment_id, self.why, evidence),))
+        return SegmentReport(task.metadata.segment_id, not_looked_at=self.why)
 
     def _note(self, why: str | None) -> None:
         if why is not None:
@@ -60,8 +56,3 @@ def not_looked_at(url: str, segments: int, why: str) -> Finding:
     were = counted(segments, "segment was", "segments were")
     message = f"{were} not checked, after {MOST_SEGMENTS_IN_A_ROW} in a row that could not be read: {why}"
     return Finding(FindingCode.UNREADABLE, url, message, {"file": url, "segments": segments})
-
-
-def was_looked_at(report: SegmentReport) -> bool:
-    """Whether the segment was asked for at all."""
-    return all(finding.evidence.get("error") != _NOT_LOOKED_AT for finding in report.findings)

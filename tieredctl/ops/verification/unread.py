@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding
-from tieredctl.ops.verification.report import SegmentFindings
+from tieredctl.ops.verification.report import SegmentFindings, Unread
 from tieredctl.storage.protocol import StoredObject
 
 _ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
@@ -21,10 +22,9 @@ _CODES = {ErrorCode.OBJECT_ARCHIVED: FindingCode.OBJECT_ARCHIVED, ErrorCode.PRIV
 def report_unread(error: TieredctlError, part: Part, findings: SegmentFindings) -> None:
     """Why a part could not be read; once where several parts lie in one object that is archived."""
     code = _CODES.get(error.code, FindingCode.UNREADABLE)
+    findings.unread.append(Unread.of(error))
     key = findings.keys.get(part, findings.keys.get(Part.INDEXES))
-    if code is FindingCode.OBJECT_ARCHIVED and any(
-        one.code == code and one.evidence["key"] == key for one in findings.found
-    ):
+    if code is FindingCode.OBJECT_ARCHIVED and any(one.code == code and _key(one) == key for one in findings.found):
         return
     if code == UNDECRYPTABLE:
         findings.add(code, part, error.message, hint=error.hint)
@@ -42,9 +42,13 @@ def report_archived(present: Mapping[Part, StoredObject], findings: SegmentFindi
             findings.add(FindingCode.OBJECT_ARCHIVED, part, message)
 
 
-def private_key_error(findings: Iterable[Finding]) -> TieredctlError | None:
+def private_key_error(unread: Iterable[Unread]) -> TieredctlError | None:
     """The error of the first segment that could not be decrypted."""
-    for finding in findings:
-        if finding.code == UNDECRYPTABLE:
-            return TieredctlError(ErrorCode.PRIVATE_KEY, finding.message, hint=str(finding.evidence["hint"]))
+    for one in unread:
+        if one.code is ErrorCode.PRIVATE_KEY:
+            return TieredctlError(one.code, one.message, hint=one.hint)
     return None
+
+
+def _key(finding: Finding) -> str | None:
+    return finding.about.key if isinstance(finding.about, SegmentSubject) else None

@@ -14,6 +14,7 @@ from tieredctl.layouts.protocol import Layout
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject, ObjectSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LocalLog
@@ -34,8 +35,8 @@ from tieredctl.ops.verification.overlap import Overlap
 from tieredctl.ops.verification.partition_check import JudgedBy, OwnedObject, check_partition, unreferenced
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level, SegmentReport, SegmentTask
-from tieredctl.ops.verification.silence import not_looked_at, was_looked_at
-from tieredctl.ops.verification.unread import UNDECRYPTABLE, private_key_error
+from tieredctl.ops.verification.silence import not_looked_at
+from tieredctl.ops.verification.unread import private_key_error
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import ObjectStore
@@ -115,12 +116,12 @@ class Verification:
     def complete(self) -> bool:
         return exit_code_of(f for f in self.findings if f.kind.incomplete) is not ExitCode.INCOMPLETE
 
-    def pass_over(self, task: SegmentTask, report: SegmentReport) -> None:
+    def pass_over(self, task: SegmentTask, why: str) -> None:
         """Counts a segment that was to be read as not checked."""
         self.segments -= 1
         self.objects -= len(task.keys)
         self.not_looked_at += 1
-        self.silent = report.findings[0].message
+        self.silent = why
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -169,22 +170,23 @@ def verify(
     tasks = _check_partitions(metadata, stream, judged_by, options, result)
     if not metadata.caches and len(result.findings) == len(stream.findings):
         _demand_no_topic(options.selection, stream)
-    undecryptable = 0
+    undecryptable = []
     if options.level is not Level.LISTING:
         reports = engine.check_segments(tasks, store, layout)
         for done, (task, report) in enumerate(zip(tasks, reports, strict=True), start=1):
-            if not was_looked_at(report):
-                result.pass_over(task, report)
+            if report.not_looked_at is not None:
+                result.pass_over(task, report.not_looked_at)
                 continue
             result.bytes_read += report.bytes_read
             result.batches += report.batches
             result.records += report.records
             result.findings += report.findings
-            undecryptable += any(finding.code == UNDECRYPTABLE for finding in report.findings)
+            if no_key := private_key_error(report.unread):
+                undecryptable.append(no_key)
             if progress:
                 progress(report, done, len(tasks))
-        if 0 < undecryptable == len(tasks) and (no_key := private_key_error(result.findings)):
-            raise no_key
+        if 0 < len(undecryptable) == len(tasks):
+            raise undecryptable[0]
     result.findings = without_unknown(result.findings, stream)
     if result.findings and read_again:
         again = replayed(read_again(), options.selection)
@@ -321,12 +323,18 @@ def _listed_partitions(
 
 def _without_referenced(findings: list[Finding], metadata: ReplayedMetadata, layout: Layout) -> list[Finding]:
     """Without the objects that a segment's custom metadata explains although their key does not."""
-    unexplained = {f.evidence["key"] for f in findings if f.code is FindingCode.OBJECT_UNREFERENCED}
+    unexplained = {key for finding in findings if (key := _unreferenced_key(finding)) is not None}
     if not unexplained:
         return findings
     for _, known in metadata.segments():
         unexplained -= set(layout.promised_objects(known.metadata).values())
-    return [f for f in findings if f.code is not FindingCode.OBJECT_UNREFERENCED or f.evidence["key"] in unexplained]
+    return [f for f in findings if (key := _unreferenced_key(f)) is None or key in unexplained]
+
+
+def _unreferenced_key(finding: Finding) -> str | None:
+    if finding.code is FindingCode.OBJECT_UNREFERENCED and isinstance(finding.about, ObjectSubject | SegmentSubject):
+        return finding.about.key
+    return None
 
 
 def _demand_known_segment(metadata: ReplayedMetadata, selection: Selection, coverage: MetadataCoverage) -> None:
@@ -347,10 +355,12 @@ def _demand_no_topic(selection: Selection, stream: EventStream) -> None:
 
 def _concerns(finding: Finding, segment_id: str) -> bool:
     """Whether a finding is about a segment, or about metadata that may concern it."""
-    about = finding.evidence.get("segmentId")
     if finding.code in (MISSING, COMPACTED, CUT_SHORT, FindingCode.TOPIC_GONE):
         return True
-    return about == segment_id or (about is None and "metadataPartition" in finding.evidence)
+    about = finding.about
+    if isinstance(about, MetadataSubject):
+        return about.segment_id in (None, segment_id)
+    return isinstance(about, SegmentSubject) and about.segment_id == segment_id
 
 
 def _task_place(task: SegmentTask) -> tuple[str, str, int, int, str]:
@@ -359,37 +369,24 @@ def _task_place(task: SegmentTask) -> tuple[str, str, int, int, str]:
     return (partition.topic, partition.topic_id, partition.partition, offset, task.metadata.segment_id)
 
 
-def _place(finding: Finding) -> tuple[bool, str, str, int, int, str, str]:
+def _place(finding: Finding) -> tuple[bool, tuple[str, str, int, int], str, str]:
     """Where a finding stands among others: what of the metadata is not here first; by partition, then offset, then
     object."""
-    evidence = finding.evidence
-    offsets = evidence.get("offsets")
-    first = offsets[0] if isinstance(offsets, list) else -1
-    partition = evidence.get("partition")
-    return (
-        finding.code not in (MISSING, COMPACTED, CUT_SHORT),
-        str(evidence.get("topic", "")),
-        str(evidence.get("topicId", "")),
-        partition if isinstance(partition, int) else -1,
-        first,
-        finding.subject,
-        finding.code,
-    )
+    is_about_what_is_here = finding.code not in (MISSING, COMPACTED, CUT_SHORT)
+    return (is_about_what_is_here, finding.about.place, finding.subject, finding.code)
 
 
 def _without_repetition(findings: list[Finding]) -> list[Finding]:
     """One finding for what both the listing and the reading of a segment found: the reading knows more about it."""
     last = {(f.code, f.subject): f for f in findings if f.code in _NOTICED_TWICE}
-    placed = {
-        f.evidence.get("segmentId") for f in findings if f.severity > Severity.WARNING and not _is_of_all_objects(f)
-    }
-    return [
-        f
-        for f in findings
-        if last.get((f.code, f.subject), f) is f and not (_is_of_all_objects(f) and f.evidence["segmentId"] in placed)
-    ]
+    grave = (f.about for f in findings if f.severity > Severity.WARNING and _of_all_objects(f) is None)
+    placed = {about.segment_id for about in grave if isinstance(about, SegmentSubject)}
+    return [f for f in findings if last.get((f.code, f.subject), f) is f and _of_all_objects(f) not in placed]
 
 
-def _is_of_all_objects(finding: Finding) -> bool:
-    """Whether it only says that one of a segment's objects does not have its original size."""
-    return "storedSize" in finding.evidence
+def _of_all_objects(finding: Finding) -> str | None:
+    """The segment, where a finding only says that one of its objects does not have its original size."""
+    about = finding.about
+    if finding.code is FindingCode.SIZE_MISMATCH and isinstance(about, SegmentSubject) and about.part is None:
+        return about.segment_id
+    return None

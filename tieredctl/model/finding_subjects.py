@@ -1,0 +1,134 @@
+"""What findings are about, as values: findings are sorted, compared and confirmed by these, never by their evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tieredctl.model.ids import TopicIdPartition
+
+Offsets = tuple[int, int]
+"""The first and the last (inclusive)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Something that only the finding's text names."""
+
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        """Topic, topic id, partition and first offset, to sort by; empty and -1 where there are none."""
+        return ("", "", -1, -1)
+
+    @property
+    def segment_ids(self) -> tuple[str, ...]:
+        """The segments whose state the finding depends on."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSubject(Subject):
+    """One incarnation of a topic."""
+
+    topic: str
+    topic_id: str
+
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        return (self.topic, self.topic_id, -1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSubject(Subject):
+    """A partition, or some of its offsets."""
+
+    partition: TopicIdPartition
+    offsets: Offsets | None = None
+
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        named = self.partition
+        return (named.topic, named.topic_id, named.partition, _first(self.offsets))
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSubject(PartitionSubject):
+    """A segment, one of its parts, or the seam between it and the one before."""
+
+    segment_id: str = ""
+    part: str | None = None
+    """None where the finding is about the segment as a whole."""
+    key: str | None = None
+    """The object that holds the part."""
+    previous_segment_id: str | None = None
+
+    @property
+    def segment_ids(self) -> tuple[str, ...]:
+        return tuple(one for one in (self.segment_id, self.previous_segment_id) if one)
+
+    @classmethod
+    def read(cls, evidence: Mapping[str, Any]) -> SegmentSubject:
+        """From the evidence of a finding about a segment's part, as it was written. Raises KeyError."""
+        return cls(
+            TopicIdPartition(evidence["topicId"], evidence["topic"], evidence["partition"]),
+            _offsets(evidence),
+            evidence["segmentId"],
+            evidence["part"] if "storedSize" not in evidence else None,
+            evidence["key"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSubject(Subject):
+    """An object that no segment explains."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataSubject(Subject):
+    """A metadata partition, some of its offsets, or one of its events."""
+
+    metadata_partition: int
+    metadata_offset: int | None = None
+    offsets: Offsets | None = None
+    segment_id: str | None = None
+    """The segment that the event is about."""
+
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        return ("", "", -1, _first(self.offsets))
+
+    @property
+    def segment_ids(self) -> tuple[str, ...]:
+        return (self.segment_id,) if self.segment_id else ()
+
+    @classmethod
+    def read(cls, evidence: Mapping[str, Any]) -> MetadataSubject | None:
+        """From the evidence of a finding, as it was written; None where that names no metadata partition. Raises
+        TypeError and ValueError."""
+        number, offset = evidence.get("metadataPartition"), evidence.get("metadataOffset")
+        if number is None:
+            return None
+        return cls(int(number), None if offset is None else int(offset), _offsets(evidence), evidence.get("segmentId"))
+
+
+@dataclass(frozen=True, slots=True)
+class SettingSubject(Subject):
+    """A setting of a broker or a topic."""
+
+    name: str
+    wanted: object = None
+    """The value that the remedy sets."""
+
+
+def _first(offsets: Offsets | None) -> int:
+    return -1 if offsets is None else offsets[0]
+
+
+def _offsets(evidence: Mapping[str, Any]) -> Offsets | None:
+    if evidence.get("offsets") is None:
+        return None
+    first, last = evidence["offsets"]
+    return int(first), int(last)
