@@ -119,7 +119,7 @@ class SettingSubject(Subject):
     """A setting of a broker or a topic."""
 
     name: str
-    wanted: object = None
+    wanted: str | None = None
     """The value that the remedy sets."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import SettingSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster import broker_settings as names
 from tieredctl.ops.cluster.broker_settings import (
@@ -20,7 +21,7 @@ from tieredctl.ops.cluster.broker_settings import (
 )
 from tieredctl.ops.cluster.retention import local_retention_fault
 from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_fault
-from tieredctl.ops.doctor.setting_names import unknown_names
+from tieredctl.ops.doctor.setting_names import setting_name, unknown_names
 
 WISE_REPLICATION = 3
 DEFAULT_MIN_ISR_SINCE_4_3 = 2
@@ -39,8 +40,8 @@ def broker_findings(settings: BrokerSettings) -> list[Finding]:
     usual = {name: _likely(settings.values[name], setting) for name, setting in invalid.items()}
     mended = replace(settings, values={**settings.values, **usual})
     found = _judged(mended)
-    wanted = usual | {str(one.evidence["name"]): one.evidence.get("value") for one in found}
-    kept = [one for one in found if one.evidence["name"] not in invalid]
+    wanted = usual | {one.about.name: one.about.wanted for one in found if isinstance(one.about, SettingSubject)}
+    kept = [one for one in found if setting_name(one) not in invalid]
     refused = (_invalid_value(settings, name, setting, wanted[name]) for name, setting in invalid.items())
     return [*refused, *unknown_names(settings), *kept]
 
@@ -56,8 +57,7 @@ def _judged(settings: BrokerSettings) -> list[Finding]:
 def tiering_off(settings: BrokerSettings, severity: Severity | None = None) -> Finding:
     """The finding for a node whose remote.log.storage.system.enable is not true."""
     message = "tiered storage is off; enable it on every broker and controller before any topic is tiered"
-    evidence = _evidence(settings, names.SYSTEM_ENABLE, "true")
-    return Finding(FindingCode.BROKER_CONFIG_TIERING_OFF, settings.subject, message, evidence, severity)
+    return _finding(FindingCode.BROKER_CONFIG_TIERING_OFF, settings, names.SYSTEM_ENABLE, "true", message, severity)
 
 
 def _invalid_values(settings: BrokerSettings) -> Iterator[tuple[str, Setting]]:
@@ -73,9 +73,7 @@ def _invalid_values(settings: BrokerSettings) -> Iterator[tuple[str, Setting]]:
 def _invalid_value(settings: BrokerSettings, name: str, setting: Setting, wanted: object) -> Finding:
     stated = settings.values[name] or ""
     message = f"{name}={stated} is not {_broken_demand(stated.strip(), setting)}"
-    return Finding(
-        FindingCode.BROKER_CONFIG_VALUE_INVALID, settings.subject, message, _evidence(settings, name, wanted)
-    )
+    return _finding(FindingCode.BROKER_CONFIG_VALUE_INVALID, settings, name, wanted, message)
 
 
 def _likely(stated: str | None, setting: Setting) -> str | None:
@@ -121,9 +119,7 @@ def _managers(settings: BrokerSettings) -> Iterator[Finding]:
 
 
 def _missing(settings: BrokerSettings, name: str, message: str) -> Finding:
-    return Finding(
-        FindingCode.BROKER_CONFIG_MANAGER_MISSING, settings.subject, message, _evidence(settings, name, None)
-    )
+    return _finding(FindingCode.BROKER_CONFIG_MANAGER_MISSING, settings, name, None, message)
 
 
 def _local_retention(settings: BrokerSettings) -> Iterator[Finding]:
@@ -134,17 +130,16 @@ def _local_retention(settings: BrokerSettings) -> Iterator[Finding]:
     for name, total, total_name in limits:
         fault = local_retention_fault(name, settings.number(name), total_name, total)
         if fault:
-            evidence = _evidence(settings, name, "-2")
-            yield Finding(FindingCode.BROKER_CONFIG_LOCAL_RETENTION, settings.subject, fault, evidence)
+            yield _finding(FindingCode.BROKER_CONFIG_LOCAL_RETENTION, settings, name, "-2", fault)
 
 
 def _log_dirs(settings: BrokerSettings) -> Iterator[Finding]:
     if len(settings.log_dirs) > 1 and settings.is_before((3, 8)) is not False:
         certain = settings.release is not None
         message = f"{len(settings.log_dirs)} log directories: before 3.8, tiered storage needs a single one"
-        evidence = _evidence(settings, "log.dirs", settings.log_dirs[0])
         severity = None if certain else Severity.WARNING
-        yield Finding(FindingCode.BROKER_CONFIG_SEVERAL_LOG_DIRS, settings.subject, message, evidence, severity)
+        code, first = FindingCode.BROKER_CONFIG_SEVERAL_LOG_DIRS, settings.log_dirs[0]
+        yield _finding(code, settings, "log.dirs", first, message, severity)
 
 
 def _metadata_replication(settings: BrokerSettings) -> Iterator[Finding]:
@@ -152,8 +147,8 @@ def _metadata_replication(settings: BrokerSettings) -> Iterator[Finding]:
     if replicas is not None and replicas < WISE_REPLICATION:
         wise = f"{replicas} of {WISE_REPLICATION} replicas"
         message = f"the metadata topic would have {wise}: segments whose metadata is lost can no longer be read"
-        evidence = _metadata_evidence(settings, names.METADATA_REPLICATION, WISE_REPLICATION)
-        yield Finding(FindingCode.BROKER_CONFIG_METADATA_REPLICATION, settings.subject, message, evidence)
+        name = settings.metadata_name(names.METADATA_REPLICATION)
+        yield _finding(FindingCode.BROKER_CONFIG_METADATA_REPLICATION, settings, name, WISE_REPLICATION, message)
 
 
 def _metadata_min_isr(settings: BrokerSettings) -> Iterator[Finding]:
@@ -173,8 +168,7 @@ def _metadata_min_isr(settings: BrokerSettings) -> Iterator[Finding]:
         why = ", which the metadata topic inherits before 4.3"
     if fault := min_isr_fault(min_isr, replicas):
         message = f"{name} is {min_isr}{why}: {fault}"
-        evidence = _evidence(settings, name, replicas - 1)
-        yield Finding(FindingCode.BROKER_CONFIG_METADATA_MIN_ISR, settings.subject, message, evidence)
+        yield _finding(FindingCode.BROKER_CONFIG_METADATA_MIN_ISR, settings, name, replicas - 1, message)
 
 
 def _metadata_retention(settings: BrokerSettings) -> Iterator[Finding]:
@@ -186,8 +180,8 @@ def metadata_retention(settings: BrokerSettings, kept: Iterable[tuple[str, int |
     stated = settings.metadata_number(names.METADATA_RETENTION_MS)
     fault = None if stated is None else retention_fault(stated, kept)
     if fault:
-        evidence = _metadata_evidence(settings, names.METADATA_RETENTION_MS, -1)
-        yield Finding(FindingCode.BROKER_CONFIG_METADATA_RETENTION, settings.subject, fault, evidence)
+        name = settings.metadata_name(names.METADATA_RETENTION_MS)
+        yield _finding(FindingCode.BROKER_CONFIG_METADATA_RETENTION, settings, name, -1, fault)
 
 
 def _copy_quota(settings: BrokerSettings) -> Iterator[Finding]:
@@ -202,7 +196,7 @@ def _quota(settings: BrokerSettings, name: str, code: FindingCode, what: str) ->
     if settings.is_before((3, 8)):
         return  # quotas came with 3.8
     if settings.number(name) == names.UNLIMITED:
-        yield Finding(code, settings.subject, f"{what} have no limit ({name})", _evidence(settings, name, None))
+        yield _finding(code, settings, name, None, f"{what} have no limit ({name})")
 
 
 def _thread_pools(settings: BrokerSettings) -> Iterator[Finding]:
@@ -211,19 +205,13 @@ def _thread_pools(settings: BrokerSettings) -> Iterator[Finding]:
         follower = settings.number(names.FOLLOWER_POOL)
         if shared is not None and shared != follower:
             message = f"{names.THREAD_POOL}={shared} is deprecated since 4.2, and sizes only the follower pool"
-            evidence = _evidence(settings, names.FOLLOWER_POOL, shared)
-            yield Finding(FindingCode.BROKER_CONFIG_THREAD_POOL, settings.subject, message, evidence)
+            yield _finding(FindingCode.BROKER_CONFIG_THREAD_POOL, settings, names.FOLLOWER_POOL, shared, message)
     for name in _POOLS:
         size, usual = _pool_size(settings, name), BROKER_SETTINGS[name]
         assert isinstance(usual, Whole)
         if size is not None and usual.default is not None and 0 < size < usual.default:
             message = f"{name} is {size}, below Kafka's default of {usual.default}"
-            yield Finding(
-                FindingCode.BROKER_CONFIG_THREAD_POOL,
-                settings.subject,
-                message,
-                _evidence(settings, name, usual.default),
-            )
+            yield _finding(FindingCode.BROKER_CONFIG_THREAD_POOL, settings, name, usual.default, message)
 
 
 def _pool_size(settings: BrokerSettings, name: str) -> int | None:
@@ -241,18 +229,23 @@ def _index_cache(settings: BrokerSettings) -> Iterator[Finding]:
     needed = readers * _INDEXES_A_SEGMENT * largest
     if cache < needed:
         message = f"{cache} bytes are less than {needed}, the indexes that {readers} reader threads may use at once"
-        evidence = _evidence(settings, names.INDEX_CACHE_BYTES, needed)
-        yield Finding(FindingCode.BROKER_CONFIG_INDEX_CACHE, settings.subject, message, evidence)
+        yield _finding(FindingCode.BROKER_CONFIG_INDEX_CACHE, settings, names.INDEX_CACHE_BYTES, needed, message)
 
 
-def _evidence(settings: BrokerSettings, name: str, wanted: object) -> dict[str, object]:
+def _finding(
+    code: FindingCode,
+    settings: BrokerSettings,
+    name: str,
+    wanted: object,
+    message: str,
+    severity: Severity | None = None,
+) -> Finding:
     """`value` is what the remedy sets; `stated` is the current value, null where it is a default or hidden."""
+    value = None if wanted is None else str(wanted)
     evidence: dict[str, object] = {"name": name, "stated": settings.values.get(name)}
-    return evidence if wanted is None else evidence | {"value": str(wanted)}
-
-
-def _metadata_evidence(settings: BrokerSettings, name: str, wanted: object) -> dict[str, object]:
-    return _evidence(settings, settings.metadata_name(name), wanted)
+    if value is not None:
+        evidence["value"] = value
+    return Finding(code, settings.subject, message, evidence, severity, SettingSubject(name, value))
 
 
 BROKER_RULES: tuple[Rule, ...] = (

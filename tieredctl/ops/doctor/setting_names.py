@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import SettingSubject, Subject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster import broker_settings as names
 from tieredctl.ops.cluster.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings
@@ -84,11 +85,18 @@ def unknown_topic_names(settings: TopicSettings) -> Iterator[Finding]:
     for name, stated in settings.values.items():
         if name not in TOPIC_SETTINGS:
             meant = _meant(name, TOPIC_SETTINGS)
+            about = Subject() if meant is None else SettingSubject(meant, stated)
             evidence: dict[str, object] = {"topic": settings.topic, "misspelt": name, "stated": stated}
             if meant is not None:
                 evidence |= {"name": meant, "value": stated}
             message = f"topics have no setting {name}" + ("" if meant is None else f"; {meant} is probably meant")
-            yield Finding(FindingCode.TOPIC_CONFIG_NAME_UNKNOWN, f"topic {settings.topic}", message, evidence)
+            code = FindingCode.TOPIC_CONFIG_NAME_UNKNOWN
+            yield Finding(code, f"topic {settings.topic}", message, evidence, about=about)
+
+
+def setting_name(finding: Finding) -> str | None:
+    """The setting that a finding is about."""
+    return finding.about.name if isinstance(finding.about, SettingSubject) else None
 
 
 def _said(name: str, meant: str | None) -> str:

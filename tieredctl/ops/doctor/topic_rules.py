@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import SettingSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.broker_settings import as_number
 from tieredctl.ops.cluster.copy_lag import AS_LOCAL_RETENTION, copy_lag, copy_lag_faults
 from tieredctl.ops.cluster.retention import AS_TOTAL, local_retention_fault
 from tieredctl.ops.cluster.topic_settings import TopicSettings
-from tieredctl.ops.doctor.setting_names import unknown_topic_names
+from tieredctl.ops.doctor.setting_names import setting_name, unknown_topic_names
 
 SMALL_SEGMENT_BYTES = 16 << 20
 SMALL_SEGMENT_MS = 10 * 60_000
@@ -38,10 +39,10 @@ Rule = Callable[[TopicSettings], Iterator[Finding]]
 def topic_findings(settings: TopicSettings) -> list[Finding]:
     """All findings that follow from a topic's settings alone; if it is not tiered, only invalid values."""
     found = [*_invalid_values(settings), *unknown_topic_names(settings)]
-    refused = {one.evidence.get("name") for one in found}
+    refused = set(map(setting_name, found))
     if settings.is_tiered:
         judged = [finding for rule in TIERED_RULES for finding in rule(settings)]
-        found += [one for one in judged if one.evidence["name"] not in refused]
+        found += [one for one in judged if setting_name(one) not in refused]
     return found
 
 
@@ -148,7 +149,7 @@ def _finding(code: FindingCode, settings: TopicSettings, name: str, message: str
     evidence: dict[str, object] = {"topic": settings.topic, "name": name, "stated": settings.text(name)}
     if wanted is not None:
         evidence["value"] = wanted
-    return Finding(code, f"topic {settings.topic}", message, evidence)
+    return Finding(code, f"topic {settings.topic}", message, evidence, about=SettingSubject(name, wanted))
 
 
 _LIMITS = (

@@ -40,7 +40,7 @@ def check_segment(task: SegmentTask, store: ObjectStore, layout: Layout) -> Segm
 
 
 def _lacks_an_object(report: SegmentReport) -> bool:
-    return any(finding.evidence.get("error") == ErrorCode.OBJECT_MISSING for finding in report.findings)
+    return any(one.code is ErrorCode.OBJECT_MISSING for one in report.unread)
 
 
 def _without_missing(task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
