@@ -28,7 +28,7 @@ from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
-from tieredctl.ops.orphans.judgement import Certainty, Judge, verdict_of
+from tieredctl.ops.orphans.judgement import Certainty, Judge, judged_objects, verdict_of
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
 from tieredctl.ops.remote.listing import SpooledListing, record_batch
@@ -172,6 +172,6 @@ def verdicts_on(objects: Iterable[StoredObject], layout: Layout, known: KnownOwn
     with SpooledListing(objects) as listing:
         return [
             verdict_of(code)
-            for columns in object_columns(listing.batches(), layout, known)
-            for code in judge.judge(columns).codes.tolist()
+            for _, verdicts in judged_objects(judge, known, listing.batches(), layout)
+            for code in verdicts.codes.tolist()
         ]

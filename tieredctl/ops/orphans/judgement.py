@@ -17,22 +17,25 @@ object's facts are the number of its combination.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tieredctl.formats.uuid_lookup import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
+from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentState as State
 from tieredctl.model.findings import Severity
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.object_columns import NO_PARTITION, ObjectColumns
+from tieredctl.ops.orphans.object_columns import NO_PARTITION, KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.segment_states import SegmentStates
 from tieredctl.rlmm.segment_rows import NO_STATE
 
@@ -205,6 +208,14 @@ class Judge:
         decided.orphan(unfinished & (are(_Fact.SUPERSEDED) | gone), OrphanCause.COPY_NEVER_FINISHED)
         decided.status(unfinished, ObjectStatus.IN_PROGRESS)
         return decided.verdicts()
+
+
+def judged_objects(
+    judge: Judge, known: KnownOwners, batches: Iterable[pa.RecordBatch], layout: Layout
+) -> Iterator[tuple[ObjectColumns, Verdicts]]:
+    """Batches of a listing's objects, each with the verdicts on them."""
+    for objects in object_columns(batches, layout, known):
+        yield objects, judge.judge(objects)
 
 
 class _Decision:

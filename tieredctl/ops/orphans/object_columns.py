@@ -12,6 +12,7 @@ from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer
 
 NO_PARTITION = -1
@@ -81,6 +82,18 @@ def object_columns(batches: Iterable[pa.RecordBatch], layout: Layout, known: Kno
             stems.partitions[said.stems],
             stems.known_topic[said.stems],
         )
+
+
+def selected_rows(objects: ObjectColumns, selection: Selection) -> Ints:
+    """The rows that a selection means."""
+    if selection == Selection():
+        return np.arange(len(objects.sizes))
+    stems = [stem is not None and selection.has(stem.topic_id_partition) for stem in objects.said.explained]
+    rows = np.flatnonzero(np.array([*stems, False], np.bool_)[objects.said.stems])
+    if selection.segment_id is not None:
+        wanted = np.frombuffer(selection.segment_id.encode("ascii"), np.uint8)
+        rows = rows[(objects.said.segment_ids[rows] == wanted).all(axis=1)]
+    return rows
 
 
 class _StemColumns:

@@ -27,7 +27,7 @@ class UnreservedObjects:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """By LISTING_SCHEMA."""
         for batch in self.listing.batches():
-            reserved = _are_reserved(batch.column("key"))
+            reserved = are_reserved(batch.column("key"))
             if not reserved.true_count:
                 yield batch
                 continue
@@ -40,7 +40,7 @@ class UnreservedObjects:
         return {"objects": self.passed_over, "bytes": self.bytes_passed_over}
 
 
-def _are_reserved(keys: Any) -> Any:
+def are_reserved(keys: Any) -> Any:
     """As `is_reserved` says it of each."""
     reserved: Any = pc.starts_with(keys, pattern=RESERVED_FOLDER)
     like_unfinished: Any = pc.match_substring(keys, UNFINISHED)

@@ -38,8 +38,8 @@ from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphans.judgement import NO_SEGMENT, Certainty, Judge, Verdicts, verdict_of
-from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
+from tieredctl.ops.orphans.judgement import NO_SEGMENT, Certainty, Judge, Verdicts, judged_objects, verdict_of
+from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, selected_rows
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import segment_states
 from tieredctl.ops.orphans.still_there import keys_still_there
@@ -145,8 +145,8 @@ class Scan:
             self.judge = judge = self._judge(events, live, stream)
             self.known = known = KnownOwners(events.partitions, KnownTopics(events.first_events_ms, live))
             self.unreserved = unreserved = UnreservedObjects(listing)
-            for objects in object_columns(unreserved.batches(), self.layout, known):
-                there, verdicts = self._still_there(objects, judge.judge(objects))
+            for objects, found in judged_objects(judge, known, unreserved.batches(), self.layout):
+                there, verdicts = self._still_there(objects, found)
                 self._count(there, verdicts)
                 yield judge, there, verdicts
         self.findings += [*stream.findings, *self._orphan_findings()]
@@ -225,15 +225,7 @@ class Scan:
 
     def selected(self, objects: ObjectColumns) -> Ints:
         """The rows that the selection means."""
-        selection = self.options.selection
-        if selection == Selection():
-            return np.arange(len(objects.sizes))
-        stems = [stem is not None and selection.has(stem.topic_id_partition) for stem in objects.said.explained]
-        rows = np.flatnonzero(np.array([*stems, False], np.bool_)[objects.said.stems])
-        if selection.segment_id is not None:
-            wanted = np.frombuffer(selection.segment_id.encode("ascii"), np.uint8)
-            rows = rows[(objects.said.segment_ids[rows] == wanted).all(axis=1)]
-        return rows
+        return selected_rows(objects, self.options.selection)
 
     def _count(self, objects: ObjectColumns, verdicts: Verdicts) -> None:
         rows = self.selected(objects)

@@ -63,7 +63,11 @@ def segment_states(found: SegmentEvents) -> SegmentStates:
     """The states after all events that were taken."""
     buckets = list(replayed_buckets(found))
     segments = joined_rows([bucket.segments for bucket in buckets])
-    segments, states = _one_of_each(segments)
+    kept, states = one_of_each(
+        segments.segment_ids, segments.states, segments.metadata_partitions, segments.metadata_offsets
+    )
+    if len(kept) < len(segments):
+        segments = segments.at(kept)
     began = states != NO_STATE
     start_offsets = np.full(len(states), _NO_OFFSET, np.int64)
     start_offsets[began] = found.contents.starts.start_offsets.values[segments.starts[began]]
@@ -81,18 +85,23 @@ def segment_states(found: SegmentEvents) -> SegmentStates:
     )
 
 
-def _one_of_each(segments: SegmentRows) -> tuple[SegmentRows, NDArray[np.int8]]:
-    """A row for each id, and its state: NO_STATE where two partitions claim it."""
-    order, ids = grouped(segments.segment_ids)
-    first = ids.changes()
+def one_of_each(
+    ids: UuidColumns, states: NDArray[np.int8], metadata_partitions: NDArray[np.int32], metadata_offsets: Ints
+) -> tuple[Ints, NDArray[np.int8]]:
+    """A row for each id, and its state: NO_STATE where several rows claim it, of which the first by the place of its
+    last event is kept. What is put together piece by piece is so in the end, too."""
+    order, grouped_ids = grouped(ids)
+    first = grouped_ids.changes()
     if first.all():
-        return segments, segments.states
+        return np.arange(len(order)), states
+    order = np.lexsort((metadata_offsets, metadata_partitions, *ids.halves()))
+    first = ids.at(order).changes()
     shared = np.zeros(len(order), np.bool_)
     shared[1:] |= ~first[1:]
     shared[:-1] |= ~first[1:]
-    states = np.where(shared, np.int8(NO_STATE), segments.states[order])
+    found = np.where(shared, np.int8(NO_STATE), states[order])
     kept = np.flatnonzero(first)
-    return segments.at(order[kept]), states[kept]
+    return order[kept], found[kept]
 
 
 def _superseded(

@@ -1,0 +1,184 @@
+"""A bucket of user partitions, replayed: their events as Arrow columns in, the states of their segments out.
+
+Where all events of a partition are in one bucket, the buckets together say what one replay of everything does, but for
+an id that partitions of several buckets claim: `states_of` finds those, in a bucket of segment ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tieredctl.formats.arrow_columns import flag_array, number_array, numbers_in, text_array
+from tieredctl.formats.metadata_columns import EventGroup
+from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA, SEGMENT_METADATA_UPDATE
+from tieredctl.formats.uuid_columns import UuidColumns, uuids_in_text
+from tieredctl.formats.windows import Ints
+from tieredctl.model.events import RecordForm, RemotePartitionDeleteState
+from tieredctl.model.ids import UUID_BYTES, UUID_CHARACTERS, TopicIdPartition
+from tieredctl.ops.orphans.segment_states import SegmentStates, one_of_each, segment_states
+from tieredctl.rlmm.segment_events import EventChunk, SegmentEvents
+
+_PARTITION_FIELDS = {"topic": pa.string(), "topicId": pa.string(), "partition": pa.int32()}
+_PLACE_FIELDS = {"metadataPartition": pa.int32(), "metadataOffset": pa.int64()}
+EVENT_SCHEMA = pa.schema(
+    {
+        **_PLACE_FIELDS,
+        "apiKey": pa.int8(),
+        **_PARTITION_FIELDS,
+        "segmentId": pa.string(),
+        "state": pa.int8(),
+        "startOffset": pa.int64(),
+        "endOffset": pa.int64(),
+    }
+)
+"""An event a row: `apiKey` tells its kind, as in the record; null is what that kind does not say. Offsets are
+inclusive."""
+STATE_SCHEMA = pa.schema(
+    {
+        **_PARTITION_FIELDS,
+        "segmentId": pa.string(),
+        "state": pa.int8(),
+        "startOffset": pa.int64(),
+        **_PLACE_FIELDS,
+        "superseded": pa.bool_(),
+        "removal": pa.int8(),
+    }
+)
+"""A row for each segment, as in `SegmentStates`; `removal` is the state of its partition's removal, if there is one."""
+
+_NO_BYTES = np.zeros(0, np.uint8)
+_NO_REMOVAL = -1
+
+
+def replayed_states(events: pa.Table) -> pa.Table:
+    """The segments of some partitions by STATE_SCHEMA, from all their events by EVENT_SCHEMA, in any order."""
+    found = SegmentEvents()
+    rows = pa.table(events.columns, schema=EVENT_SCHEMA).combine_chunks()
+    partitions, partition_of = numbered_partitions(rows)
+    places = [numbers_in(_flat(rows, name)) for name in ("metadataPartition", "metadataOffset")]
+    order = np.lexsort((places[1], places[0]))
+    edges = np.flatnonzero(np.diff(places[0][order], prepend=-1))
+    for first, end in zip(edges.tolist(), [*edges[1:].tolist(), len(order)], strict=True):
+        of_one = order[first:end]
+        groups = _groups(rows.take(number_array(of_one)), partitions, partition_of[of_one])
+        times = np.zeros(len(of_one), np.int64)
+        number = int(places[0][of_one[0]])
+        found.take(EventChunk(number, places[1][of_one], times, _NO_BYTES, groups, ()))
+    return _state_table(segment_states(found))
+
+
+def states_of(segments: pa.Table, known: Mapping[TopicIdPartition, int], last_timestamp_ms: int) -> SegmentStates:
+    """Segments by STATE_SCHEMA, all of an id together, for a judge; `known` numbers their partitions, and perhaps
+    others. `last_timestamp_ms` is that of the last record that was read of all metadata."""
+    rows = pa.table(segments.columns, schema=STATE_SCHEMA).combine_chunks()
+    partitions, partition_of = numbered_partitions(rows)
+    numbers = np.array([known[one] for one in partitions], np.int64)
+    owners = numbers[partition_of] if len(partition_of) else np.zeros(0, np.int64)
+    ids = uuids_of(_flat(rows, "segmentId"))
+    names = ("state", "metadataPartition", "metadataOffset", "startOffset")
+    states, metadata_partitions, metadata_offsets, start_offsets = (numbers_in(_flat(rows, name)) for name in names)
+    superseded = _flat(rows, "superseded").cast(pa.int8())
+    removals = numbers_in(pc.fill_null(_flat(rows, "removal"), pa.scalar(_NO_REMOVAL, pa.int8())))
+    removed = np.flatnonzero(removals != _NO_REMOVAL)
+    kept, states = one_of_each(ids, states, metadata_partitions, metadata_offsets)
+    return SegmentStates(
+        ids.at(kept),
+        states,
+        owners[kept],
+        start_offsets[kept],
+        metadata_partitions[kept].astype(np.int64),
+        metadata_offsets[kept],
+        numbers_in(superseded)[kept].astype(np.bool_),
+        list(known),
+        dict(zip(owners[removed].tolist(), map(RemotePartitionDeleteState, removals[removed].tolist()), strict=True)),
+        last_timestamp_ms,
+    )
+
+
+def numbered_partitions(rows: pa.Table) -> tuple[list[TopicIdPartition], Ints]:
+    """The distinct partitions that rows name in `topic`, `topicId` and `partition`, and the number of each row's."""
+    names = list(_PARTITION_FIELDS)
+    if not len(rows):
+        return [], np.zeros(0, np.int64)
+    coded = [pc.dictionary_encode(_flat(rows, name)) for name in names]
+    number = np.zeros(len(rows), np.int64)
+    for column in coded:
+        number = number * len(column.dictionary) + numbers_in(column.indices)
+    distinct, first_rows, number_of = np.unique(number, return_index=True, return_inverse=True)
+    few = rows.select(names).take(number_array(first_rows)).to_pylist()
+    assert len(few) == len(distinct)
+    return [TopicIdPartition(row["topicId"], row["topic"], row["partition"]) for row in few], number_of
+
+
+def uuids_of(texts: pa.StringArray) -> UuidColumns:
+    """Ids in text, none null. Raises ValueError for what is not an id."""
+    _, bounds, data = texts.buffers()
+    first = np.frombuffer(bounds, np.int32)[texts.offset] if len(texts) else 0
+    length = len(texts) * UUID_CHARACTERS
+    characters = np.frombuffer(data or b"", np.uint8)[first : first + length].reshape(-1, UUID_CHARACTERS)
+    ids, valid = uuids_in_text(characters)
+    if not valid.all():
+        raise ValueError("a segment id is not one")
+    return ids
+
+
+def _groups(rows: pa.Table, partitions: list[TopicIdPartition], partition_of: Ints) -> list[EventGroup]:
+    kinds = numbers_in(_flat(rows, "apiKey"))
+    groups = []
+    for api_key in (SEGMENT_METADATA, SEGMENT_METADATA_UPDATE, PARTITION_DELETE):
+        of_kind = np.flatnonzero(kinds == api_key)
+        if len(of_kind):
+            columns = _columns(rows.take(number_array(of_kind)).combine_chunks(), api_key)
+            groups.append(EventGroup(api_key, RecordForm.KAFKA, of_kind, columns, partitions, partition_of[of_kind]))
+    return groups
+
+
+def _columns(rows: pa.Table, api_key: int) -> dict[str, Any]:
+    states = numbers_in(_flat(rows, "state"))
+    if api_key == PARTITION_DELETE:
+        return {"RemotePartitionDeleteState": states}
+    columns = {"RemoteLogSegmentId.Id": _id_bytes(uuids_of(_flat(rows, "segmentId"))), "RemoteLogSegmentState": states}
+    if api_key == SEGMENT_METADATA:
+        columns["StartOffset"] = numbers_in(_flat(rows, "startOffset"))
+        columns["EndOffset"] = numbers_in(_flat(rows, "endOffset"))
+    return columns
+
+
+def _id_bytes(ids: UuidColumns) -> NDArray[np.void]:
+    halves = np.stack(ids.halves(), axis=1).astype(">u8")
+    return halves.view(np.dtype((np.void, UUID_BYTES)))[:, 0]
+
+
+def _state_table(states: SegmentStates) -> pa.Table:
+    owners = number_array(states.owners)
+    partitions = states.partitions
+    removals = np.full(len(partitions), _NO_REMOVAL, np.int8)
+    for number, state in states.partition_deletes.items():
+        removals[number] = state
+    numbers = np.array([one.partition for one in partitions], np.int32)
+    removal = number_array(removals).take(owners)
+    columns = [
+        text_array([one.topic for one in partitions]).take(owners),
+        text_array([one.topic_id for one in partitions]).take(owners),
+        number_array(numbers).take(owners),
+        states.ids,
+        number_array(states.states),
+        number_array(states.start_offsets),
+        number_array(states.metadata_partitions.astype(np.int32)),
+        number_array(states.metadata_offsets),
+        flag_array(states.superseded),
+        pc.if_else(pc.equal(removal, _NO_REMOVAL), pa.scalar(None, pa.int8()), removal),
+    ]
+    return pa.Table.from_arrays(columns, schema=STATE_SCHEMA)
+
+
+def _flat(rows: pa.Table, name: str) -> pa.Array:
+    """A column of a table without chunks."""
+    column = rows.column(name)
+    return column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
