@@ -7,6 +7,7 @@ an id that partitions of several buckets claim: `states_of` finds those, in a bu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,8 @@ def replayed_states(events: pa.Table) -> pa.Table:
     partitions, partition_of = numbered_partitions(rows)
     places = [numbers_in(_flat(rows, name)) for name in ("metadataPartition", "metadataOffset")]
     order = np.lexsort((places[1], places[0]))
-    edges = np.flatnonzero(np.diff(places[0][order], prepend=-1))
-    for first, end in zip(edges.tolist(), [*edges[1:].tolist(), len(order)], strict=True):
+    edges = np.append(np.flatnonzero(np.diff(places[0][order], prepend=-1)), len(order))
+    for first, end in pairwise(edges.tolist()):
         of_one = order[first:end]
         groups = _groups(rows.take(number_array(of_one)), partitions, partition_of[of_one])
         times = np.zeros(len(of_one), np.int64)

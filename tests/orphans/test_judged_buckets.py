@@ -1,0 +1,172 @@
+"""Buckets of partitions and of segments, judged apart, say what one scan of everything does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from zlib import crc32
+
+import pyarrow as pa
+import pytest
+
+from tests.event_histories import PARTITIONS, TEMPERS, HistoryInMemory, Temper, partition_of, random_histories
+from tests.faults.cluster import LAYOUT
+from tests.metadata_logs import FIRST_TIMESTAMP_MS
+from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemotePartitionDeleteMetadata
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.ops.cluster.live_topics import TopicSources
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA, AskedTopics, JudgedBy, judge_bucket
+from tieredctl.ops.orphans.judgement import Certainty
+from tieredctl.ops.orphans.scan import Group, GroupTotals, Scan, ScanOptions
+from tieredctl.ops.orphans.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
+from tieredctl.ops.orphans.verdict_rows import group_of, verdict_document
+from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.storage.memory import MemoryStore
+
+BUCKETS = 3
+UNKNOWN_TOPIC = "Ex-aw3fEQIi3do0H9Y7cKQ"
+NOW_MS = FIRST_TIMESTAMP_MS + 1_000_000
+MIN_AGE_MS = 999_900
+
+
+class Unsure(HistoryInMemory):
+    """Nobody tells how many metadata partitions there are."""
+
+    @property
+    def partition_count(self) -> int | None:
+        return None
+
+
+@dataclass
+class Answers:
+    """A cluster that answers as it likes."""
+
+    source: random.Random
+
+    def ask(self, topic_ids: Collection[str]) -> Mapping[str, bool | None]:
+        return {one: self.source.choice([True, False, None]) for one in topic_ids}
+
+    def describe(self) -> Document:
+        return {}
+
+
+def event_row(record: EventRecord) -> Document:
+    event, partition = record.event, partition_of(record.event)
+    row: Document = {
+        "metadataPartition": record.metadata_partition,
+        "metadataOffset": record.metadata_offset,
+        "topic": partition.topic,
+        "topicId": partition.topic_id,
+        "partition": partition.partition,
+        "state": int(event.state),  # type: ignore[union-attr]
+    }
+    if isinstance(event, RemotePartitionDeleteMetadata):
+        return row | {"apiKey": 2}
+    row |= {"apiKey": 1, "segmentId": event.segment_id}  # type: ignore[union-attr]
+    if isinstance(event, RemoteLogSegmentMetadata):
+        row |= {"apiKey": 0, "startOffset": event.start_offset, "endOffset": event.end_offset}
+    return row
+
+
+def stored(history: Sequence[EventRecord], source: random.Random) -> MemoryStore:
+    """Objects that the history's events name, and others like them: of another partition, offset or topic."""
+    store = MemoryStore()
+    starts = [record.event for record in history if isinstance(record.event, RemoteLogSegmentMetadata)]
+    for event in starts:
+        owner = source.choice([event.topic_id_partition, event.topic_id_partition, *PARTITIONS])
+        owner = source.choice([owner] * 5 + [TopicIdPartition(UNKNOWN_TOPIC, owner.topic, owner.partition)])
+        offset = event.start_offset + source.choice([0, 0, 0, 1])
+        for part in (Part.LOG, Part.OFFSET_INDEX):
+            identity = ExplainedKey(owner.topic, owner.topic_id, owner.partition, offset, event.segment_id, part)
+            modified_ms = FIRST_TIMESTAMP_MS + source.randint(-100, 600)
+            store.put(LAYOUT.promised_objects(identity)[part], b"bytes", modified_ms)
+    for key in ("readme.txt", "t-0/stray", ".tieredctl/lease.json"):
+        store.put(key, b"more bytes", FIRST_TIMESTAMP_MS)
+    return store
+
+
+def in_buckets(rows: Sequence[Document], schema: pa.Schema, source: random.Random, *key: str) -> list[pa.Table]:
+    """Rows in any order, those with one key together."""
+    buckets: list[list[Document]] = [[] for _ in range(BUCKETS)]
+    for row in source.sample(rows, len(rows)):
+        buckets[crc32(repr([row[name] for name in key]).encode()) % BUCKETS].append(row)
+    return [pa.Table.from_pylist(bucket, schema) for bucket in buckets]
+
+
+def judged(scan: Scan, history: Sequence[EventRecord], store: MemoryStore, source: random.Random) -> Iterator[Document]:
+    """The rows of a scan that is done, by buckets."""
+    stream, live = scan.stream, scan.live_topics
+    assert stream is not None
+    assert live is not None
+    by_partition = in_buckets([event_row(record) for record in history], EVENT_SCHEMA, source, "topicId", "partition")
+    segments = [row for bucket in by_partition for row in replayed_states(bucket).to_pylist()]
+    known = {(one.topic_id, one.partition): one.topic for one in stream.partitions}
+    topics = {one.topic_id for one in stream.partitions}
+    asked = {UNKNOWN_TOPIC, *(one.topic_id for one in PARTITIONS)}
+    objects = []
+    for one in store.list():
+        said = LAYOUT.explain(one.key)
+        owner = (said.topic_id, said.partition) if said else ("", 0)
+        objects.append(
+            {
+                "key": one.key.encode(),
+                "size": one.size,
+                "lastModifiedMs": one.last_modified_ms,
+                "version": one.version.encode(),
+                "segmentId": said.segment_id if said else None,
+                "knownTopic": known.get(owner),
+                "topicId": owner[0],
+                "partition": owner[1],
+            }
+        )
+    by = JudgedBy(
+        layout=LAYOUT,
+        now_ms=NOW_MS,
+        min_age_ms=MIN_AGE_MS,
+        last_timestamp_ms=history[-1].timestamp_ms,
+        certainty=Certainty.of(stream),
+        live_topics=AskedTopics({one: live.is_live(one) for one in asked}),
+        named_topics=topics,
+        end_offsets={one: stream.source.offset_range(one).end for one in stream.source.metadata_partitions()},
+        selection=scan.options.selection,
+    )
+    schema = OBJECT_SCHEMA.append(pa.field("segmentId", pa.string()))
+    pairs = zip(
+        in_buckets(segments, STATE_SCHEMA, random.Random(1), "segmentId"),
+        in_buckets(objects, schema, random.Random(1), "segmentId"),
+        strict=True,
+    )
+    for number, (of_segments, of_objects) in enumerate(pairs):
+        # One bucket lists orphans alone: what it counts besides is still all there is.
+        listed = frozenset(ObjectStatus) if number or not source.random() < 0.2 else frozenset({ObjectStatus.ORPHAN})
+        for batch in judge_bucket(of_segments, of_objects, replace(by, listed=listed)):
+            yield from batch.to_pylist()
+
+
+@pytest.mark.parametrize("temper", TEMPERS, ids=str)
+@pytest.mark.parametrize("kind", [HistoryInMemory, Unsure], ids=["all is here", "more may be elsewhere"])
+def test_buckets_say_what_one_scan_does(temper: Temper, kind: type[HistoryInMemory]) -> None:
+    source = random.Random(str(temper))
+    for history in random_histories("buckets", temper, 1_500):
+        store = stored(history, source)
+        selection = source.choice([Selection(), Selection(), Selection(partition=0)])
+        options = ScanOptions(NOW_MS, MIN_AGE_MS, TopicSources(cluster=Answers(source)), selection)
+        scan = Scan(SpooledListing(store.list()), LAYOUT, store.url, lambda: EventStream(kind(history)), options)
+        expected = {one["key"]: one for one in scan.documents()}
+
+        rows = list(judged(scan, history, store, source))
+
+        found = {row["key"].decode(): verdict_document(row) for row in rows if row["key"] is not None}
+        for key, one in found.items():
+            assert one == expected[key]
+        assert {key for key, one in expected.items() if one["status"] == "orphan"} <= set(found)
+        groups: dict[Group, GroupTotals] = {}
+        for group, totals in map(group_of, rows):
+            groups.setdefault(group, GroupTotals()).add(totals)
+        assert groups == scan.groups
