@@ -157,7 +157,9 @@ def test_buckets_say_what_one_scan_does(temper: Temper, kind: type[HistoryInMemo
         store = stored(history, source)
         selection = source.choice([Selection(), Selection(), Selection(partition=0)])
         options = ScanOptions(NOW_MS, MIN_AGE_MS, TopicSources(cluster=Answers(source)), selection)
-        scan = Scan(SpooledListing(store.list()), LAYOUT, store.url, lambda: EventStream(kind(history)), options)
+        scan = Scan(
+            SpooledListing(store.list()), LAYOUT, store.url, lambda events=history: EventStream(kind(events)), options
+        )
         expected = {one["key"]: one for one in scan.documents()}
 
         rows = list(judged(scan, history, store, source))
