@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from zlib import crc32
 
 import pyarrow as pa
@@ -68,7 +69,7 @@ def event_row(record: EventRecord) -> Document:
     }
     if isinstance(event, RemotePartitionDeleteMetadata):
         return row | {"apiKey": 2}
-    row |= {"apiKey": 1, "segmentId": event.segment_id}  # type: ignore[union-attr]
+    row |= {"apiKey": 1, "segmentId": event.segment_id}
     if isinstance(event, RemoteLogSegmentMetadata):
         row |= {"apiKey": 0, "startOffset": event.start_offset, "endOffset": event.end_offset}
     return row
@@ -157,9 +158,8 @@ def test_buckets_say_what_one_scan_does(temper: Temper, kind: type[HistoryInMemo
         store = stored(history, source)
         selection = source.choice([Selection(), Selection(), Selection(partition=0)])
         options = ScanOptions(NOW_MS, MIN_AGE_MS, TopicSources(cluster=Answers(source)), selection)
-        scan = Scan(
-            SpooledListing(store.list()), LAYOUT, store.url, lambda events=history: EventStream(kind(events)), options
-        )
+        read = partial(EventStream, kind(history))
+        scan = Scan(SpooledListing(store.list()), LAYOUT, store.url, read, options)
         expected = {one["key"]: one for one in scan.documents()}
 
         rows = list(judged(scan, history, store, source))
