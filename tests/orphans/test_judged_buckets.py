@@ -65,7 +65,7 @@ def event_row(record: EventRecord) -> Document:
         "topic": partition.topic,
         "topicId": partition.topic_id,
         "partition": partition.partition,
-        "state": int(event.state),  # type: ignore[union-attr]
+        "state": int(event.state),
     }
     if isinstance(event, RemotePartitionDeleteMetadata):
         return row | {"apiKey": 2}
