@@ -19,7 +19,8 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
-from tieredctl.ops.metadata_recovery.known_metadata import BrokerTraits, KnownMetadata
+from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
+from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.recoverer import Recoverer, RecoveryOutcome
 from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner

@@ -21,8 +21,8 @@ from tieredctl.layouts.registry import layout_in, layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
 from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, rebuild
-from tieredctl.ops.metadata_recovery.known_metadata import BrokerTraits
 from tieredctl.ops.metadata_recovery.moved_log_start import MovedLogStart, moved_log_start
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment
 from tieredctl.ops.metadata_recovery.stored_segments import StoreListing

@@ -23,6 +23,7 @@ from tests.event_histories import (
     random_histories,
     random_history,
 )
+from tests.replay_by_events import RemotePartitionMetadataStore
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.cache_oracle import AnsweredSegment, CacheOracle, PartitionAnswers, Question
 from tests.rigs.prerequisites import RigMissing
@@ -40,7 +41,6 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.states import Refusal
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
+from tests.event_histories import by_columns
 from tests.metadata_logs import (
     COPIED,
     DELETED,
@@ -24,21 +26,21 @@ from tieredctl.model.events import (
     RemoteLogSegmentMetadataSnapshot,
     RemotePartitionDeleteState,
 )
-from tieredctl.model.ids import TopicIdPartition
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.model.ids import TopicIdPartition, uuid_text
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 OTHER = TopicIdPartition(TOPIC_ID, "t", 1)
 MARKED, STARTED, FINISHED = RemotePartitionDeleteState
 REMOVED = [partition_delete(MARKED), partition_delete(STARTED), partition_delete(FINISHED)]
 
 
-def replay(events: Sequence[MetadataEvent], *, keep_deleted: bool = False) -> RemotePartitionMetadataStore:
-    store = RemotePartitionMetadataStore(keep_deleted=keep_deleted)
-    store.replay(EventRecord(3, offset, 0, event) for offset, event in enumerate(events))
-    return store
+def replay(events: Sequence[MetadataEvent], *, keep_deleted: bool = False) -> ReplayedMetadata:
+    records = [EventRecord(3, offset, 0, event) for offset, event in enumerate(events)]
+    (metadata,) = by_columns([records], metadata_partitions=4, keep_deleted=keep_deleted)
+    return metadata
 
 
-def ids_of(store: RemotePartitionMetadataStore) -> list[str]:
+def ids_of(store: ReplayedMetadata) -> list[str]:
     return [known.metadata.segment_id for _, known in store.segments()]
 
 
@@ -152,3 +154,12 @@ def test_a_snapshot_record_does_not_belong_in_the_topic() -> None:
 
     assert [finding.code for finding in store.findings] == ["event-undecodable"]
     assert ids_of(store) == [segment_id(1)]
+
+
+def test_a_segment_whose_id_is_made_of_the_halves_of_two_others_is_neither_of_them() -> None:
+    one, other, mixed = (uuid_text(high.to_bytes(8) + low.to_bytes(8)) for high, low in ((1, 2), (3, 4), (1, 4)))
+    events = [replace(started(0, number, number), segment_id=name) for number, name in enumerate((one, other, mixed))]
+
+    store = replay(events)
+
+    assert [known.metadata.segment_id for _, known in store.known(store.named([one, other]))] == [one, other]

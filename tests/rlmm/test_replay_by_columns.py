@@ -16,6 +16,7 @@ from tests.event_histories import METADATA_PARTITIONS, TEMPERS, Temper, event_by
 from tests.event_histories import by_columns as columns_of_parts
 from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import PARTITION, partition_delete, started, updated
+from tests.replay_by_events import RemotePartitionMetadataStore
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import (
     EventRecord,
@@ -38,7 +39,6 @@ from tieredctl.ops.metadata.segment_documents import segment_documents
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.stats import statistics
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.states import Refusal

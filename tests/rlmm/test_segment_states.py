@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import PARTITION, segment_id, started, updated
+from tests.replay_by_events import RemotePartitionMetadataStore
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.segment_rows import NO_STATE
 

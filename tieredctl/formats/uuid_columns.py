@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tieredctl.formats.metadata_text_columns import uuid_texts
 from tieredctl.formats.windows import Bytes, Flags, Ints
-from tieredctl.model.ids import UUID_BYTES
+from tieredctl.model.ids import UUID_BYTES, uuid_bytes
 
 Halves = NDArray[np.uint64]
 
@@ -82,6 +82,13 @@ def joined_uuids(parts: Sequence[UuidColumns]) -> UuidColumns:
     return UuidColumns(np.concatenate([one.high for one in parts]), np.concatenate([one.low for one in parts]))
 
 
+def uuids_of_texts(texts: Sequence[str]) -> tuple[UuidColumns, list[int]]:
+    """The ids among some texts, and which of the texts they are."""
+    found = [(number, data) for number, text in enumerate(texts) if (data := _uuid_bytes(text)) is not None]
+    ids = uuid_columns(np.frombuffer(b"".join(data for _, data in found), np.dtype((np.void, UUID_BYTES))))
+    return ids, [number for number, _ in found]
+
+
 def uuids_in_text(characters: Bytes) -> tuple[UuidColumns, Flags]:
     """The ids in rows of 22 characters, and which rows are an id as Kafka would print it."""
     pairs = np.ascontiguousarray(np.ascontiguousarray(characters).view(np.uint16).T)
@@ -99,6 +106,13 @@ def uuids_in_text(characters: Bytes) -> tuple[UuidColumns, Flags]:
         low |= pair.astype(np.uint64) << np.uint64(shift)
     low |= (last >> 4).astype(np.uint64)
     return UuidColumns(high, low), valid
+
+
+def _uuid_bytes(text: str) -> bytes | None:
+    try:
+        return uuid_bytes(text)
+    except ValueError:
+        return None
 
 
 def _pair_bits() -> NDArray[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tieredctl.formats.uuid_columns import UuidColumns
-from tieredctl.formats.windows import Ints
+from tieredctl.formats.windows import Flags, Ints
 
 NOT_FOUND = -1
 _HASH_BITS = 64
@@ -48,6 +48,19 @@ class UuidLookup:
 
     def _buckets(self, ids: UuidColumns) -> Ints:
         return (ids.hashes() >> self._shift).astype(np.int64)
+
+
+class UuidSet:
+    """Ids to which many others are compared."""
+
+    def __init__(self, ids: UuidColumns) -> None:
+        _, ids = grouped(ids)
+        self._lookup = UuidLookup(ids.at(np.flatnonzero(ids.changes())))
+
+    def has(self, ids: UuidColumns) -> Flags:
+        """Which of some ids are among these."""
+        found: Flags = self._lookup.rows_of(ids) != NOT_FOUND
+        return found
 
 
 def grouped(ids: UuidColumns) -> tuple[Ints, UuidColumns]:

@@ -55,6 +55,10 @@ class EventBuckets:
         if self._pending_events >= _PART_EVENTS:
             self._close_part()
 
+    def __len__(self) -> int:
+        """How many events."""
+        return sum(len(part.events) for part in self._parts) + self._pending_events
+
     def __iter__(self) -> Iterator[EventColumns]:
         self._close_part()
         step = self._step()
@@ -74,7 +78,7 @@ class EventBuckets:
 
     def _step(self) -> int:
         """How many fine buckets make one that is worth it."""
-        step, events = _FINE_BUCKETS, sum(len(part.events) for part in self._parts)
+        step, events = _FINE_BUCKETS, len(self)
         while step > 1 and events * step // _FINE_BUCKETS > _BUCKET_EVENTS:
             step //= 2
         return step

@@ -1,7 +1,7 @@
 """The state of every segment and partition after the events that were read, by columns.
 
-What `replay.py` tells event by event. Objects are made of those segments alone that are asked for, and a partition's
-cache when it is.
+What Kafka's RemotePartitionMetadataStore would have; but an event that it refuses never hides the rest: it becomes a
+finding. Objects are made of those segments alone that are asked for, and a partition's cache when it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tieredctl.formats.uuid_columns import uuid_columns
+from tieredctl.formats.uuid_columns import uuid_columns, uuids_of_texts
+from tieredctl.formats.uuid_lookup import UuidSet
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import (
     RemoteLogSegmentMetadata,
@@ -89,11 +90,15 @@ class ReplayedMetadata:
 
     def segments_of(self, partition: TopicIdPartition) -> list[KnownSegment]:
         """Those of one partition."""
+        return [known for _, known in self.known(self.rows_of(partition))]
+
+    def rows_of(self, partition: TopicIdPartition) -> Ints:
+        """The rows of one partition, by start offset."""
         number = self.events.partitions.get(partition)
         if number is None:
-            return []
+            return self.order[:0]
         first, last = np.searchsorted(self._ordered_ranks, self._ranks[number] + np.arange(2))
-        return [known for _, known in self.known(self.order[first:last])]
+        return self.order[first:last]
 
     def known(self, rows: Ints) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
         """Some rows as objects."""
@@ -119,9 +124,19 @@ class ReplayedMetadata:
     def order(self) -> Ints:
         """The rows by topic, topic id, partition, start offset, last event."""
         rows = self.rows
-        start_offsets = self.events.contents.starts.start_offsets.values[rows.starts]
         ranks = self._ranks[rows.partitions]
+        start_offsets = self.start_offsets(np.arange(len(rows)))
         return np.lexsort((rows.metadata_partitions, rows.metadata_offsets, start_offsets, ranks))
+
+    def start_offsets(self, rows: Ints) -> Ints:
+        """Of some rows."""
+        offsets: Ints = self.events.contents.starts.start_offsets.values[self.rows.starts[rows]]
+        return offsets
+
+    def end_offsets(self, rows: Ints) -> Ints:
+        """Of some rows, inclusive."""
+        offsets: Ints = self.events.contents.starts.end_offsets.values[self.rows.starts[rows]]
+        return offsets
 
     def sizes(self, rows: Ints) -> Ints:
         """Of the logs of some rows, in bytes."""
@@ -134,12 +149,11 @@ class ReplayedMetadata:
         empty: Flags = self.events.contents.starts.txn_idx_empty.values[self.rows.starts]
         return empty
 
-    def named(self, segment_ids: Iterable[str]) -> Ints:
-        """The rows of these segments, in their order; none of what is not an id."""
-        rows, ids = self.order, self.rows.segment_ids
-        known = uuid_columns(np.frombuffer(b"".join(filter(None, map(_uuid_bytes, segment_ids))), "V16"))
-        near = rows[np.isin(ids.high[rows], known.high)]
-        return near[np.isin(ids.low[near], known.low)]
+    def named(self, segment_ids: Iterable[str], rows: Ints | None = None) -> Ints:
+        """Which of some rows, or of all in their order, are these segments; none is for what is not an id."""
+        rows = self.order if rows is None else rows
+        wanted, _ = uuids_of_texts(list(segment_ids))
+        return rows[UuidSet(wanted).has(self.rows.segment_ids.at(rows))]
 
     def earliest_last_events(self) -> Iterator[tuple[TopicIdPartition, int]]:
         """Each partition that has segments, with the time of the earliest of their last events, in milliseconds."""
@@ -316,13 +330,6 @@ def _started(
         yield RemoteLogSegmentMetadata(
             topic_id_partition=partition, segment_id=segment_id, state=_STATES[state], **fields
         )
-
-
-def _uuid_bytes(text: str) -> bytes | None:
-    try:
-        return uuid_bytes(text)
-    except ValueError:
-        return None
 
 
 def _place(one: PartitionDelete) -> _Place:

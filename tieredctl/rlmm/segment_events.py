@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,11 +10,13 @@ import numpy as np
 
 from tieredctl.formats.metadata_columns import EventGroup
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA
+from tieredctl.formats.uuid_columns import UuidColumns, joined_uuids
 from tieredctl.formats.windows import Bytes, Ints
 from tieredctl.model.events import (
     EventRecord,
     RemoteLogSegmentMetadata,
     RemoteLogSegmentMetadataSnapshot,
+    RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
@@ -69,6 +71,56 @@ class SegmentEvents:
 
     def __post_init__(self) -> None:
         self.contents = EventContents.empty(is_described=self.is_described)
+
+    @property
+    def count(self) -> int:
+        """How many events are kept."""
+        return len(self.buckets) + len(self.partition_deletes) + len(self.misplaced)
+
+    def first_offset(self, partition: TopicIdPartition, metadata_partition: int) -> int:
+        """Of the events of a user partition that are in a metadata partition; there must be one."""
+        number = self.partitions[partition]
+        events = self.buckets.of_partition(number)
+        offsets: list[int] = events.metadata_offsets[events.metadata_partitions == metadata_partition].tolist()
+        deletes = (one for one in self.partition_deletes if one[:2] == (number, metadata_partition))
+        return min([*offsets, *(one.metadata_offset for one in deletes)])
+
+    def count_between(self, partition: TopicIdPartition, metadata_partition: int, after: int, last: int) -> int:
+        """How many events of a user partition one metadata partition has above an offset, up to another."""
+        number = self.partitions[partition]
+        events = self.buckets.of_partition(number)
+        offsets = events.metadata_offsets
+        is_between = (events.metadata_partitions == metadata_partition) & (offsets > after) & (offsets <= last)
+        deletes = (one for one in self.partition_deletes if one[:2] == (number, metadata_partition))
+        return int(is_between.sum()) + sum(after < one.metadata_offset <= last for one in deletes)
+
+    def as_of(self, last_offsets: Mapping[tuple[TopicIdPartition, int], int]) -> SegmentEvents:
+        """Those up to an offset (inclusive), by user partition and metadata partition; none where no offset is given.
+        Shares what they say; takes no more."""
+        found = SegmentEvents(self.is_described, self.selects, self.partitions)
+        found.contents = self.contents
+        for (partition, metadata_partition), last_offset in last_offsets.items():
+            number = self.partitions.get(partition)
+            if number is None:
+                continue
+            events = self.buckets.of_partition(number)
+            is_here = (events.metadata_partitions == metadata_partition) & (events.metadata_offsets <= last_offset)
+            found.buckets.add(events.at(np.flatnonzero(is_here)))
+            found.partition_deletes += [
+                one
+                for one in self.partition_deletes
+                if one[:2] == (number, metadata_partition) and one.metadata_offset <= last_offset
+            ]
+        return found
+
+    def named_in(self, states: Collection[RemoteLogSegmentState]) -> UuidColumns:
+        """The segments that an update of any partition names in one of these states, whether or not it may be."""
+        wanted = list(states)
+        found = [
+            events.segment_ids.at(np.flatnonzero(~events.starts & np.isin(events.states, wanted)))
+            for events in self.buckets
+        ]
+        return joined_uuids(found)
 
     def take(self, chunk: EventChunk) -> None:
         """The next events of a metadata partition."""

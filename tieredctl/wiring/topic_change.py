@@ -142,5 +142,5 @@ def topic_disabling(place: ClusterPlace, topic: str, form: Form, *, at_once: boo
         remote = RemoteTopic(cluster.topic(topic), metadata)
         remote.refresh()
         plan = plan_disable(cluster, remote, form, at_once=at_once)
-        shown = frozenset(segment.segment_id for segment in remote.all_segments())
+        shown = frozenset(remote.segment_ids())
         yield TopicDisabling(plan, cluster, remote, shown)

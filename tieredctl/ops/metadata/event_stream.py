@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -91,7 +91,12 @@ class EventStream:
     @property
     def partitions(self) -> set[TopicIdPartition]:
         """Every user partition that an event named so far."""
-        return {partition for partition, _ in self._places.seen}
+        return {partition for partition, _ in self.places}
+
+    @property
+    def places(self) -> Set[tuple[TopicIdPartition, int]]:
+        """In which metadata partitions each user partition's events were so far."""
+        return self._places.seen
 
     def chunks(self) -> Iterator[tuple[int, RecordChunk]]:
         """Records that are not decoded yet, each chunk with its metadata partition."""

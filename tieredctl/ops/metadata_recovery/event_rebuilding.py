@@ -17,7 +17,7 @@ from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.layouts.protocol import Layout, Part, RecordedMetadata, SegmentReader
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.metadata.event_publisher import NO_BROKER
-from tieredctl.ops.metadata_recovery.known_metadata import BrokerTraits
+from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
 from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment
 from tieredctl.ops.verification.transactions import AbortedTransactions
 from tieredctl.storage.protocol import ObjectStore

@@ -5,7 +5,7 @@ What was done is in the metadata itself: another run finds it there, finishes it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 
@@ -98,7 +98,8 @@ class Recoverer:
             self.lease.renew()
             self._look_again()
             partition = outcome.plan.partition
-            open_segments = [one for one in batch if self.known.is_open(partition, one.stored.identity.segment_id)]
+            may_begin = self.known.begun_at_most(partition, [_segment_id(one) for one in batch])
+            open_segments = [one for one in batch if _segment_id(one) in may_begin]
             outcome.skipped += len(batch) - len(open_segments)
             there = self._still_there(open_segments)
             unchanged = {_segment_id(one) for one in there}
@@ -147,33 +148,39 @@ class Recoverer:
             self._take_back(one)
         self.known.refresh()
         for one in outcome.partitions:
-            there = self.known.segments(one.plan.partition)
-            one.left = sum(not self._is_settled(metadata, there) for metadata in one.plan.recovered())
+            one.left = sum(not is_settled for is_settled in self._settled(one.plan))
 
     def _take_back(self, outcome: RecoveredPartition) -> None:
         """Records the deletion again for segments that brokers deleted just before they were registered."""
         there = self.known.segments(outcome.plan.partition)
-        undone = [one for one in outcome.plan.recovered() if self._was_undone(one, there.get(one.segment_id))]
+        recovered = {one.segment_id: one for one in outcome.plan.recovered()}
+        deleted = self.known.deleted(list(recovered))
+        # Events of this recovery make those look finished.
+        undone = [one for one in recovered.values() if one.segment_id in deleted and _is_finished(there, one)]
         self.lease.renew()
         for state in (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED):
             self._publish(outcome, [replace(finished_event(one, self.clock_ms()), state=state) for one in undone])
         outcome.done -= len(undone)
         outcome.skipped += len(undone)
 
-    def _was_undone(self, wanted: RemoteLogSegmentMetadata, found: RemoteLogSegmentMetadata | None) -> bool:
-        """Whether events of this recovery make a deleted segment look finished."""
-        is_deleted = wanted.segment_id in self.known.deleted
-        return is_deleted and found is not None and found.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    def _settled(self, plan: PartitionRecovery) -> Iterator[bool]:
+        """Whether each segment is in the metadata as it was rebuilt, or a broker's events have superseded it."""
+        there, recovered = self.known.segments(plan.partition), plan.recovered()
+        ids = [one.segment_id for one in recovered]
+        deleted = {*ids} if self.known.is_removed(plan.partition) else self.known.deleted(ids)
+        for wanted in recovered:
+            is_finished = _is_finished(there, wanted)
+            if wanted.segment_id in deleted or not is_finished:
+                yield wanted.segment_id in deleted and not is_finished
+                continue
+            found = there[wanted.segment_id]
+            same = replace(found, author=wanted.author, event_timestamp_ms=wanted.event_timestamp_ms)
+            yield found.author != NO_BROKER or same == wanted
 
-    def _is_settled(self, wanted: RemoteLogSegmentMetadata, there: dict[str, RemoteLogSegmentMetadata]) -> bool:
-        """Whether it is in the metadata as it was rebuilt, or a broker's events have superseded it."""
-        found = there.get(wanted.segment_id)
-        if wanted.segment_id in self.known.deleted or self.known.is_removed(wanted.topic_id_partition):
-            return found is None or found.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-        if found is None or found.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-            return False
-        same = replace(found, author=wanted.author, event_timestamp_ms=wanted.event_timestamp_ms)
-        return found.author != NO_BROKER or same == wanted
+
+def _is_finished(there: Mapping[str, RemoteLogSegmentMetadata], segment: RemoteLogSegmentMetadata) -> bool:
+    found = there.get(segment.segment_id)
+    return found is not None and found.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 
 
 def _segment_id(segment: JudgedSegment) -> str:

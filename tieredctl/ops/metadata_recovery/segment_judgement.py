@@ -16,8 +16,9 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.metadata.event_publisher import NO_BROKER
+from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
 from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, as_started, rebuild
-from tieredctl.ops.metadata_recovery.known_metadata import BrokerTraits, KnownMetadata
+from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
@@ -83,9 +84,14 @@ class SegmentJudge:
     ) -> list[JudgedSegment]:
         """The fate of each of a partition's segments. Raises TieredctlError if the store does not answer."""
         known = self.known.segments(partition)
+        ids = [stored.identity.segment_id for stored in segments]
+        deleted = {*ids} if self.known.is_removed(partition) else self.known.deleted(ids)
 
         def judge_one(stored: StoredSegment) -> JudgedSegment:
-            return self._judge_one(stored, known.get(stored.identity.segment_id), partition, live)
+            segment_id = stored.identity.segment_id
+            if segment_id in deleted:
+                return JudgedSegment(stored, Fate.DELETED, "by the metadata, it is deleted or being deleted")
+            return self._judge_one(stored, known.get(segment_id), partition, live)
 
         judged = in_parallel(self.store, judge_one, segments)
         reached = _served(judged, known.values())
@@ -98,8 +104,6 @@ class SegmentJudge:
         partition: TopicIdPartition,
         live: LivePartition | None,
     ) -> JudgedSegment:
-        if stored.identity.segment_id in self.known.deleted or self.known.is_removed(partition):
-            return JudgedSegment(stored, Fate.DELETED, "by the metadata, it is deleted or being deleted")
         if known is not None and _is_finished(known):
             return JudgedSegment(stored, Fate.IN_METADATA, metadata=known)
         if known is not None and known.author != NO_BROKER and not _must_have_finished(known, live):

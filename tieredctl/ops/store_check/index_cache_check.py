@@ -81,21 +81,20 @@ class IndexCacheCheck:
                 yield _passed_over(path, "it is not an index cache file")
             else:
                 groups[name.segment_id].append((path, name))
+        known = self._known.segments(list(groups))
         for segment_id, files in groups.items():
             settled = [(path, name) for path, name in files if name.transition is None]
             leftovers = [path for path, name in files if name.transition]
-            yield from self._check_entry(_CacheEntry(segment_id, settled, leftovers))
+            yield from self._check_entry(_CacheEntry(segment_id, settled, leftovers), known.get(segment_id))
 
-    def _check_entry(self, entry: _CacheEntry) -> Iterator[Finding]:
+    def _check_entry(self, entry: _CacheEntry, metadata: RemoteLogSegmentMetadata | None) -> Iterator[Finding]:
         for path in entry.leftovers:
             yield _passed_over(path, "left by a download or an eviction; Kafka deletes it at its next start")
         if not entry.files:
             return
-        known = self._known.segments.get(entry.segment_id)
-        if known is None:
+        if metadata is None:
             yield self._unknown(entry)
             return
-        metadata = known.metadata
         if metadata.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
             path, _ = entry.files[0]
             yield _disagrees(path, metadata, "it is cached, but in the metadata its copy never finished")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from tieredctl.kafka.source import MetadataSource
-from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.store_check.local_stores import LocalStore
-from tieredctl.rlmm.cache import KnownSegment
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+from tieredctl.rlmm.segment_events import SegmentEvents
 
 TopicPartition = tuple[str, int]
 
@@ -22,58 +24,54 @@ TopicPartition = tuple[str, int]
 class StoreReplay:
     """The state that one local store's snapshots should show, each partition as of its snapshot's offset."""
 
-    def __init__(self, store: LocalStore) -> None:
-        self.state = RemotePartitionMetadataStore()
-        self.unread_events: Counter[TopicIdPartition] = Counter()
-        """Events after the snapshot that the committed offsets mark as read."""
-        self._read_up_to: Mapping[int, int] = store.committed_offsets.offsets if store.committed_offsets else {}
-        self._snapshot_offsets: dict[tuple[TopicPartition, int], int] = {
-            ((folder.topic, folder.partition), folder.snapshot.metadata_partition): (
-                folder.snapshot.metadata_partition_offset
-            )
-            for folder in store.partitions
-            if folder.snapshot
+    def __init__(self, store: LocalStore, events: SegmentEvents) -> None:
+        """`events` are all of the metadata."""
+        self._events = events
+        self._read_up_to = dict(store.committed_offsets.offsets) if store.committed_offsets else {}
+        snapshots = {(one.topic, one.partition): one.snapshot for one in store.partitions if one.snapshot}
+        self._offsets = {
+            (partition, snapshot.metadata_partition): snapshot.metadata_partition_offset
+            for partition in events.partitions
+            if (snapshot := snapshots.get((partition.topic, partition.partition)))
         }
 
-    def take(self, partition: TopicIdPartition, record: EventRecord) -> None:
-        """An event, in the order of the topic."""
-        key = (partition.topic, partition.partition), record.metadata_partition
-        offset = self._snapshot_offsets.get(key)
-        if offset is None:
-            return
-        if record.metadata_offset <= offset:
-            self.state.apply(record)
-        elif record.metadata_offset <= self._read_up_to.get(record.metadata_partition, -1):
-            self.unread_events[partition] += 1
+    def segments(self, partition: TopicIdPartition) -> dict[str, RemoteLogSegmentMetadata]:
+        """Those of a partition as of its snapshot, by id."""
+        return {known.metadata.segment_id: known.metadata for known in self._state.segments_of(partition)}
+
+    def unread_events(self, partition: TopicIdPartition) -> int:
+        """How many events after a partition's snapshot the committed offsets mark as read."""
+        return sum(
+            self._events.count_between(partition, metadata_partition, offset, self._read_up_to[metadata_partition])
+            for (one, metadata_partition), offset in self._offsets.items()
+            if one == partition and metadata_partition in self._read_up_to
+        )
+
+    @cached_property
+    def _state(self) -> ReplayedMetadata:
+        return ReplayedMetadata(self._events.as_of(self._offsets))
 
 
 class MetadataToCheck:
     """The whole of a metadata source, replayed once."""
 
     def __init__(self, stream: EventStream, stores: Sequence[LocalStore]) -> None:
-        self.state = RemotePartitionMetadataStore(keep_deleted=True)
-        self.as_of_store: dict[Path, StoreReplay] = {store.path: StoreReplay(store) for store in stores}
+        events = SegmentEvents(is_described=True)
+        read_events(stream, events)
+        self.state = ReplayedMetadata(events, keep_deleted=True)
+        self.as_of_store: dict[Path, StoreReplay] = {store.path: StoreReplay(store, events) for store in stores}
         self.metadata_partition_of: dict[TopicIdPartition, int] = {}
+        """The first that has events of a user partition."""
         self._incarnations: dict[TopicPartition, set[TopicIdPartition]] = defaultdict(set)
         self._topics: dict[str, set[str]] = defaultdict(set)
         self.source: MetadataSource = stream.source
-        for record in stream.records():
-            self.state.apply(record)
-            if isinstance(record.event, RemoteLogSegmentMetadataSnapshot):
-                continue
-            partition = record.event.topic_id_partition
-            if partition not in self.metadata_partition_of:
-                self.metadata_partition_of[partition] = record.metadata_partition
-                self._incarnations[partition.topic, partition.partition].add(partition)
-                self._topics[partition.topic_id].add(partition.topic)
-            for replay in self.as_of_store.values():
-                replay.take(partition, record)
+        for partition, metadata_partition in stream.places:
+            first = self.metadata_partition_of.get(partition, metadata_partition)
+            self.metadata_partition_of[partition] = min(first, metadata_partition)
+            self._incarnations[partition.topic, partition.partition].add(partition)
+            self._topics[partition.topic_id].add(partition.topic)
         self.findings: list[Finding] = [*stream.findings, *self.state.findings]
         self.metadata_partitions = set(self.source.metadata_partitions())
-        self.segments: dict[str, KnownSegment] = {
-            known.metadata.segment_id: known for _, known in self.state.segments()
-        }
-        """Every segment that ever had an event, by id."""
 
     @property
     def is_whole(self) -> bool:
@@ -83,6 +81,11 @@ class MetadataToCheck:
             finding.kind.incomplete or finding.code is FindingCode.EVENT_UNDECODABLE for finding in self.findings
         )
         return not lost and numbers == set(range(len(numbers)))
+
+    def segments(self, segment_ids: Sequence[str]) -> dict[str, RemoteLogSegmentMetadata]:
+        """Those of some ids that ever had an event that could begin them, deleted ones too, by id."""
+        found = self.state.known(self.state.named(segment_ids))
+        return {known.metadata.segment_id: known.metadata for _, known in found}
 
     def end_offset(self, metadata_partition: int) -> int:
         """The offset after the last one read."""

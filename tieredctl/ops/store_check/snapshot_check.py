@@ -88,9 +88,7 @@ def _compared(
         message = f"it names metadata partition {snapshot.metadata_partition}; the partition's events are in {home}"
         return [Finding(FindingCode.STORE_DISAGREES, path, message, facts)]
     replay = known.as_of_store[store.path]
-    cache = replay.state.caches.get(partition)
-    segments = [segment.metadata for segment in cache.list_remote_log_segments()] if cache else []
-    expected = {metadata.segment_id: metadata for metadata in segments}
+    expected = replay.segments(partition)
     found: dict[str, Finding] = {}
     for segment in snapshot.segments:
         if difference := _difference(segment, expected.get(segment.segment_id)):
@@ -101,7 +99,7 @@ def _compared(
         message = f"segment {segment_id}, {expected[segment_id].state.name} in the metadata, is not in it"
         found[segment_id] = Finding(FindingCode.STORE_DISAGREES, path, message, facts | {"segmentId": segment_id})
     findings = list(found.values())
-    if unread := replay.unread_events[partition]:
+    if unread := replay.unread_events(partition):
         message = f"{counted(unread, 'event')} after it committed as read: a restarted broker would never see them"
         findings.append(Finding(FindingCode.STORE_DISAGREES, path, message, facts | {"unreadEvents": unread}))
     return findings

@@ -160,14 +160,13 @@ def _wanted(before: Mapping[str, ConfigValue], form: Form) -> dict[str, str | No
 def _loss(one: PartitionBytes, remote: RemoteTopic) -> PartitionLoss:
     number = one.partition.partition
     segments = remote.segments(number)
-    size = sum(segment.segment_size_in_bytes for segment in segments)
     # Where the leader does not report its local log start, all of it may be only remote.
-    local_start = max((segment.end_offset + 1 for segment in segments), default=0)
+    local_start = 0 if segments.end_offset is None else segments.end_offset + 1
     local_start = local_start if one.earliest_local is None else one.earliest_local
     only_remote = remote.bytes_below(number, local_start)
-    first = min((segment.start_offset for segment in segments), default=local_start)
+    first = local_start if segments.start_offset is None else segments.start_offset
     offsets = (first, local_start - 1) if only_remote and first < local_start else None
-    return PartitionLoss(one, len(segments), size, offsets, only_remote)
+    return PartitionLoss(one, segments.count, segments.size, offsets, only_remote)
 
 
 def _local_bytes_needed(partitions: Sequence[PartitionLoss]) -> dict[int, int]:
@@ -217,11 +216,10 @@ def _fills_disks(topic: TopicDescription, needed: Mapping[int, int], free: Mappi
 def _left_over(remote: RemoteTopic, release: Release | None) -> Iterator[Finding]:
     """The finding that a topic which is not tiered has remote segments: leaders are deleting them, failed, or never
     try."""
-    segments = remote.all_segments()
+    segments, size = remote.segment_count, remote.size
     if not segments:
         return
     topic = remote.topic
-    size = sum(segment.segment_size_in_bytes for segment in segments)
     if release is not None and release.line < _FIRST_LINE:
         why = f"Kafka {release} neither reads nor deletes them until the topic is tiered again"
         command = f"tieredctl topic enable {topic.topic} …"
@@ -231,11 +229,11 @@ def _left_over(remote: RemoteTopic, release: Release | None) -> Iterator[Finding
     evidence = {
         "topic": topic.topic,
         "topicId": topic.topic_id,
-        "segments": len(segments),
+        "segments": segments,
         "bytes": size,
         "command": command,
     }
-    message = f"{counted(len(segments), 'segment')}, {size} bytes, left in remote storage: {why}"
+    message = f"{counted(segments, 'segment')}, {size} bytes, left in remote storage: {why}"
     yield Finding(FindingCode.REMOTE_DATA_LEFT, f"topic {topic.topic}", message, evidence)
 
 

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import TopicDescription
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.model.findings import Finding
+from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.metadata.event_reading import selected_records
-from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.followed_replay import FollowedReplay
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
 
 _NAMED = 5
-_IN_DELETION = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSegments:
+    """The segments of a partition, including those being copied or deleted."""
+
+    count: int
+    size: int
+    """Of their logs, in bytes."""
+    start_offset: int | None
+    """The least that any has; None without segments."""
+    end_offset: int | None
+    """The greatest, inclusive."""
 
 
 @dataclass(slots=True)
@@ -29,19 +39,43 @@ class RemoteTopic:
     topic: TopicDescription
     metadata: FollowedMetadata
     """For a live cluster."""
-    _store: RemotePartitionMetadataStore = field(default_factory=RemotePartitionMetadataStore)
+    _replay: FollowedReplay = field(init=False)
+    _caches: dict[int, RemoteLogMetadataCache] = field(default_factory=dict)
+    """Those that were asked for since the last `refresh`, by partition."""
+
+    def __post_init__(self) -> None:
+        partitions = frozenset(self._partition(one.partition) for one in self.topic.partitions)
+        self._replay = FollowedReplay(self.metadata, partitions.__contains__)
 
     def refresh(self) -> None:
         """Reads the new events, up to now. Raises TieredctlError as FollowedMetadata does."""
-        self.metadata.read(self._take)
+        self._caches = {}
+        self._replay.read(lambda stream: [*stream.findings, *self._replay.known.findings])
 
-    def segments(self, partition: int) -> list[RemoteLogSegmentMetadata]:
-        """One partition's, including those being copied or deleted."""
-        return [known.metadata for known in self._cache(partition).list_remote_log_segments()]
+    @property
+    def segment_count(self) -> int:
+        """How many, of all partitions, including those being copied or deleted."""
+        return len(self._replay.known.rows)
 
-    def all_segments(self) -> list[RemoteLogSegmentMetadata]:
-        """Of all partitions."""
-        return [segment for one in self.topic.partitions for segment in self.segments(one.partition)]
+    @property
+    def size(self) -> int:
+        """Of the logs of all segments, in bytes."""
+        return int(self._replay.known.sizes(self._replay.known.order).sum())
+
+    def segment_ids(self) -> list[str]:
+        """Of all segments, by partition, then start offset."""
+        known = self._replay.known
+        ids: list[str] = known.rows.segment_ids.at(known.order).texts().to_pylist()
+        return ids
+
+    def segments(self, partition: int) -> RemoteSegments:
+        """Those of one partition."""
+        known = self._replay.known
+        rows = known.rows_of(self._partition(partition))
+        if not len(rows):
+            return RemoteSegments(0, 0, None, None)
+        starts, ends = known.start_offsets(rows), known.end_offsets(rows)
+        return RemoteSegments(len(rows), int(known.sizes(rows).sum()), int(starts.min()), int(ends.max()))
 
     def highest_copied(self, partition: int) -> int | None:
         """The greatest offset of a partition that was ever copied, even if it was deleted since."""
@@ -49,15 +83,21 @@ class RemoteTopic:
 
     def highest_deleted(self, partition: int) -> int | None:
         """The greatest offset of a partition in segments that were deleted or are being deleted."""
-        ends = [one.end_offset for one in self.segments(partition) if one.state in _IN_DELETION]
+        known = self._replay.known
+        rows = known.rows_of(self._partition(partition))
+        ends = known.end_offsets(rows[known.rows.states[rows] == RemoteLogSegmentState.DELETE_SEGMENT_STARTED])
         gone = self._cache(partition).highest_deleted_offset
-        return max([*ends, *([] if gone is None else [gone])], default=None)
+        return max([*ends.tolist(), *([] if gone is None else [gone])], default=None)
 
     def demand_nothing_new(self, shown: Collection[str]) -> None:
         """Reads the new events. Raises TieredctlError `world-changed` where there are segments besides the shown ones
         (by id): the deletion of a topic deletes all that it has by then."""
         self.refresh()
-        new = [one.segment_id for one in self.all_segments() if one.segment_id not in shown]
+        known = self._replay.known
+        is_new = np.array([segment_id not in shown for segment_id in self.segment_ids()], np.bool_)
+        found = (one.metadata for _, one in known.known(known.order[is_new]))
+        places = sorted((one.topic_id_partition.partition, one.start_offset, one.segment_id) for one in found)
+        new = [segment_id for _, _, segment_id in places]
         if new:
             more = f" and {len(new) - _NAMED} more" if len(new) > _NAMED else ""
             segments = "segment" if len(new) == 1 else "segments"
@@ -72,10 +112,10 @@ class RemoteTopic:
         return sum(segment.segment_size_in_bytes for segment in segments) - bytes_from(segments, offset)
 
     def _cache(self, partition: int) -> RemoteLogMetadataCache:
-        key = TopicIdPartition(self.topic.topic_id, self.topic.topic, partition)
-        return self._store.caches.get(key, RemoteLogMetadataCache())
+        if partition not in self._caches:
+            caches = self._replay.known.caches
+            self._caches[partition] = caches.get(self._partition(partition), RemoteLogMetadataCache())
+        return self._caches[partition]
 
-    def _take(self, stream: EventStream) -> Sequence[Finding]:
-        selection = Selection(topic_id=self.topic.topic_id)
-        self._store.replay(selected_records(stream, selection))
-        return [*stream.findings, *self._store.findings]
+    def _partition(self, number: int) -> TopicIdPartition:
+        return TopicIdPartition(self.topic.topic_id, self.topic.topic, number)

@@ -85,7 +85,7 @@ def await_nothing_left(cluster: Cluster, remote: RemoteTopic, patience: Patience
     """Returns once the metadata has every segment as deleted. `tell` is called with how many segments are, of how many.
     Raises TieredctlError as the cluster and the metadata do."""
     deadline = patience.deadline()
-    there_were = len(remote.all_segments())
+    there_were = remote.segment_count
     while True:
         try:
             _same(cluster, remote.topic)
@@ -94,7 +94,7 @@ def await_nothing_left(cluster: Cluster, remote: RemoteTopic, patience: Patience
             patience.pause()
             continue
         remote.refresh()
-        left = len(remote.all_segments())
+        left = remote.segment_count
         there_were = max(there_were, left)
         tell(there_were - left, there_were)
         if not left:

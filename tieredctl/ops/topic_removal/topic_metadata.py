@@ -4,35 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.events import (
-    EventRecord,
     RecordForm,
     RemoteLogSegmentMetadata,
-    RemoteLogSegmentMetadataSnapshot,
     RemoteLogSegmentState,
     RemotePartitionDeleteState,
 )
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.metadata.event_publisher import NO_BROKER
-from tieredctl.ops.metadata.event_reading import selected_records
+from tieredctl.ops.metadata.broker_events import BrokerEvent, last_broker_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata.followed_replay import FollowedReplay
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.rlmm.partitioner import metadata_partition
-from tieredctl.rlmm.replay import RemotePartitionMetadataStore
-
-
-class BrokerEvent(NamedTuple):
-    """An event that a broker wrote; its time in ms since the epoch."""
-
-    broker_id: int
-    metadata_offset: int
-    timestamp_ms: int
+from tieredctl.rlmm.segment_events import EventChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +64,11 @@ class TopicMetadata:
     """Of all events that were read."""
     metadata_partitions: int = 0
     """How many partitions the metadata topic has."""
-    _store: RemotePartitionMetadataStore = field(
-        default_factory=lambda: RemotePartitionMetadataStore(keep_deleted=True)
-    )
-    _places: dict[TopicIdPartition, int] = field(default_factory=dict)
+    _replay: FollowedReplay = field(init=False)
     _broker_events: dict[TopicIdPartition, BrokerEvent] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._replay = FollowedReplay(self.metadata, self._selection.has, keep_deleted=True, note=self._note)
 
     def refresh(self) -> None:
         """Reads what is new, up to now.
@@ -87,11 +76,12 @@ class TopicMetadata:
         Raises TieredctlError as FollowedMetadata does; `metadata-incomplete` also for events in another partition than
         the one that Kafka's partitioner assigns.
         """
-        self.metadata.read(self._take)
+        self._replay.read(self._judge)
 
     def partitions(self) -> list[TopicIdPartition]:
         """Those that have events. Raises TieredctlError `unknown-topic` if none has."""
-        known = {*self._store.caches, *self._store.partition_deletes}
+        replayed = self._replay.known
+        known = {*replayed.caches, *replayed.partition_deletes}
         if not known:
             raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"The metadata has no event of {self._selection}.")
         return sorted(known)
@@ -101,8 +91,8 @@ class TopicMetadata:
         return PartitionState(
             partition,
             self._place(partition),
-            self._store.partition_deletes.get(partition),
-            tuple(known.metadata for known in self._store.segments_of(partition)),
+            self._replay.known.partition_deletes.get(partition),
+            tuple(known.metadata for known in self._replay.known.segments_of(partition)),
             self._broker_events.get(partition),
         )
 
@@ -110,28 +100,25 @@ class TopicMetadata:
     def _selection(self) -> Selection:
         return Selection(topic_id=self.topic_id, partition=self.partition)
 
-    def _take(self, stream: EventStream) -> Sequence[Finding]:
-        self.metadata_partitions = len(stream.source.metadata_partitions())
-        self._store.replay(map(self._noted, selected_records(stream, self._selection)))
-        self.known_topic_ids |= {partition.topic_id for partition in stream.partitions}
-        return [*stream.findings, *self._store.findings]
+    def _note(self, chunk: EventChunk) -> None:
+        self._broker_events.update(last_broker_events(chunk, self._selection.has))
 
-    def _noted(self, record: EventRecord) -> EventRecord:
-        event = record.event
-        if isinstance(event, RemoteLogSegmentMetadataSnapshot):
-            return record
-        partition = event.topic_id_partition
-        if record.metadata_partition != self._place(partition):
-            here = f"{METADATA_TOPIC}-{record.metadata_partition}"
-            message = f"{here} has events of {partition}, which belong in partition {self._place(partition)}."
-            raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message)
-        if event.author != NO_BROKER:
-            self._broker_events[partition] = BrokerEvent(event.author, record.metadata_offset, record.timestamp_ms)
-        return record
+    def _judge(self, stream: EventStream) -> Sequence[Finding]:
+        self.metadata_partitions = len(stream.source.metadata_partitions())
+        self.known_topic_ids |= {partition.topic_id for partition in stream.partitions}
+        self._demand_in_place(stream)
+        return [*stream.findings, *self._replay.known.findings]
+
+    def _demand_in_place(self, stream: EventStream) -> None:
+        misplaced = [
+            (here, self._replay.events.first_offset(partition, here), partition)
+            for partition, here in stream.places
+            if self._selection.has(partition) and here != self._place(partition)
+        ]
+        if misplaced:
+            here, _, partition = min(misplaced)
+            message = f"{METADATA_TOPIC}-{here} has events of {partition}, which belong in partition"
+            raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, f"{message} {self._place(partition)}.")
 
     def _place(self, partition: TopicIdPartition) -> int:
-        if partition not in self._places:
-            self._places[partition] = metadata_partition(
-                partition.topic_id, partition.partition, self.metadata_partitions
-            )
-        return self._places[partition]
+        return metadata_partition(partition.topic_id, partition.partition, self.metadata_partitions)

@@ -1,4 +1,5 @@
-"""Replays the metadata topic into per-partition caches (Kafka's ConsumerTask and RemotePartitionMetadataStore).
+"""Replays the metadata topic event by event (Kafka's ConsumerTask and RemotePartitionMetadataStore): what replay by
+columns is compared with.
 
 Unlike a broker, one event that cannot be taken never hides the rest: it becomes a finding.
 """
