@@ -24,8 +24,9 @@ class Engine(Protocol):
     def check_segments(
         self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
     ) -> Iterator[SegmentReport]:
-        """A report for each task, in the order of the tasks. A task skipped because the store stopped answering is
-        reported as by `Silence.check`."""
+        """Reports of all tasks. Those of tasks with findings are in the order of the tasks, one for each; others may be
+        summed up in one report. A task skipped because the store stopped answering is reported as by
+        `Silence.check`."""
         ...
 
 

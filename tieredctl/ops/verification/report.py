@@ -53,9 +53,11 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
-    """The result of reading one segment. Counts are of what was read, sound or not."""
+    """The result of reading one segment, or of several about which there is nothing else to say. Counts are of what was
+    read, sound or not."""
 
     segment_id: str
+    """Empty where it is of several."""
     bytes_read: int = 0
     batches: int = 0
     records: int = 0
@@ -64,6 +66,9 @@ class SegmentReport:
     """For each part that could not be read."""
     not_looked_at: str | None = None
     """Why the segment was not asked for at all."""
+    segments: int = 1
+    objects: int = 0
+    """How many objects these segments have, where they were not looked at."""
 
 
 @dataclass(slots=True)

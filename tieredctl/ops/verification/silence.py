@@ -42,7 +42,7 @@ class Silence:
         """As `check_segment`, without asking a silent store: the report then says that the segment was not checked."""
         if not self.is_final:
             return check_segment(task, store, layout)
-        return SegmentReport(task.metadata.segment_id, not_looked_at=self.why)
+        return SegmentReport(task.metadata.segment_id, not_looked_at=self.why, objects=len(task.keys))
 
     def _note(self, why: str | None) -> None:
         if why is not None:

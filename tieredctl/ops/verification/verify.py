@@ -116,11 +116,11 @@ class Verification:
     def complete(self) -> bool:
         return exit_code_of(f for f in self.findings if f.kind.incomplete) is not ExitCode.INCOMPLETE
 
-    def pass_over(self, task: SegmentTask, why: str) -> None:
-        """Counts a segment that was to be read as not checked."""
-        self.segments -= 1
-        self.objects -= len(task.keys)
-        self.not_looked_at += 1
+    def pass_over(self, report: SegmentReport, why: str) -> None:
+        """Counts segments that were to be read as not checked."""
+        self.segments -= report.segments
+        self.objects -= report.objects
+        self.not_looked_at += report.segments
         self.silent = why
 
     def summary(self) -> dict[str, Any]:
@@ -172,10 +172,11 @@ def verify(
         _demand_no_topic(options.selection, stream)
     undecryptable = []
     if options.level is not Level.LISTING:
-        reports = engine.check_segments(tasks, store, layout)
-        for done, (task, report) in enumerate(zip(tasks, reports, strict=True), start=1):
+        done = 0
+        for report in engine.check_segments(tasks, store, layout):
+            done += report.segments
             if report.not_looked_at is not None:
-                result.pass_over(task, report.not_looked_at)
+                result.pass_over(report, report.not_looked_at)
                 continue
             result.bytes_read += report.bytes_read
             result.batches += report.batches
@@ -185,6 +186,7 @@ def verify(
                 undecryptable.append(no_key)
             if progress:
                 progress(report, done, len(tasks))
+        assert done == len(tasks)
         if 0 < len(undecryptable) == len(tasks):
             raise undecryptable[0]
     result.findings = without_unknown(result.findings, stream)
