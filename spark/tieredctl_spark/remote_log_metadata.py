@@ -1,85 +1,75 @@
 """The data source `remote_log_metadata`: the events of `__remote_log_metadata` as a DataFrame, as in
-`spark.read.format("remote_log_metadata").option("logDir", "/data/kafka-1,/data/kafka-2").load()`.
+`spark.read.format("remote_log_metadata").option("bootstrap-server", "broker:9092").load()`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tieredctl.model.finding_subjects import MetadataSubject
-from tieredctl.model.findings import Finding
-from tieredctl.ops.metadata.table import RECORD_TABLE_SCHEMA, record_table
 from tieredctl.wiring.places import MetadataPlace
-from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
-from tieredctl_spark.schemas import as_spark_reads, spark_schema
+from tieredctl_spark.metadata_shares import FILTER_COLUMNS, FINDING, METADATA_SCHEMA, planned_shares, share_tables
+from tieredctl_spark.pushed_filters import FilteringReader, PushedFilters
+from tieredctl_spark.schemas import Projection, projection, spark_schema
+from tieredctl_spark.source_options import METADATA_OPTIONS, SourceOptions
+from tieredctl_spark.worker_failures import one_sentence
 
-METADATA_SCHEMA = pa.schema([*(field.with_nullable(True) for field in RECORD_TABLE_SCHEMA), ("finding", FINDING_TYPE)])
-"""A row for each record, as in `metadata export`: its value unchanged, and columns of its content, which are null where
-it cannot be decoded. And a row for each finding, in which `finding` is not null."""
-
-_BATCH_SCHEMA = as_spark_reads(METADATA_SCHEMA)
-_PARTITION, _OFFSET = "metadataPartition", "metadataOffset"
-_OF_NO_PARTITION = None
+_NAME = "remote_log_metadata"
+_MOST_ROWS = "max-rows-per-batch"
 
 
 class RemoteLogMetadata(DataSource):
-    """Options: `logDir`, brokers' log directories, separated by commas; or `export`, a file of `metadata export`.
+    """Options, as on the command line: one of `log-dir` (brokers' log directories, separated by commas),
+    `bootstrap-server` (with `command-config`, a file of client properties), `export` (a file that `metadata export`
+    wrote) and `metadata-source` (NAME:LOCATION, with `metadata-source-option.NAME`). For a stream also
+    `max-rows-per-batch`. Executors read the files, or the topic, themselves.
 
-    Executors read the files themselves. Each metadata partition is a partition of the DataFrame: its replicas are
-    merged, its rows in the order of the topic.
+    METADATA_SCHEMA has the columns; a schema that is given to `spark.read.schema` names those that are wanted, and
+    without `finding` there are no rows of findings. Each metadata partition is a partition of the DataFrame, its rows
+    in the order of the topic, its replicas merged; a large one is divided by offsets. Conditions on single columns are
+    pushed down where `spark.sql.python.filterPushdown.enabled` is true: on `metadataPartition` and `metadataOffset`
+    they spare reading, on `timestampMs` decoding, on others such as `topic` the way to the JVM.
     """
 
     @classmethod
     def name(cls) -> str:
-        return "remote_log_metadata"
+        return _NAME
 
     def schema(self) -> StructType:
         return spark_schema(METADATA_SCHEMA)
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark passes the schema that it got from here
-        log_dirs, export = self.options.get("logDir", ""), self.options.get("export")
-        folders = tuple(Path(folder) for folder in log_dirs.split(",") if folder)
-        return _Reader(MetadataPlace(folders, export=Path(export) if export else None))
+    def reader(self, schema: StructType) -> DataSourceReader:
+        with one_sentence():
+            place = SourceOptions(_NAME, self.options, METADATA_OPTIONS).metadata_place()
+            return _Reader(place, projection(_NAME, schema, METADATA_SCHEMA))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        from tieredctl_spark.metadata_stream import MetadataStreamReader
+
+        with one_sentence():
+            options = SourceOptions(_NAME, self.options, (*METADATA_OPTIONS, _MOST_ROWS))
+            most_rows = options.number(_MOST_ROWS, least=1)
+            columns = projection(_NAME, schema, METADATA_SCHEMA)
+            return MetadataStreamReader(options.metadata_place(), columns, most_rows)
 
 
-class _Reader(DataSourceReader):
-    def __init__(self, place: MetadataPlace) -> None:
+class _Reader(FilteringReader):
+    def __init__(self, place: MetadataPlace, columns: Projection) -> None:
+        super().__init__(PushedFilters(FILTER_COLUMNS))
         self._place = place
+        self._columns = columns
 
     def partitions(self) -> Sequence[InputPartition]:
-        with self._place.open() as stream:
-            numbers = stream.source.metadata_partitions()
-        return [InputPartition(number) for number in (_OF_NO_PARTITION, *numbers)]
+        with one_sentence():
+            shares = planned_shares(self._place, self.filters, has_findings=FINDING in self._columns.names)
+            return [InputPartition(share) for share in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        with self._place.open(partition.value) as stream:
-            if partition.value is _OF_NO_PARTITION:
-                findings = [one for one in stream.findings if not isinstance(one.about, MetadataSubject)]
-            else:
-                for number, chunk in stream.chunks():
-                    table = record_table(stream, number, chunk)
-                    yield from _batches([*table.columns, pa.nulls(len(table), FINDING_TYPE)])
-                findings = [one for one in stream.findings if isinstance(one.about, MetadataSubject)]
-        yield _finding_batch(findings)
-
-
-def _batches(columns: Sequence[Any]) -> Iterable[pa.RecordBatch]:
-    batches: list[pa.RecordBatch] = pa.table(columns, schema=METADATA_SCHEMA).cast(_BATCH_SCHEMA).to_batches()
-    return batches
-
-
-def _finding_batch(findings: Iterable[Finding]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([_finding_columns(finding) for finding in findings], _BATCH_SCHEMA)
-
-
-def _finding_columns(finding: Finding) -> dict[str, Any]:
-    columns: dict[str, Any] = {"finding": finding_row(finding)}
-    if isinstance(finding.about, MetadataSubject):
-        columns |= {_PARTITION: finding.about.metadata_partition, _OFFSET: finding.about.metadata_offset}
-    return columns
+        if partition.value is None:  # what Spark makes of a plan without any share
+            return
+        with one_sentence():
+            for table in share_tables(self._place, partition.value, self.filters):
+                yield from self._columns.batches(table)

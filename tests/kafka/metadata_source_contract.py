@@ -12,6 +12,7 @@ from tests.metadata_logs import copied
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.kafka.source import MetadataRecord, MetadataSource, OffsetRange, RecordChunk
 from tieredctl.model.findings import Finding
+from tieredctl.ops.metadata.stretches import NO_END, cut_to, stretch_chunks, stretches
 
 EVENTS = [encode_event(event) for number in range(1, 9) for event in copied(number, number, number)]
 FIRST, SECOND = 0, 1
@@ -93,6 +94,17 @@ class MetadataSourceContract:
 
             assert [one.offset for one in found] == list(range(from_offset, 6))
             assert source.offset_range(FIRST) == OffsetRange(0, 6)
+
+    @pytest.mark.parametrize("most_offsets", [1, 2, 100])
+    def test_stretches_together_hold_every_record_once(self, written: WrittenMetadata, most_offsets: int) -> None:
+        with closing(written.open()) as source:
+            ranges = stretches(source, FIRST, most_offsets)
+            found = [list(cut_to(stretch_chunks(source, FIRST, *one), one, [])) for one in ranges]
+
+            records = [record for chunks in found for chunk in chunks for record in chunk.records()]
+            assert records == records_of(source, FIRST)
+            assert ranges[0].start == 0
+            assert ranges[-1].end == NO_END
 
     def test_a_partition_that_is_not_there_is_empty(self, written: WrittenMetadata) -> None:
         with closing(written.open()) as source:

@@ -17,15 +17,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session that knows tieredctl's data sources."""
+    """A local session."""
     try:
-        from tieredctl_spark.data_sources import register
         from tieredctl_spark.session import spark_session
     except ImportError as error:
         rig_unavailable(f"Spark is not installed: {error}")
     try:
         with spark_session({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}) as session:
-            register(session)
             yield session
     except TieredctlError as error:
         if error.kind.code != "missing-extra":

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 from tieredctl_spark.finding_rows import read_finding
@@ -122,14 +124,95 @@ def test_what_is_odd_has_rows_of_its_own(spark: SparkSession, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "There is nothing to read metadata from."),
-        ({"logDir": "/a", "export": "/b"}, "exclude each other"),
-        ({"logDir": "/nowhere/at/all"}, "There is no /nowhere/at/all"),
+        ({}, "There is nothing to read metadata from: give log-dir, bootstrap-server or export."),
+        ({"logDir": "/a", "export": "/b"}, "exclude each other."),
+        ({"log-dir": "/nowhere/at/all"}, "There is no /nowhere/at/all."),
+        ({"bootstrap-server": "127.0.0.1:1"}, "127.0.0.1:1 cannot be reached: connection refused."),
+        ({"command-config": "/client.properties"}, "command-config is for bootstrap-server."),
+        ({"logDir": "/a", "logdirs": "/b"}, "remote_log_metadata has no option 'logdirs'; its options are log-dir, "),
+        ({"logDir": "/a", "logDir.name": "/b"}, "remote_log_metadata has no option 'logdir.name'"),
+        ({"logDir": "/a", "max-rows-per-batch": "9"}, "has no option 'max-rows-per-batch'"),
     ],
 )
 def test_a_source_that_cannot_be_read_says_why(spark: SparkSession, options: dict[str, str], said: str) -> None:
-    with pytest.raises(Exception, match=said):
+    with pytest.raises(PySparkException, match=re.escape(said)) as raised:
         read(spark, **options).count()
+
+    assert "Traceback" not in str(raised.value)
+
+
+def test_what_cannot_be_read_on_an_executor_is_said_without_a_traceback(spark: SparkSession, tmp_path: Path) -> None:
+    write_events(tmp_path, *(started(number, number, number) for number in range(100)))
+    export = tmp_path / "topic.jsonl"
+    export_metadata(EventStream(LogDirectories([tmp_path])), export, force=False)
+    export.write_bytes(export.read_bytes()[:-9])
+
+    with pytest.raises(PySparkException, match="it is cut short") as raised:
+        read(spark, export=str(export)).count()
+
+    assert "Traceback" not in str(raised.value)
+
+
+def test_a_given_schema_names_the_columns_that_are_wanted(spark: SparkSession, captures: Path) -> None:
+    log_dir = captures / "kafka-4.3.1/data"
+    epochs = "segmentLeaderEpochs array<struct<leaderEpoch: int, offset: bigint>>"
+
+    frame = spark.read.format("remote_log_metadata").schema(f"{epochs}, topic string, metadataOffset bigint")
+    rows = frame.load(logDir=str(log_dir)).toArrow()
+
+    plain = pa.Table.from_pylist(plainly_read(LogDirectories([log_dir]))[0])
+    wanted = plain.select(["segmentLeaderEpochs", "topic", "metadataOffset"])
+    assert rows.column_names == wanted.column_names
+    assert sorted(rows.to_pylist(), key=repr) == sorted(wanted.to_pylist(), key=repr)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("topik string", "remote_log_metadata has no column 'topik'; its columns are metadataPartition, "),
+        ("topic int", "The column topic of remote_log_metadata is string, not int."),
+    ],
+)
+def test_a_schema_of_other_columns_is_refused(spark: SparkSession, tmp_path: Path, schema: str, said: str) -> None:
+    write_events(tmp_path, started(1, 0, 9))
+
+    with pytest.raises(PySparkException, match=re.escape(said)):
+        spark.read.format("remote_log_metadata").schema(schema).load(logDir=str(tmp_path)).count()
+
+
+@pytest.fixture
+def pushing_filters(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    yield
+    spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+@pytest.mark.usefixtures("pushing_filters")
+@pytest.mark.parametrize(
+    ("condition", "partitions"),
+    [
+        ("metadataPartition = 1", 1),
+        ("metadataPartition = 1 and finding is null and metadataOffset between 3 and 9", 1),
+        ("metadataPartition in (0, 2) and topic = 'orders7'", 2),
+        ("finding is null", 4),
+        ("metadataOffset >= 30", 9),
+        ("state = 'COPY_SEGMENT_FINISHED'", 4),
+        ("topic like 'or%' and timestampMs < 1789000000000", 4),
+        ("topic is null", 5),
+        ("metadataPartition = 77", 1),
+    ],
+)
+def test_a_condition_that_is_pushed_down_changes_what_is_read_and_not_what_is_found(
+    spark: SparkSession, captures: Path, condition: str, partitions: int
+) -> None:
+    frame = read(spark, logDir=str(captures / "kafka-4.3.1/data"))
+    spark.createDataFrame(frame.toArrow(), frame.schema).createOrReplaceTempView("all_rows")
+
+    found = frame.where(condition)
+
+    wanted = spark.sql(f"select * from all_rows where {condition}").toArrow().to_pylist()
+    assert sorted(map(repr, found.toArrow().to_pylist())) == sorted(map(repr, wanted))
+    assert found.rdd.getNumPartitions() == partitions
 
 
 def test_an_empty_topic_is_an_answer(spark: SparkSession, tmp_path: Path) -> None:

@@ -65,10 +65,20 @@ class LiveTopic:
         return self._ranges.get(metadata_partition, OffsetRange(0, 0))
 
     def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
+        end = self.offset_range(metadata_partition).end
+        yield from self.stretch(metadata_partition, OffsetRange(from_offset, end))
+
+    def divisions(self, metadata_partition: int, most_offsets: int) -> list[int]:
+        """See `DivisibleSource`: a leader finds any offset."""
         start, end = self.offset_range(metadata_partition)
-        offsets = OffsetRange(max(start, from_offset), end)
-        if offsets.start < offsets.end:
-            yield from LivePartition(self._log, self._topic, metadata_partition, offsets).chunks()
+        return list(range(start + most_offsets, end, most_offsets))
+
+    def stretch(self, metadata_partition: int, offsets: OffsetRange) -> Iterator[RecordChunk]:
+        """See `DivisibleSource`."""
+        start, end = self.offset_range(metadata_partition)
+        within = OffsetRange(max(start, offsets.start), min(end, offsets.end))
+        if within.start < within.end:
+            yield from LivePartition(self._log, self._topic, metadata_partition, within).chunks()
 
     def advance(self) -> bool:
         before = self._topic.topic_id, self._ranges

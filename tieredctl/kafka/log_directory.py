@@ -103,6 +103,18 @@ class LogDirectories:
         if log_end < least_end:
             yield chunk_of((), [cut_short(metadata_partition, log_end, least_end)])
 
+    def divisions(self, metadata_partition: int, most_offsets: int) -> list[int]:
+        """See `DivisibleSource`: where files begin. Replicas are compared record by record, so they stay whole."""
+        replicas = self._found.replicas.get(metadata_partition, [])
+        return replicas[0].divisions(most_offsets) if len(replicas) == 1 else []
+
+    def stretch(self, metadata_partition: int, offsets: OffsetRange) -> Iterator[RecordChunk]:
+        """See `DivisibleSource`."""
+        replicas = self._found.replicas.get(metadata_partition, [])
+        if len(replicas) == 1:
+            return replicas[0].stretch(*offsets)
+        return self.chunks(metadata_partition, offsets.start)
+
     def offset_range(self, metadata_partition: int) -> OffsetRange:
         start = self._start_offset(metadata_partition)
         return OffsetRange(start, self._end_offsets.get(metadata_partition, start))

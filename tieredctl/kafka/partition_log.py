@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from errno import EINVAL
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from tieredctl.formats.log_scan import Damage
@@ -75,6 +76,24 @@ class PartitionLog:
                 if len(chunk):
                     last_offset = max(last_offset, int(chunk.offsets[-1]))
                 yield chunk
+
+    def divisions(self, most_offsets: int) -> list[int]:
+        """Where files begin, so far apart that stretches have about so many offsets, or a file more."""
+        found: list[int] = []
+        begin = self.start_offset
+        for base_offset, _, _ in self._files[1:]:
+            if base_offset - begin >= most_offsets:
+                found.append(base_offset)
+                begin = base_offset
+        return found
+
+    def stretch(self, first: int, end: int) -> Iterator[RecordChunk]:
+        """All records of the files that may hold offsets from `first` up to, not including, `end`, whichever offsets
+        their batches claim."""
+        following: list[float] = [*(base_offset for base_offset, _, _ in self._files[1:]), inf]
+        for index, (base_offset, path, size) in enumerate(self._files):
+            if base_offset < end and first < following[index]:
+                yield from self._file_chunks(path, size, index == len(self._files) - 1)
 
     def _file_chunks(self, path: Path, size: int, appended_to: bool) -> Iterator[RecordChunk]:
         reader = BlockReader(self._log_start_offset, partial(self._corrupt, path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
@@ -66,6 +66,16 @@ class RecordChunk:
         offsets, timestamps, starts, ends = (
             column[first:] for column in (self.offsets, self.timestamps, self.starts, self.ends)
         )
+        return RecordChunk(
+            self.buffer, offsets, timestamps, starts, ends, self.findings, tombstone_keys=self.tombstone_keys
+        )
+
+    def at(self, rows: Any) -> RecordChunk:
+        """Some of its records, by an array of their row numbers, as columns of numpy."""
+        import numpy as np
+
+        columns = (self.offsets, self.timestamps, self.starts, self.ends)
+        offsets, timestamps, starts, ends = (np.asarray(column, np.int64)[rows] for column in columns)
         return RecordChunk(
             self.buffer, offsets, timestamps, starts, ends, self.findings, tombstone_keys=self.tombstone_keys
         )
@@ -171,4 +181,19 @@ class MetadataSource(Protocol):
 
     def close(self) -> None:
         """Closes connections and files."""
+        ...
+
+
+@runtime_checkable
+class DivisibleSource(Protocol):
+    """A source whose partitions can be read in stretches, each without what comes before it."""
+
+    def divisions(self, metadata_partition: int, most_offsets: int) -> list[int]:
+        """Offsets at which to divide a partition into stretches of about so many offsets, ascending; empty where it is
+        not worth it, or is not possible."""
+        ...
+
+    def stretch(self, metadata_partition: int, offsets: OffsetRange) -> Iterator[RecordChunk]:
+        """All records of a partition from one division, or its start, up to another, or its end. Between other offsets
+        it may give more than was asked for. What is wrong with the log may be left out: `chunks` reports it."""
         ...

@@ -1,0 +1,178 @@
+"""What one task reads of `__remote_log_metadata`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject
+from tieredctl.model.findings import Finding
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.stretches import (
+    METADATA_TOPIC,
+    NO_END,
+    OffsetRange,
+    RecordChunk,
+    cut_to,
+    log_findings,
+    stretch_chunks,
+    stretches,
+)
+from tieredctl.ops.metadata.table import RECORD_TABLE_SCHEMA, record_table
+from tieredctl.wiring.places import MetadataPlace
+from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
+from tieredctl_spark.pushed_filters import PushedFilters
+
+METADATA_SCHEMA = pa.schema([*(field.with_nullable(True) for field in RECORD_TABLE_SCHEMA), ("finding", FINDING_TYPE)])
+"""A row for each record, as in `metadata export`: its value unchanged, and columns of its content, which are null where
+it cannot be decoded. And a row for each finding, in which `finding` is not null; of the other columns only
+`metadataPartition` and `metadataOffset` may be set there."""
+FINDING, PARTITION, OFFSET = "finding", "metadataPartition", "metadataOffset"
+FILTER_COLUMNS = [
+    name for name in METADATA_SCHEMA.names if name not in ("value", "tombstoneKey", "segmentLeaderEpochs")
+]
+_RECORD_COLUMNS = [name for name in METADATA_SCHEMA.names if name not in (FINDING, PARTITION, OFFSET)]
+_TIMESTAMP = "timestampMs"
+_UNDECODABLE = FindingCode.EVENT_UNDECODABLE
+MOST_OFFSETS = 500_000
+"""So many events take about a second to decode, and a task some tenths of one to start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Records of one metadata partition, and what is wrong with it. Without a metadata partition: what is wrong with
+    the source as a whole."""
+
+    metadata_partition: int | None
+    first: int = 0
+    end: int = NO_END
+    """Offsets from `first` up to, not including, `end`."""
+    has_records: bool = True
+    has_event_findings: bool = True
+    """The records among them that cannot be decoded."""
+    has_log_findings: bool = True
+    """What is wrong with the log."""
+    is_exact: bool = False
+    """Whether only records with these offsets belong to it, whatever else is found there; and only damage among them.
+    A record whose offset was altered has no place in any such share."""
+    metadata_topic_id: str | None = None
+    """The topic that was planned for, if it is known."""
+
+    @property
+    def is_whole(self) -> bool:
+        return (self.first, self.end) == (0, NO_END)
+
+
+def planned_shares(place: MetadataPlace, filters: PushedFilters, *, has_findings: bool) -> list[Share]:
+    """What to read so that every row that passes the filters is there once. Raises TieredctlError."""
+    has_findings = has_findings and not (filters.demand_one_of(_RECORD_COLUMNS) or filters.demand_null(FINDING))
+    with place.open() as stream:
+        source = stream.source
+        topic_id = source.metadata_topic_id
+        shares = [Share(None)] if has_findings and not filters.demand_one_of([PARTITION]) else []
+        least, end = filters.bounds(OFFSET, 0, NO_END)
+        for number in source.metadata_partitions():
+            if not filters.allow(PARTITION, number):
+                continue
+            parts = [(max(one.start, least), min(one.end, end)) for one in stretches(source, number, MOST_OFFSETS)]
+            if parts == [(0, NO_END)]:
+                whole = Share(
+                    number,
+                    has_event_findings=has_findings,
+                    has_log_findings=has_findings,
+                    metadata_topic_id=topic_id,
+                )
+                shares.append(whole)
+                continue
+            if has_findings:
+                log = Share(number, has_records=False, has_event_findings=False, metadata_topic_id=topic_id)
+                shares.append(log)
+            shares += (
+                Share(
+                    number,
+                    *part,
+                    has_event_findings=has_findings,
+                    has_log_findings=False,
+                    metadata_topic_id=topic_id,
+                )
+                for part in parts
+                if part[0] < part[1]
+            )
+    return shares
+
+
+def share_tables(place: MetadataPlace, share: Share, filters: PushedFilters) -> Iterator[pa.Table]:
+    """The rows of a share that pass the filters, by METADATA_SCHEMA. Raises TieredctlError, `world-changed` where the
+    topic was deleted and recreated since it was planned."""
+    with place.open(share.metadata_partition) as stream:
+        demand_same_topic(stream.source.metadata_topic_id, share.metadata_topic_id)
+        if share.metadata_partition is None:
+            findings = [finding for finding in stream.findings if not isinstance(finding.about, MetadataSubject)]
+        elif not share.has_records:
+            findings = _of_partitions(log_findings(stream))
+        else:
+            for chunk in _chunks(stream, share.metadata_partition, share):
+                yield from _record_tables(stream, share.metadata_partition, chunk, filters)
+            findings = [finding for finding in _of_partitions(stream.findings) if _belongs(finding, share)]
+        yield filters.kept(_finding_table(findings))
+
+
+def demand_same_topic(found: str | None, expected: str | None) -> None:
+    """Raises TieredctlError `world-changed` where both ids are known and differ."""
+    if None not in (found, expected) and found != expected:
+        message = f"{METADATA_TOPIC} was deleted and recreated: its id is {found} now, and was {expected}."
+        raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
+
+
+def _chunks(stream: EventStream, metadata_partition: int, share: Share) -> Iterator[RecordChunk]:
+    if share.is_whole:
+        yield from (chunk for _, chunk in stream.chunks())
+        return
+    chunks = stretch_chunks(stream.source, metadata_partition, share.first, share.end)
+    if not share.is_exact:
+        yield from chunks
+        return
+    offsets = OffsetRange(share.first, share.end)
+    damage: list[Finding] = []
+    yield from cut_to(chunks, offsets, damage)
+    stream.findings = [*(one for one in stream.findings if one.code is _UNDECODABLE), *damage]
+
+
+def _record_tables(
+    stream: EventStream, metadata_partition: int, chunk: RecordChunk, filters: PushedFilters
+) -> Iterator[pa.Table]:
+    least, end = filters.bounds(_TIMESTAMP, -NO_END, NO_END)
+    if (least, end) != (-NO_END, NO_END):
+        timestamps = np.asarray(chunk.timestamps, np.int64)
+        chunk = chunk.at(np.flatnonzero((timestamps >= least) & (timestamps < end)))
+    if len(chunk):
+        table = record_table(stream, metadata_partition, chunk)
+        columns = [*table.columns, pa.nulls(len(table), FINDING_TYPE)]
+        yield filters.kept(pa.table(columns, schema=METADATA_SCHEMA))
+
+
+def _of_partitions(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if isinstance(finding.about, MetadataSubject)]
+
+
+def _belongs(finding: Finding, share: Share) -> bool:
+    if finding.code is _UNDECODABLE:
+        return share.has_event_findings
+    return share.has_log_findings
+
+
+def _finding_table(findings: Iterable[Finding]) -> pa.Table:
+    return pa.Table.from_pylist([_finding_columns(finding) for finding in findings], METADATA_SCHEMA)
+
+
+def _finding_columns(finding: Finding) -> dict[str, Any]:
+    columns: dict[str, Any] = {FINDING: finding_row(finding)}
+    if isinstance(finding.about, MetadataSubject):
+        columns |= {PARTITION: finding.about.metadata_partition, OFFSET: finding.about.metadata_offset}
+    return columns

@@ -1,0 +1,90 @@
+"""The options of a data source: those of the command line, with their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.layouts.protocol import AUTO
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace
+
+METADATA_OPTIONS = (
+    "log-dir",
+    "bootstrap-server",
+    "command-config",
+    "export",
+    "metadata-source",
+    "metadata-source-option.NAME",
+)
+"""Where metadata is: log directories are separated by commas."""
+STORE_OPTIONS = ("store", "store-option.NAME", "layout", "layout-option.NAME")
+"""Where objects are, and how their keys map to segments."""
+_NAMED = ".NAME"
+_LARGEST_INT32 = (1 << 31) - 1
+
+
+class SourceOptions:
+    """What `spark.read.option` gave. An option may be written without its dashes: `logDir` is `log-dir`. Spark makes
+    names lower case, those of `store-option.NAME` and its like too."""
+
+    def __init__(self, source: str, given: Mapping[str, str], known: tuple[str, ...]) -> None:
+        """Raises TieredctlError `usage` for an option that `source` does not have."""
+        self._values: dict[str, str] = {}
+        self._named: dict[str, dict[str, str]] = {}
+        spelled = {_plain(name.removesuffix(_NAMED)): name for name in known}
+        for written, value in given.items():
+            family, dot, name = written.partition(".")
+            option = spelled.get(_plain(family))
+            if option is None or option.endswith(_NAMED) != bool(dot and name):
+                message = f"{source} has no option {written!r}; its options are {', '.join(known)}."
+                raise TieredctlError(ErrorCode.USAGE, message)
+            if dot:
+                self._named.setdefault(option, {})[name] = value
+            else:
+                self._values[option] = value
+
+    def text(self, name: str) -> str | None:
+        """As it was given; None if it was not."""
+        return self._values.get(name)
+
+    def number(self, name: str, least: int = 0) -> int | None:
+        """Raises TieredctlError `usage` unless it is a whole number of at least that."""
+        text = self.text(name)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= _LARGEST_INT32):
+            raise TieredctlError(ErrorCode.USAGE, f"{name} {text!r} is not a whole number from {least} on.")
+        return int(text)
+
+    def metadata_place(self) -> MetadataPlace:
+        """Raises TieredctlError unless exactly one source of metadata is given."""
+        server, config = self.text("bootstrap-server"), self._path("command-config")
+        if config is not None and server is None:
+            raise TieredctlError(ErrorCode.USAGE, "command-config is for bootstrap-server.")
+        place = MetadataPlace(
+            tuple(Path(folder.strip()) for folder in (self.text("log-dir") or "").split(",") if folder.strip()),
+            None if server is None else ClusterPlace(server, config),
+            self._path("export"),
+            plugin=PluginSource.given(self.text("metadata-source"), self._named.get("metadata-source-option.NAME", {})),
+        )
+        if not place.is_given:
+            message = "There is nothing to read metadata from: give log-dir, bootstrap-server or export."
+            raise TieredctlError(ErrorCode.NO_SOURCE, message)
+        return place
+
+    def store_place(self) -> StorePlace:
+        """Raises TieredctlError where no store is given."""
+        url = self.text("store")
+        if url is None:
+            raise TieredctlError(ErrorCode.NO_STORE, "The option store does not name a store.")
+        options, layout_options = (self._named.get(name, {}) for name in ("store-option.NAME", "layout-option.NAME"))
+        return StorePlace(url, options, self.text("layout") or AUTO, layout_options)
+
+    def _path(self, name: str) -> Path | None:
+        text = self.text(name)
+        return None if text is None else Path(text)
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").lower()
