@@ -39,7 +39,7 @@ demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a r
 
 check: lint ## Lint, then run the tests that need no server and no Java: three minutes
 	@echo "Running the tests that need no server and no Java"
-	@TIEREDCTL_CHAOS_SEEDS=60 TIEREDCTL_FUZZ_INPUTS=20000 TIEREDCTL_PROPERTY_EXAMPLES=25 \
+	@TIEREDCTL_CHAOS_SEEDS=40 TIEREDCTL_FUZZ_INPUTS=20000 TIEREDCTL_PROPERTY_EXAMPLES=25 \
 		$(RUN_TESTS) -m 'not integration and not spark and not exhaustive'
 
 test: lint ## Lint, then run all tests; those with real servers need Java 17, Maven 3.8 and Go

@@ -26,6 +26,12 @@ EXAMPLES = int(os.environ.get("TIEREDCTL_PROPERTY_EXAMPLES", "100"))
 settings.register_profile("without deadlines", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("without deadlines")
 
+
+def examples(usual: int) -> int:
+    """How many inputs a property is tried with that needs `usual` where others need 100."""
+    return max(1, usual * EXAMPLES // 100)
+
+
 # What runs the tests in the background may ignore these signals, and every process that a test starts would, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.formats.test_event_and_batch_round_trips import partition_deletes, segments, snapshots, updates
 from tests.metadata_logs import metadata_batches, started, write_log
 from tieredctl.formats.compression import Codec
@@ -119,7 +120,7 @@ def read(log_dir: Path) -> Read:
     return Read(records, texts, rows, [*findings, sorted(stream.findings, key=lambda finding: finding.subject)])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(150))
 @given(logs())
 def test_the_same_records_text_and_tables(batches: list[bytes]) -> None:
     with TemporaryDirectory() as folder:

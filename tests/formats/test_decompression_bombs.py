@@ -33,6 +33,7 @@ def with_little_memory(*words: str | Path) -> Outcome:
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
 def test_a_metadata_log_takes_little_memory(bomb: Callable[[], bytes], tmp_path: Path) -> None:
     write_log(tmp_path, [bomb()])

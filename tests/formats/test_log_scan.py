@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tieredctl.formats.batch_columns import AsColumns
 from tieredctl.formats.compression import Codec
 from tieredctl.formats.log_scan import BatchChecker, Damage, OneByOne, scan_log
@@ -87,7 +88,7 @@ def test_any_pieces_give_the_same(checker: BatchChecker[Any], made: list[bytes],
 
 @pytest.mark.parametrize("checker", CHECKERS)
 @given(st.data())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 def test_an_altered_byte_hides_no_other_batch(checker: BatchChecker[Any], data: st.DataObject) -> None:
     made = data.draw(batches())
     log, positions = bytearray(b"".join(made)), offsets_of(made)
@@ -109,7 +110,7 @@ def test_an_altered_byte_hides_no_other_batch(checker: BatchChecker[Any], data: 
 
 @pytest.mark.parametrize("checker", CHECKERS)
 @given(st.data())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 def test_what_is_sound_behind_a_damaged_stretch_is_found_again(checker: BatchChecker[Any], data: st.DataObject) -> None:
     """Overwritten, lost or foreign bytes: any stretch may be replaced by any other."""
     made = data.draw(batches(min_size=2))
@@ -134,7 +135,7 @@ def _stretches(found: Scan) -> Iterator[tuple[int, int]]:
 
 @pytest.mark.parametrize("checker", CHECKERS)
 @given(st.data())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_torn_tail_is_told_from_damage(checker: BatchChecker[Any], data: st.DataObject) -> None:
     made = data.draw(batches())
     log, positions = b"".join(made), offsets_of(made)

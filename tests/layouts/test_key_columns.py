@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.layouts.registry import layout_named
 from tieredctl.ops.remote.key_columns import KeyExplainer
@@ -40,7 +41,7 @@ def explained_together(layout: Layout, keys: list[str]) -> list[ExplainedKey | N
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(keys=KEYS)
 def test_many_keys_are_explained_as_each_is(name: str, keys: list[str]) -> None:
     layout = LAYOUTS[name]

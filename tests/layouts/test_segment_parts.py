@@ -78,6 +78,7 @@ def test_what_differs_is_read_only_where_it_is_a_checkpoint_as_brokers_write_it(
             assert encode_leader_epoch_checkpoint(entries) == altered
 
 
+@pytest.mark.exhaustive
 def test_no_alteration_of_a_captured_checkpoint_gives_its_segment_other_epochs(captures: Path) -> None:
     for checkpoint, log in copied_with_segments(captures):
         start, end = log[0].first, log[-1].last

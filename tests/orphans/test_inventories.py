@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.rigs.inventories import (
     BUCKET,
     GOOGLE_FIELDS,
@@ -355,7 +356,7 @@ def test_times_that_cannot_be_are_an_error(modified: pa.Array) -> None:
     refusal(of_one_row(SIZE, modified))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(data=st.data(), parquet=st.booleans(), google=st.booleans())
 def test_a_damaged_inventory_is_read_or_refused(data: st.DataObject, parquet: bool, google: bool) -> None:
     files = google_report(google_rows(), parquet=parquet) if google else s3_inventory(s3_rows(), parquet=parquet)

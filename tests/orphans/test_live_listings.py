@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.orphans.key_ranges import division, key_between
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
@@ -215,7 +216,7 @@ def test_a_checkpoint_that_cannot_be_written_is_said_to_be(tmp_path: Path) -> No
     assert refusal(resumed(Pages(["a"]), tmp_path / "missing" / "checkpoint"))[0] == "unwritable"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(at=st.floats(0, 1, exclude_max=True), noise=st.binary(min_size=1, max_size=40))
 def test_a_damaged_checkpoint_never_names_an_object_that_is_not_there(at: float, noise: bytes) -> None:
     keys = ["a", "b", "c"]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.removal_files import (
     PLAN_HEADER,
@@ -45,7 +46,7 @@ from tieredctl.ops.orphan_removal.receipts import ReceiptFile
 NAMES = st.text(st.characters(exclude_categories=["Cs"]) | st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 NUMBERS = st.integers(0, (1 << 63) - 1)
-OFTEN = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+OFTEN = settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 HEADERS = st.builds(
     PlanHeader,
@@ -250,7 +251,7 @@ def test_a_plan_that_names_very_many_keys_is_read(tmp_path: Path) -> None:
     assert read_plan(tmp_path / "plan").header == header
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600))
 @given(
     line=st.one_of(
         HEADERS.map(PLAN_HEADER.encode),

@@ -7,6 +7,7 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.rlmm.test_segment_states import EVENTS, by_columns
 from tieredctl.model.events import MetadataEvent
 from tieredctl.ops.orphans.segment_states import SegmentStates
@@ -18,7 +19,7 @@ def rows(states: SegmentStates) -> dict[str, tuple[int, ...]]:
     return dict(zip(states.ids.to_pylist(), numbers, strict=True))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(EVENTS, st.integers(1, 10))
 def test_many_buckets_say_what_one_says(events: list[MetadataEvent], part_events: int) -> None:
     together = by_columns(events)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import CAPTURES, EXAMPLES
+from tests.conftest import CAPTURES, EXAMPLES, examples
 from tests.event_histories import METADATA_PARTITIONS, TEMPERS, Temper, event_by_event, random_histories
 from tests.event_histories import by_columns as columns_of_parts
 from tests.faults.cluster import EventsInMemory
@@ -141,7 +141,7 @@ def assert_same(columns: ReplayedMetadata, store: RemotePartitionMetadataStore) 
     }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(EVENTS)
 def test_every_segment_refusal_and_look_up(events: list[MetadataEvent]) -> None:
     for keep_deleted in (False, True):
@@ -151,7 +151,7 @@ def test_every_segment_refusal_and_look_up(events: list[MetadataEvent]) -> None:
             assert columns.segments_of(partition) == store.segments_of(partition)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(EVENTS, st.integers(1, 10))
 def test_in_however_many_parts_and_buckets(events: list[MetadataEvent], part_events: int) -> None:
     with (
@@ -161,7 +161,7 @@ def test_in_however_many_parts_and_buckets(events: list[MetadataEvent], part_eve
         assert_same(by_columns(events, keep_deleted=True), by_events(events, keep_deleted=True))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(EVENTS, st.integers(0, 40))
 def test_what_is_followed_is_what_is_read_at_once(events: list[MetadataEvent], first: int) -> None:
     found = SegmentEvents(is_described=True)
@@ -173,7 +173,7 @@ def test_what_is_followed_is_what_is_read_at_once(events: list[MetadataEvent], f
     assert_same(ReplayedMetadata(found), by_events(events, keep_deleted=False))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(EVENTS)
 def test_documents_of_segments(events: list[MetadataEvent]) -> None:
     columns = by_columns(events, keep_deleted=True)
@@ -183,7 +183,7 @@ def test_documents_of_segments(events: list[MetadataEvent]) -> None:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(EVENTS)
 def test_what_is_dead_and_what_lives(events: list[MetadataEvent]) -> None:
     total = statistics(EventStream(EventsInMemory(events))).total
@@ -219,7 +219,7 @@ def is_meant(event: MetadataEvent, selection: Selection) -> bool:
     return is_of_partition and selection.names_segment(event.segment_id)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(EVENTS, SELECTIONS)
 def test_objects_are_made_of_what_is_selected(events: list[MetadataEvent], selection: Selection) -> None:
     every = EventStream(EventsInMemory(events)).records()

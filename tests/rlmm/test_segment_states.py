@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import PARTITION, segment_id, started, updated
 from tests.replay_by_events import RemotePartitionMetadataStore
@@ -64,7 +65,7 @@ def allowed_starts(events: list[MetadataEvent]) -> list[tuple[int, RemoteLogSegm
     return starts
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=examples(1_000))
 @given(EVENTS)
 def test_states_offsets_and_last_events(events: list[MetadataEvent]) -> None:
     found = by_columns(events)
@@ -81,7 +82,7 @@ def test_states_offsets_and_last_events(events: list[MetadataEvent]) -> None:
             assert found.partitions[found.owners[row]] == known.metadata.topic_id_partition
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=examples(1_000))
 @given(EVENTS)
 def test_a_copy_is_superseded_by_a_later_one_that_overlaps_it(events: list[MetadataEvent]) -> None:
     found = by_columns(events)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.storage.conftest import SERVERS, STORES, StoreWith
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.protocol import ObjectStore
@@ -138,7 +139,7 @@ def test_a_listing_can_start_behind_any_text(store: ObjectStore, start_after: st
     assert keys_of(store, start_after=start_after) == expected
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 @given(data=st.data())
 def test_prefix_and_start_cut_the_listing_as_they_would_cut_its_text(
     store_with: StoreWith, data: st.DataObject

@@ -17,6 +17,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
+import pytest
+
 from tests.faults.cluster import checked
 from tests.faults.segment_writer import WrittenSegment
 from tests.faults.segments_made import several_epochs, transactions
@@ -24,6 +26,8 @@ from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
 from tieredctl.formats.segment_parts import offset_index_entries, time_index_entries
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.findings import Finding, Severity
+
+pytestmark = pytest.mark.exhaustive
 
 
 def each_flip(segment: WrittenSegment, part: Part) -> Iterator[tuple[int, bytes, tuple[Finding, ...]]]:

@@ -55,6 +55,7 @@ def test_a_time_index_whose_end_is_missing(segment: WrittenSegment) -> None:
             assert found == ["log", "time-index"], (batch.position, size)
 
 
+@pytest.mark.exhaustive
 @each_index
 def test_an_entry_that_misleads_look_ups(segment: WrittenSegment, part: Part) -> None:
     escaped = judged = 0

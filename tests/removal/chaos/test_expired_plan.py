@@ -53,6 +53,7 @@ def expires_after_a_kill_at(boundary: int, folder: Path) -> None:
     demand_ended_well(trial, run(trial, trial.apply, later).result)
 
 
+@pytest.mark.exhaustive
 def test_wherever_the_run_before_was_killed_owned_objects_are_put_back(folder: Path) -> None:
     failures = failures_of(KILLED_AT, expires_after_a_kill_at, folder)
     assert not failures, "\n".join(failures)

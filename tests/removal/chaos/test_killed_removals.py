@@ -67,6 +67,7 @@ def test_a_build_that_lacks_a_safeguard_is_found_out(
     assert failures
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("broken", [a_failure_hides_the_copy, receipts_are_written_afterwards_only])
 def test_receipts_that_lack_something_are_found_out(
     folder: Path, monkeypatch: pytest.MonkeyPatch, broken: Break
