@@ -1,95 +1,77 @@
 """The data source `remote_objects`: what a store holds, as a DataFrame, as in
-`spark.read.format("remote_objects").option("store", "file:/remote").option("layout", "local").load()`.
+`spark.read.format("remote_objects").option("store", "s3://tiered/cluster-a").option("layout", "aiven").load()`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO, Layout
-from tieredctl.ops.remote.inventory import ListedObject, object_document
-from tieredctl.storage.protocol import ObjectStore, StoredObject
-from tieredctl.wiring.places import StorePlace
-from tieredctl_spark.key_ranges import key_ranges
-from tieredctl_spark.schemas import as_spark_reads, spark_schema
+from tieredctl.layouts.protocol import Layout
+from tieredctl.ops.orphans.parted_keys import KeyRange, key_ranges
+from tieredctl.ops.remote.key_columns import KeyExplainer
+from tieredctl.ops.remote.listing import record_batch
+from tieredctl.ops.remote.object_table import OBJECT_TABLE_SCHEMA, object_table
+from tieredctl.storage.protocol import ObjectStore
+from tieredctl_spark.pushed_filters import FilteringReader, PushedFilters
+from tieredctl_spark.schemas import Projection, projection, spark_schema
+from tieredctl_spark.source_options import STORE_OPTIONS, SourceOptions
+from tieredctl_spark.worker_failures import one_sentence
 
-OBJECT_SCHEMA = pa.schema(
-    {
-        "key": pa.string(),
-        "size": pa.int64(),
-        "lastModified": pa.timestamp("us", "UTC"),
-        "segmentId": pa.string(),
-        "topicId": pa.string(),
-        "partition": pa.int32(),
-        "part": pa.string(),
-        "storageClass": pa.string(),
-    }
-)
-"""A row for each object, as in `remote ls`; null where the layout cannot say, and for a time that is not a date."""
-
-_BATCH_SCHEMA = as_spark_reads(OBJECT_SCHEMA)
+_NAME = "remote_objects"
 _BATCH_OBJECTS = 10_000
 _MOST_PARTITIONS = 256
-_STORE_OPTION, _LAYOUT_OPTION = "storeoption.", "layoutoption."
+_KEY = "key"
 
 
 class RemoteObjects(DataSource):
-    """Options: `store`, its URL; `layout`, by default the one that explains the store's first keys; and for each of
-    their own options `storeOption.NAME` and `layoutOption.NAME` (Spark makes NAME lower case).
+    """Options, as on the command line: `store`, its URL, with `store-option.NAME`; `layout`, by default the one that
+    explains the store's first keys, with `layout-option.NAME`.
 
-    Executors list the store themselves; each partition of the DataFrame is a range of its keys.
+    OBJECT_TABLE_SCHEMA has the columns; a schema that is given to `spark.read.schema` names those that are wanted.
+    tieredctl's own objects are left out. Executors list the store themselves; each partition of the DataFrame is a
+    range of its keys, found by probing. Conditions on single columns are pushed down where
+    `spark.sql.python.filterPushdown.enabled` is true: of a `key` that begins with a prefix, no other is listed; others,
+    as on `topicId` and `lastModified`, spare the way to the JVM.
     """
 
     @classmethod
     def name(cls) -> str:
-        return "remote_objects"
+        return _NAME
 
     def schema(self) -> StructType:
-        return spark_schema(OBJECT_SCHEMA)
+        return spark_schema(OBJECT_TABLE_SCHEMA)
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark passes the schema that it got from here
-        url = self.options.get("store")
-        if url is None:
-            raise TieredctlError(ErrorCode.NO_STORE, "The option store does not name a store.")
-        options, layout_options = (_named(self.options, prefix) for prefix in (_STORE_OPTION, _LAYOUT_OPTION))
-        place = StorePlace(url, options, self.options.get("layout", AUTO), layout_options)
-        return _Reader(*place.open())
+    def reader(self, schema: StructType) -> DataSourceReader:
+        with one_sentence():
+            place = SourceOptions(_NAME, self.options, STORE_OPTIONS).store_place()
+            return _Reader(*place.open(), projection(_NAME, schema, OBJECT_TABLE_SCHEMA))
 
 
-def _named(options: Mapping[str, str], prefix: str) -> dict[str, str]:
-    return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
-
-
-class _Reader(DataSourceReader):
-    def __init__(self, store: ObjectStore, layout: Layout) -> None:
+class _Reader(FilteringReader):
+    def __init__(self, store: ObjectStore, layout: Layout, columns: Projection) -> None:
+        super().__init__(PushedFilters(OBJECT_TABLE_SCHEMA.names))
         self._store = store
         self._layout = layout
+        self._columns = columns
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(keys) for keys in key_ranges(self._store, _MOST_PARTITIONS)]
+        with one_sentence():
+            return [InputPartition(keys) for keys in key_ranges(self._store, _MOST_PARTITIONS, self._prefix())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        objects: Iterator[StoredObject] = partition.value.objects(self._store)
-        while listed := list(islice(objects, _BATCH_OBJECTS)):
-            rows = [_row(ListedObject(stored, self._layout.explain(stored.key))) for stored in listed]
-            yield pa.RecordBatch.from_pylist(rows, _BATCH_SCHEMA)
+        keys: KeyRange = partition.value
+        explainer = KeyExplainer(self._layout)
+        objects = keys.objects(self._store)
+        with one_sentence():
+            while listed := list(islice(objects, _BATCH_OBJECTS)):
+                table = self.filters.kept(object_table(record_batch(listed), explainer))
+                yield from self._columns.batches(table)
 
-
-def _row(listed: ListedObject) -> dict[str, Any]:
-    row = object_document(listed) | {"storageClass": listed.stored.storage_class}
-    row["key"] = _text(listed.stored.key)
-    if row["lastModified"] is not None:
-        row["lastModified"] = listed.stored.last_modified_ms * 1_000
-    return row
-
-
-def _text(key: str) -> str:
-    r"""A key; bytes of it that are not UTF-8 as `\udcff`, since Arrow cannot represent them."""
-    return key.encode("utf-8", "backslashreplace").decode("utf-8")
+    def _prefix(self) -> str:
+        """As far as it is written as the store has it: a backslash may stand for a byte that is not UTF-8."""
+        return self.filters.prefix(_KEY).partition("\\")[0]

@@ -8,21 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
-from tieredctl_spark.key_ranges import key_ranges
 
 from tests.spark.damage import REMOTE
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.ids import uuid_text
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.memory import MemoryStore
 
 TOPIC_ID = "ABEiM0RVZneImaq7zN3u_w"
-
-names = st.text(st.sampled_from("-/0Aa_z~é\U0010ffff"), min_size=1, max_size=6)
 
 
 def read(spark: SparkSession, store: Path, **options: str) -> DataFrame:
@@ -45,8 +39,18 @@ def test_a_captured_store_is_listed_as_plainly(spark: SparkSession, cluster: Pat
 
     frame = read(spark, store, **options)
 
-    assert rows_of(frame) == list(Inventory(FileStore(str(store)), layout_named("local")).rows())
-    assert frame.rdd.getNumPartitions() == sum(1 for folder in store.iterdir() if any(folder.iterdir()))
+    listed = list(Inventory(FileStore(str(store)), layout_named("local")).rows())
+    assert rows_of(frame.select(*listed[0])) == listed
+    versions = {stored.key: stored.version for stored in FileStore(str(store)).list()}
+    for row in frame.select("key", "topic", "startOffset", "version").toArrow().to_pylist():
+        explained = layout_named("local").explain(row["key"])
+        assert explained is not None
+        assert row == {
+            "key": row["key"],
+            "topic": explained.topic,
+            "startOffset": explained.start_offset,
+            "version": versions[row["key"]],
+        }
 
 
 @pytest.mark.spark
@@ -87,6 +91,7 @@ def test_objects_without_events_are_found_by_a_join_on_ids(spark: SparkSession, 
     ("options", "said"),
     [
         ({}, "The option store does not name a store"),
+        ({"store": "memory:", "inventory": "x"}, "remote_objects has no option 'inventory'; its options are store, "),
         ({"store": "file:/nowhere/at/all"}, "There is no /nowhere/at/all"),
         ({"store": "memory:", "layout": "local", "storeOption.region": "x"}, "has no option 'region'"),
         ({"store": "memory:", "layout": "local", "layoutOption.key": "x"}, "has no option 'key'"),
@@ -97,64 +102,40 @@ def test_a_store_that_cannot_be_listed_says_why(spark: SparkSession, options: di
         spark.read.format("remote_objects").options(**options).load().count()
 
 
-@given(st.sets(names), st.integers(1, 9))
-def test_ranges_hold_every_key_once(keys: set[str], most: int) -> None:
-    store = MemoryStore()
-    for key in keys:
-        store.put(key, b"")
-
-    ranges = key_ranges(store, most)
-
-    assert [stored.key for keys_of in ranges for stored in keys_of.objects(store)] == sorted(keys)
-    assert len(ranges) <= most
-
-
-@given(st.sets(names), st.sets(names))
-def test_ranges_stay_whole_when_the_store_changes(before: set[str], after: set[str]) -> None:
-    planned, grown = MemoryStore(), MemoryStore()
-    for key in before:
-        planned.put(key, b"")
-    for key in after:
-        grown.put(key, b"")
-
-    ranges = key_ranges(planned, 5)
-
-    assert [stored.key for keys_of in ranges for stored in keys_of.objects(grown)] == sorted(after)
-
-
+@pytest.mark.spark
 @pytest.mark.parametrize(
-    "keys",
+    "condition",
     [
-        [f"topic-{number}/{key}" for number in range(40) for key in range(3)],
-        [f"all/of/it/topic-{number}/{key}" for number in range(40) for key in range(3)],
-        [f"all/{uuid_text(bytes([number] * 16))}" for number in range(0, 250, 2)],
+        "key like 'orders%'",
+        "key like 'orders%' and part = 'log' and topicId is not null",
+        "lastModified > timestamp '2020-01-01 00:00:00Z'",
+        "lastModified < timestamp '2020-01-01 00:00:00Z'",
+        "topicId in ('{topic_id}', 'another')",
+        "topicId = '{topic_id}' and partition = 0 and size > 100",
+        "topic = 'nothing has this name'",
     ],
-    ids=["folders", "folders in a folder", "ids"],
 )
-def test_ranges_are_of_like_length(keys: list[str]) -> None:
-    store = MemoryStore()
-    for key in keys:
-        store.put(key, b"")
+def test_a_condition_that_is_pushed_down_does_not_change_what_is_found(
+    spark: SparkSession, kafka_4: Path, condition: str
+) -> None:
+    store = kafka_4 / REMOTE
+    everything = read(spark, store).toArrow()
+    condition = condition.format(topic_id=everything["topicId"][0])
+    spark.createDataFrame(everything, read(spark, store).schema).createOrReplaceTempView("all_objects")
+    wanted = spark.sql(f"select * from all_objects where {condition} order by key").toArrow()
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        found = read(spark, store).where(condition).orderBy("key").toArrow()
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
-    lengths = [len(list(keys_of.objects(store))) for keys_of in key_ranges(store, 10)]
-
-    assert len(lengths) >= 8
-    assert max(lengths) < 3 * len(keys) / len(lengths)
+    assert found.to_pylist() == wanted.to_pylist()
 
 
-def test_folders_are_found_without_listing_them() -> None:
-    asked = 0
+@pytest.mark.spark
+def test_a_given_schema_names_the_columns_that_are_wanted(spark: SparkSession, kafka_4: Path) -> None:
+    store = kafka_4 / REMOTE
 
-    class Counted(MemoryStore):
-        def list(self, prefix: str = "", start_after: str = "") -> Any:
-            nonlocal asked
-            for stored in super().list(prefix, start_after):
-                asked += 1
-                yield stored
+    found = spark.read.format("remote_objects").schema("size long, key string").load(store=f"file:{store}")
 
-    store = Counted()
-    for number in range(600):
-        store.put(f"topic-{number % 6}/{number}", b"")
-
-    assert len(key_ranges(store, 100)) == 6
-    assert asked == 6
+    assert sorted(map(tuple, found.collect())) == sorted((one.size, one.key) for one in FileStore(str(store)).list())

@@ -65,6 +65,14 @@ def key_between(low: str, high: str | None) -> str | None:
     return middle if low < middle and (high is None or middle < high) else None
 
 
+def distance(low: str, high: str, unit: str) -> float:
+    """How many times as far it is from `low` to `high` as from `low` to `unit`, which comes between them, as far as
+    characters tell."""
+    start = len(_common_beginning(low, high))
+    low_number, high_number, unit_number = (_number(text[start:]) for text in (low, high, unit))
+    return (high_number - low_number) / max(unit_number - low_number, 1)
+
+
 def _shared_beginning(low: str, high: str | None, key_after: FirstAfter) -> str:
     """What all keys between the two begin with, as `low` does."""
     # The least length for which some key begins otherwise than so much of `low`.

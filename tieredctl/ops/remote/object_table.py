@@ -1,0 +1,85 @@
+"""A store's objects as an Arrow table: the columns of `remote ls`, made of a listing's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tieredctl.formats.arrow_columns import distinct_numbers, flag_array, number_array, numbers_in
+from tieredctl.formats.windows import Ints
+from tieredctl.ops.remote.key_columns import KeyExplainer
+
+OBJECT_TABLE_SCHEMA = pa.schema(
+    {
+        "key": pa.string(),
+        "size": pa.int64(),
+        "lastModified": pa.timestamp("us", "UTC"),
+        "segmentId": pa.string(),
+        "topicId": pa.string(),
+        "partition": pa.int32(),
+        "part": pa.string(),
+        "storageClass": pa.string(),
+        "topic": pa.string(),
+        "startOffset": pa.int64(),
+        "version": pa.string(),
+    }
+)
+"""A row for each object, its size in bytes, as stored. What its key says is null where the layout does not explain it;
+`lastModified` is null for a time outside the years 1 to 9999, `storageClass` and `version` (the ETag or generation)
+where the listing does not tell them. Bytes of a key that are not UTF-8 are written as `\\udcff`."""
+
+_FIRST_MS, _END_MS = -62_135_596_800_000, 253_402_300_800_000
+"""The beginning of the year 1, and of the year 10000."""
+
+
+def object_table(batch: pa.RecordBatch, explainer: KeyExplainer) -> pa.Table:
+    """The objects of a listing's batch (LISTING_SCHEMA), by OBJECT_TABLE_SCHEMA."""
+    keys, sizes, times, versions, storage_classes = batch.columns
+    said = explainer.explain(keys)
+    numbers, stem_of = distinct_numbers(said.stems)
+    stems = [said.explained[number] for number in numbers.tolist()]
+    is_explained = flag_array(np.array([stem is not None for stem in stems], np.bool_)[stem_of])
+
+    def of_stem(name: str, kind: pa.DataType) -> pa.Array:
+        return pa.array([stem and getattr(stem, name) for stem in stems], kind).take(number_array(stem_of))
+
+    def of_name(values: pa.Array) -> pa.Array:
+        return pc.if_else(is_explained, values, pa.scalar(None, values.type))
+
+    columns = {
+        "key": _texts(keys),
+        "size": sizes,
+        "lastModified": _instants(numbers_in(times)),
+        "segmentId": of_name(said.named_segments.texts().take(number_array(said.names))),
+        "topicId": of_stem("topic_id", pa.string()),
+        "partition": of_stem("partition", pa.int32()),
+        "part": of_stem("part", pa.string()),
+        "storageClass": _known(pc.cast(storage_classes, pa.string())),
+        "topic": of_stem("topic", pa.string()),
+        "startOffset": of_name(number_array(said.start_offsets)),
+        "version": _known(_texts(versions)),
+    }
+    return pa.table(columns, schema=OBJECT_TABLE_SCHEMA)
+
+
+def _texts(values: pa.BinaryArray) -> pa.StringArray:
+    try:
+        return pc.cast(values, pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([value and _text(value) for value in values.to_pylist()], pa.string())
+
+
+def _text(value: bytes) -> str:
+    as_listed = value.decode("utf-8", "surrogateescape")
+    return as_listed.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _known(texts: pa.StringArray) -> pa.StringArray:
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+
+
+def _instants(milliseconds: Ints) -> pa.TimestampArray:
+    is_date = (milliseconds >= _FIRST_MS) & (milliseconds < _END_MS)
+    instants = number_array(np.where(is_date, milliseconds, 0) * 1_000).view(pa.timestamp("us", "UTC"))
+    return pc.if_else(flag_array(is_date), instants, pa.scalar(None, instants.type))
