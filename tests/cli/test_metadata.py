@@ -58,7 +58,7 @@ def test_every_other_format_holds_the_same_items(metadata: Metadata, log_dir: Pa
     document = metadata(*words, "--log-dir", log_dir, "-o", "yaml").out
     rows = metadata(*words, "--log-dir", log_dir, "-o", "csv").out
 
-    assert [json.loads(line) for line in lines.splitlines()] == items
+    assert lines == "".join(json.dumps(item) + "\n" for item in items)
     assert yaml.safe_load(document)["items"] == items
     table = list(csv.DictReader(io.StringIO(rows)))
     assert len(table) == len(items)

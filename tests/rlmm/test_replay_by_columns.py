@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -35,7 +36,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import segment_document
 from tieredctl.ops.metadata.event_reading import read_events, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.metadata.segment_documents import segment_documents
+from tieredctl.ops.metadata.segment_documents import SegmentDocuments
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.stats import statistics
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
@@ -43,11 +44,12 @@ from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.states import Refusal
 
-PARTITIONS = [
+PLAINLY_NAMED = [
     *(TopicIdPartition(PARTITION.topic_id, PARTITION.topic, number) for number in range(2)),
     TopicIdPartition("B" + PARTITION.topic_id[1:], PARTITION.topic, 0),
     TopicIdPartition(PARTITION.topic_id, "renamed", 0),
 ]
+PARTITIONS = [*PLAINLY_NAMED, TopicIdPartition(PARTITION.topic_id, '"\\\x00\n\x7f\u2028é😀', 0)]
 SEGMENTS, EPOCHS, OFFSETS = 5, range(4), range(0, 45, 3)
 EVENTS_OF_A_HISTORY = 100
 CAPTURED_CLUSTERS = sorted(archive.name.removesuffix(".tar.gz") for archive in CAPTURES.glob("*.tar.gz"))
@@ -64,6 +66,11 @@ SNAPSHOT = RemoteLogSegmentMetadataSnapshot(
 )
 
 
+def _partitions(form: RecordForm) -> list[TopicIdPartition]:
+    """Those that an event of this form can be about: the KIP's has names that Kafka allows alone."""
+    return PLAINLY_NAMED if form is RecordForm.KIP_405 else PARTITIONS
+
+
 @st.composite
 def starts(draw: st.DrawFn) -> MetadataEvent:
     start, length = draw(st.integers(0, 30)), draw(st.integers(0, 10))
@@ -75,7 +82,7 @@ def starts(draw: st.DrawFn) -> MetadataEvent:
         start,
         start + length,
         {epoch: start + place for place, epoch in enumerate(epochs)},
-        partition=draw(st.sampled_from(PARTITIONS)),
+        partition=draw(st.sampled_from(_partitions(form))),
         state=draw(st.sampled_from([RemoteLogSegmentState.COPY_SEGMENT_STARTED] * 7 + list(RemoteLogSegmentState))),
         form=form,
         author=draw(st.integers(0, 3)),
@@ -92,7 +99,7 @@ def updates(draw: st.DrawFn) -> MetadataEvent:
     return updated(
         draw(st.integers(0, SEGMENTS - 1)),
         draw(st.sampled_from(RemoteLogSegmentState)),
-        partition=draw(st.sampled_from(PARTITIONS)),
+        partition=draw(st.sampled_from(_partitions(form))),
         form=form,
         author=draw(st.integers(0, 3)),
         event_timestamp_ms=draw(st.integers(1, 1 << 41)),
@@ -178,9 +185,12 @@ def test_what_is_followed_is_what_is_read_at_once(events: list[MetadataEvent], f
 def test_documents_of_segments(events: list[MetadataEvent]) -> None:
     columns = by_columns(events, keep_deleted=True)
 
-    assert list(segment_documents(columns, columns.order)) == [
-        segment_document(known) for _, known in by_events(events, keep_deleted=True).segments()
-    ]
+    documents = SegmentDocuments(columns, columns.order)
+
+    expected = [segment_document(known) for _, known in by_events(events, keep_deleted=True).segments()]
+    assert list(documents) == expected
+    assert "".join(documents.json_lines()) == "".join(json.dumps(document) + "\n" for document in expected)
+    assert len(documents) == len(expected)
 
 
 @settings(max_examples=examples(100))

@@ -9,11 +9,11 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO, runtime_checkable
 
 API_VERSION = "tieredctl/v1"
 
@@ -40,6 +40,14 @@ class OutputFormat(StrEnum):
     def is_table(self) -> bool:
         """Whether it is for people to read."""
         return self in (OutputFormat.TABLE, OutputFormat.WIDE)
+
+
+@runtime_checkable
+class JsonLines(Protocol):
+    """Items that are written many at a time."""
+
+    def json_lines(self) -> Iterator[str]:
+        """What `json.dumps` makes of each, a line each, in pieces of whole lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,7 @@ class Listing:
 def render(listing: Listing, output: OutputFormat, out: TextIO) -> None:
     """Writes a listing. `json` and `yaml` hold all items; the others stream."""
     if output is OutputFormat.JSONL:
-        out.writelines(json.dumps(item) + "\n" for item in listing.items)
+        out.writelines(_json_lines(listing.items))
     elif output is OutputFormat.CSV:
         _render_csv(listing, out)
     elif output is OutputFormat.JSON:
@@ -90,6 +98,10 @@ def render(listing: Listing, output: OutputFormat, out: TextIO) -> None:
         yaml.safe_dump(_document(listing), out, sort_keys=False)
     else:
         write_table(listing.columns, listing.items, out, wide=output is OutputFormat.WIDE)
+
+
+def _json_lines(items: Iterable[Item]) -> Iterator[str]:
+    return items.json_lines() if isinstance(items, JsonLines) else (json.dumps(item) + "\n" for item in items)
 
 
 def _document(listing: Listing) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tieredctl.formats.metadata_text_columns import uuid_texts
+from tieredctl.formats.text_columns import uuid_texts
 from tieredctl.formats.windows import Bytes, Flags, Ints
 from tieredctl.model.ids import UUID_BYTES, uuid_bytes
 

@@ -28,23 +28,28 @@ _FORMS = tuple(RecordForm)
 
 
 class Column:
-    """Numbers to which others are added."""
+    """Numbers to which others are added, with room for more of them."""
 
     def __init__(self, dtype: Any) -> None:
-        self._parts: list[NDArray[Any]] = [np.zeros(0, dtype)]
+        self._room: NDArray[Any] = np.empty(0, dtype)
+        self._count = 0
         self._ends: Ints | None = None
 
     def add(self, values: Any) -> None:
         """More numbers."""
-        self._parts.append(np.asarray(values).astype(self._parts[0].dtype))
+        count = self._count + len(values)
+        if count > len(self._room):
+            room = np.empty(max(count, 2 * len(self._room)), self._room.dtype)
+            room[: self._count] = self.values
+            self._room = room
+        self._room[self._count : count] = values
+        self._count = count
         self._ends = None
 
     @property
     def values(self) -> NDArray[Any]:
         """All of them."""
-        if len(self._parts) > 1:
-            self._parts = [np.concatenate(self._parts)]
-        return self._parts[0]
+        return self._room[: self._count]
 
     @property
     def ends(self) -> Ints:
@@ -190,7 +195,7 @@ class StartedCopies:
             self.start_offsets.values[rows].tolist(),
             self.end_offsets.values[rows].tolist(),
             self.max_timestamps.values[rows].tolist(),
-            self.epochs_of(rows),
+            _pairs(self.epochs_of(rows)),
             self.sizes.values[rows].tolist(),
             self.txn_idx_empty.values[rows].tolist(),
             self.forms.values[rows].tolist(),
@@ -212,18 +217,18 @@ class StartedCopies:
         """All that some rows say, by the same names."""
         return (one | said for one, said in zip(self.objects(rows), self.said.by(rows), strict=True))
 
-    def epochs_of(self, rows: Rows) -> list[tuple[tuple[int, int], ...]]:
+    def epochs_of(self, rows: Rows) -> Lists:
         """The leader epochs of some rows, with the offsets that they begin with."""
         ends, lengths = self.epoch_counts.ends[rows], self.epoch_counts.values[rows].astype(np.int64)
-        edges = np.concatenate([[0], np.cumsum(lengths)])
-        places = np.repeat(ends - edges[1:], lengths) + np.arange(edges[-1])
-        pairs = list(
-            zip(self.leader_epochs.values[places].tolist(), self.epoch_offsets.values[places].tolist(), strict=True)
-        )
-        if len(pairs) == len(rows):
-            return [(pair,) for pair in pairs]
-        bounds = edges.tolist()
-        return [tuple(pairs[first:last]) for first, last in pairwise(bounds)]
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.repeat(ends - bounds[1:], lengths) + np.arange(bounds[-1])
+        columns = {"LeaderEpoch": self.leader_epochs, "Offset": self.epoch_offsets}
+        return Lists(bounds, {name: column.values[places] for name, column in columns.items()})
+
+
+def _pairs(epochs: Lists) -> Iterator[tuple[tuple[int, int], ...]]:
+    pairs = list(zip(*(column.tolist() for column in epochs.elements.values()), strict=True))
+    return (tuple(pairs[first:last]) for first, last in pairwise(epochs.bounds.tolist()))
 
 
 @dataclass(slots=True)

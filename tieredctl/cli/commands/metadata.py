@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -64,10 +64,10 @@ class Style(StrEnum):
 def _listing(
     kind: str, stream: EventStream, items: Iterable[Item], columns: tuple[TableColumn, ...], **summary: Any
 ) -> Listing:
-    counted = _Counted(items)
+    counted = items if isinstance(items, Sized) else _Counted(items)
 
     def totals() -> dict[str, Any]:
-        return {"items": counted.count, **summary, "findings": finding_documents(stream.findings)}
+        return {"items": len(counted), **summary, "findings": finding_documents(stream.findings)}
 
     return Listing(kind, stream.source.describe, counted, columns, totals)
 
@@ -75,12 +75,15 @@ def _listing(
 class _Counted:
     def __init__(self, items: Iterable[Item]) -> None:
         self._items = items
-        self.count = 0
+        self._count = 0
 
     def __iter__(self) -> Iterator[Item]:
         for item in self._items:
-            self.count += 1
+            self._count += 1
             yield item
+
+    def __len__(self) -> int:
+        return self._count
 
 
 @_commands.command("format")
@@ -142,7 +145,7 @@ def segments(
 ) -> ExitCode:
     """Show the current state of every segment, after replay."""
     from tieredctl.ops.metadata import state as metadata_state
-    from tieredctl.ops.metadata.segment_documents import segment_documents
+    from tieredctl.ops.metadata.segment_documents import SegmentDocuments
 
     selection = selected.selection()
     wanted = _state(state)
@@ -151,7 +154,7 @@ def segments(
         rows = metadata_state.segments(store, selection, wanted)
         if not len(rows) and view.is_table and not view.quiet:
             say("No segments.")
-        items, size = segment_documents(store, rows), int(store.sizes(rows).sum())
+        items, size = SegmentDocuments(store, rows), int(store.sizes(rows).sum())
         listing = _listing("RemoteLogSegments", stream, items, SEGMENT_COLUMNS, segments=len(rows), bytes=size)
         return view.show(listing, stream.findings)
 

@@ -5,58 +5,77 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator
 
+import numpy as np
+
+from tieredctl.formats.document_columns import Choices, Chosen, DocumentColumns, Ids, Listed, Numbers, PlainTexts
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RecordForm, RemoteLogSegmentState
-from tieredctl.ops.documents import Document, epochs_document, partition_document
+from tieredctl.ops.documents import Document
+from tieredctl.rlmm.event_contents import Rows, StartedCopies
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 _AT_ONCE = 1 << 12
-_FORMS, _STATES = tuple(RecordForm), tuple(state.name for state in RemoteLogSegmentState)
+_AUTHORS = Choices(["leaderEpoch" if form is RecordForm.KIP_405 else "brokerId" for form in RecordForm])
+_STATES = Choices([state.name for state in RemoteLogSegmentState])
+_FLAGS = Choices([False, True])
 
 
-def segment_documents(metadata: ReplayedMetadata, rows: Ints) -> Iterator[Document]:
+class SegmentDocuments:
     """A document for each of some rows, in their order."""
-    partitions = list(map(partition_document, metadata.partitions))
-    for first in range(0, len(rows), _AT_ONCE):
-        yield from _documents(metadata, partitions, rows[first : first + _AT_ONCE])
+
+    def __init__(self, metadata: ReplayedMetadata, rows: Ints) -> None:
+        partitions = metadata.partitions
+        self._metadata = metadata
+        self._rows = rows
+        self._topics = Choices([one.topic for one in partitions])
+        self._topic_ids = Choices([one.topic_id for one in partitions])
+        self._numbers = np.array([one.partition for one in partitions], np.int32)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Document]:
+        for some in self._blocks():
+            yield from some.documents()
+
+    def json_lines(self) -> Iterator[str]:
+        """What `json.dumps` makes of each, a line each, in pieces of whole lines."""
+        for some in self._blocks():
+            yield from some.json_lines()
+
+    def _blocks(self) -> Iterator[DocumentColumns]:
+        for first in range(0, len(self._rows), _AT_ONCE):
+            yield self._documents(self._rows[first : first + _AT_ONCE])
+
+    def _documents(self, rows: Ints) -> DocumentColumns:
+        metadata, segments = self._metadata, self._metadata.rows.at(rows)
+        begun, starts = metadata.events.contents.starts, segments.starts
+        customs = metadata.custom_metadata(rows)
+        return DocumentColumns(
+            len(rows),
+            [
+                ("topic", Chosen(segments.partitions, self._topics)),
+                ("topicId", Chosen(segments.partitions, self._topic_ids)),
+                ("partition", Numbers(self._numbers[segments.partitions])),
+                ("segmentId", Ids(segments.segment_ids)),
+                ("startOffset", Numbers(begun.start_offsets.values[starts])),
+                ("endOffset", Numbers(begun.end_offsets.values[starts])),
+                ("maxTimestampMs", Numbers(begun.max_timestamps.values[starts])),
+                ("segmentLeaderEpochs", _epochs(begun, starts)),
+                ("segmentSizeInBytes", Numbers(begun.sizes.values[starts])),
+                ("txnIdxEmpty", Chosen(begun.txn_idx_empty.values[starts], _FLAGS)),
+                (Chosen(begun.forms.values[starts], _AUTHORS), Numbers(metadata.authors(rows))),
+                ("eventTimestampMs", Numbers(metadata.event_timestamps(rows))),
+                ("state", Chosen(segments.states, _STATES)),
+                ("customMetadata", PlainTexts([None if one is None else b64encode(one).decode() for one in customs])),
+                ("metadataPartition", Numbers(segments.metadata_partitions)),
+                ("metadataOffset", Numbers(segments.metadata_offsets)),
+            ],
+        )
 
 
-def _documents(metadata: ReplayedMetadata, partitions: list[Document], rows: Ints) -> Iterator[Document]:
-    segments, begun = metadata.rows.at(rows), metadata.events.contents.starts
-    starts = segments.starts
-    columns = zip(
-        segments.partitions.tolist(),
-        segments.segment_ids.texts().to_pylist(),
-        begun.start_offsets.values[starts].tolist(),
-        begun.end_offsets.values[starts].tolist(),
-        begun.max_timestamps.values[starts].tolist(),
-        begun.epochs_of(starts),
-        begun.sizes.values[starts].tolist(),
-        begun.txn_idx_empty.values[starts].tolist(),
-        begun.forms.values[starts].tolist(),
-        metadata.authors(rows).tolist(),
-        metadata.event_timestamps(rows).tolist(),
-        segments.states.tolist(),
-        metadata.custom_metadata(rows),
-        segments.metadata_partitions.tolist(),
-        segments.metadata_offsets.tolist(),
-        strict=True,
-    )
-    for number, segment_id, start, end, newest, epochs, size, empty, form, author, time, state, *rest in columns:
-        custom, metadata_partition, metadata_offset = rest
-        yield {
-            **partitions[number],
-            "segmentId": segment_id,
-            "startOffset": start,
-            "endOffset": end,
-            "maxTimestampMs": newest,
-            "segmentLeaderEpochs": epochs_document(epochs),
-            "segmentSizeInBytes": size,
-            "txnIdxEmpty": empty,
-            "leaderEpoch" if _FORMS[form] is RecordForm.KIP_405 else "brokerId": author,
-            "eventTimestampMs": time,
-            "state": _STATES[state],
-            "customMetadata": None if custom is None else b64encode(custom).decode("ascii"),
-            "metadataPartition": metadata_partition,
-            "metadataOffset": metadata_offset,
-        }
+def _epochs(begun: StartedCopies, starts: Rows) -> Listed:
+    epochs = begun.epochs_of(starts)
+    numbers, offsets = epochs.elements["LeaderEpoch"], epochs.elements["Offset"]
+    elements = DocumentColumns(len(numbers), [("leaderEpoch", Numbers(numbers)), ("offset", Numbers(offsets))])
+    return Listed(epochs.bounds, elements)

@@ -1,0 +1,173 @@
+"""Many documents with the same fields, as columns: as Python's objects, or as what `json.dumps` makes of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, repeat
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from tieredctl.formats.arrow_columns import text_array
+from tieredctl.formats.text_columns import Text, chosen_texts, joined_texts, list_texts, number_texts, run_of_texts
+from tieredctl.formats.uuid_columns import UuidColumns
+from tieredctl.formats.windows import Ints
+from tieredctl.model.ids import UUID_CHARACTERS
+
+_MOST_BYTES_AT_ONCE = 1 << 26
+_NUMBER_BYTES = 20
+_NULL, _BETWEEN = "null", ", "
+
+
+class DocumentColumn(Protocol):
+    """What one field has in every document."""
+
+    def values(self) -> Iterable[Any]:
+        """As Python's objects."""
+        ...
+
+    def json_texts(self) -> Sequence[Text]:
+        """As JSON: the parts of one text, to be joined."""
+        ...
+
+    def most_bytes(self, count: int) -> int:
+        """A bound of what the JSON of `count` documents takes, which is all of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Whole numbers of at most 64 bits."""
+
+    numbers: NDArray[Any]
+
+    def values(self) -> Iterable[int]:
+        numbers: list[int] = self.numbers.tolist()
+        return numbers
+
+    def json_texts(self) -> Sequence[Text]:
+        return [number_texts(self.numbers)]
+
+    def most_bytes(self, count: int) -> int:
+        return _NUMBER_BYTES * count
+
+
+class Choices:
+    """Values of any kind that many documents share."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        texts = list(map(json.dumps, values))
+        self.values = values
+        self.json_texts = text_array(texts)
+        self.longest = max(map(len, texts), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Of each document one of some choices: the one that its number names."""
+
+    numbers: NDArray[Any]
+    choices: Choices
+
+    def values(self) -> Iterable[Any]:
+        return map(self.choices.values.__getitem__, self.numbers.tolist())
+
+    def json_texts(self) -> Sequence[Text]:
+        return [chosen_texts(self.numbers, self.choices.json_texts)]
+
+    def most_bytes(self, count: int) -> int:
+        return self.choices.longest * count
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Ids, as Kafka prints them."""
+
+    ids: UuidColumns
+
+    def values(self) -> Iterable[str]:
+        texts: list[str] = self.ids.texts().to_pylist()
+        return texts
+
+    def json_texts(self) -> Sequence[Text]:
+        return ['"', self.ids.texts(), '"']
+
+    def most_bytes(self, count: int) -> int:
+        return (UUID_CHARACTERS + 2) * count
+
+
+@dataclass(frozen=True, slots=True)
+class PlainTexts:
+    """Texts in which JSON escapes nothing, or None."""
+
+    texts: Sequence[str | None]
+
+    def values(self) -> Iterable[str | None]:
+        return self.texts
+
+    def json_texts(self) -> Sequence[Text]:
+        if not any(text is not None for text in self.texts):
+            return [_NULL]
+        return [text_array([_NULL if text is None else f'"{text}"' for text in self.texts])]
+
+    def most_bytes(self, count: int) -> int:
+        return sum(map(len, filter(None, self.texts))) + len(_NULL) * count
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Lists of documents: bounds[i] to bounds[i + 1] of the elements."""
+
+    bounds: Ints
+    elements: DocumentColumns
+
+    def values(self) -> Iterable[list[dict[str, Any]]]:
+        elements = list(self.elements.documents())
+        return (elements[first:last] for first, last in pairwise(self.bounds.tolist()))
+
+    def json_texts(self) -> Sequence[Text]:
+        return ["[", list_texts(self.elements.json_texts(), self.bounds, _BETWEEN), "]"]
+
+    def most_bytes(self, count: int) -> int:
+        return self.elements.most_bytes() + len(_BETWEEN) * self.elements.count + len("[]") * count
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentColumns:
+    """Documents, whose fields come in this order; a field's name may be another one in each document."""
+
+    count: int
+    fields: Sequence[tuple[str | Chosen, DocumentColumn]]
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """One after the other."""
+        names = (repeat(name, self.count) if isinstance(name, str) else name.values() for name, _ in self.fields)
+        values = (column.values() for _, column in self.fields)
+        rows = zip(zip(*names, strict=True), zip(*values, strict=True), strict=True)
+        return (dict(zip(*row, strict=True)) for row in rows)
+
+    def json_texts(self) -> Sequence[Text]:
+        """What `json.dumps` makes of each: the parts of one text, to be joined."""
+        parts: list[Text] = []
+        for name, column in self.fields:
+            named = [f'"{name}"'] if isinstance(name, str) else name.json_texts()
+            parts += [_BETWEEN if parts else "{", *named, ": ", *column.json_texts()]
+        return [*parts, "}"]
+
+    def json_lines(self) -> Iterator[str]:
+        """The same, a line each, in pieces of whole lines: in one piece unless it could be a large one."""
+        if self.most_bytes() <= _MOST_BYTES_AT_ONCE:
+            yield run_of_texts(joined_texts([*self.json_texts(), "\n"]), self.count)
+        else:
+            yield from (json.dumps(document) + "\n" for document in self.documents())
+
+    def most_bytes(self) -> int:
+        """A bound of what all of them take as JSON."""
+        fields = sum(
+            (len(name) * self.count if isinstance(name, str) else name.most_bytes(self.count))
+            + column.most_bytes(self.count)
+            for name, column in self.fields
+        )
+        return fields + (len("{}") + len(', "": ') * len(self.fields)) * self.count
