@@ -133,7 +133,7 @@ _TABLE = (
     ErrorKind(
         ErrorCode.PATH_MISSING,
         ExitCode.USAGE,
-        "Check the path for a typing error, and that the file system is mounted.",
+        "Check the path for a typo, and that the file system is mounted.",
     ),
     ErrorKind(ErrorCode.PATH_FORBIDDEN, ExitCode.FAILURE, "Run as a user who may read it, such as the broker's own."),
     ErrorKind(
@@ -211,7 +211,7 @@ _TABLE = (
     ErrorKind(
         ErrorCode.OTHER_METADATA_MANAGER,
         ExitCode.USAGE,
-        "The topic says nothing of its segments: give --metadata-source, if that manager has a plugin.",
+        "The topic has nothing about its segments: give --metadata-source, if that manager has a plugin.",
     ),
     ErrorKind(
         ErrorCode.METADATA_INCOMPLETE,
@@ -291,7 +291,7 @@ _TABLE = (
     ErrorKind(ErrorCode.SPARK_FAILED, ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),
     ErrorKind(ErrorCode.DEMO_FAILED, ExitCode.FAILURE, "Please report it, with the output above."),
     ErrorKind(ErrorCode.FAULT, ExitCode.FAILURE, "Please report this line."),
-    ErrorKind(ErrorCode.INTERRUPTED, ExitCode.INTERRUPTED, "Run it again: it goes on where it stopped."),
+    ErrorKind(ErrorCode.INTERRUPTED, ExitCode.INTERRUPTED, "Run it again: it resumes where it stopped."),
 )
 
 ERROR_KINDS = {kind.code: kind for kind in _TABLE}

@@ -52,7 +52,7 @@ class PluginKind:
             hint = f"Name an installed one, or install the plugin, for example with `pip install tieredctl-{name}`."
             raise TieredctlError(self.unknown, f"There is no {self.noun} {name!r}; {self.installed()}.", hint=hint)
         if len(found) > 1:
-            message = f"Several plugins bring a {self.noun} {name!r}: {', '.join(sorted(found))}."
+            message = f"Several plugins provide a {self.noun} {name!r}: {', '.join(sorted(found))}."
             raise TieredctlError(self.unknown, message, hint="Uninstall all of them but one.")
         return next(iter(found.values()))
 

@@ -23,9 +23,9 @@ def log_dir(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("segments", "--topic-id", "short"), "'short' is not an id of Kafka's."),
-        (("segments", "--segment-id", ""), "'' is not an id of Kafka's."),
-        (("history", "AAAA"), "'AAAA' is not an id of Kafka's."),
+        (("segments", "--topic-id", "short"), "'short' is not a Kafka id."),
+        (("segments", "--segment-id", ""), "'' is not a Kafka id."),
+        (("history", "AAAA"), "'AAAA' is not a Kafka id."),
         (("segments", "--partition", "2147483648"), "Invalid value for '--partition': 2147483648 is not in the range"),
         (("lookup", "t:0", "--epoch", "0", "--offset", "9223372036854775808"), "Invalid value for '--offset': "),
         (("lookup", "t:0", "--epoch", "2147483648", "--offset", "0"), "Invalid value for '--epoch': "),

@@ -239,14 +239,14 @@ def test_memory_that_runs_out_is_said(monkeypatch: pytest.MonkeyPatch, tieredctl
     [
         ("verify --level full", "it starts from the beginning"),
         ("orphans scan", "it starts from the beginning"),
-        ("orphans scan --resume file", "it goes on where it stopped"),
+        ("orphans scan --resume file", "it resumes where it stopped"),
         ("orphans plan --to plan", "it starts from the beginning"),
-        ("orphans apply plan", "it goes on where it stopped"),
-        ("orphans restore receipts", "it goes on where it stopped"),
-        ("orphans purge", "it goes on where it stopped"),
-        ("partition remove x --apply", "it goes on where it stopped"),
-        ("recover indexes x --apply", "it goes on where it stopped"),
-        ("recover metadata --apply", "it goes on where it stopped"),
+        ("orphans apply plan", "it resumes where it stopped"),
+        ("orphans restore receipts", "it resumes where it stopped"),
+        ("orphans purge", "it resumes where it stopped"),
+        ("partition remove x --apply", "it resumes where it stopped"),
+        ("recover indexes x --apply", "it resumes where it stopped"),
+        ("recover metadata --apply", "it resumes where it stopped"),
     ],
 )
 def test_an_interruption_promises_to_go_on_only_where_the_command_does(

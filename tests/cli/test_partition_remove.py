@@ -40,4 +40,4 @@ def test_a_topics_name_is_no_topic_id(tieredctl: Tieredctl, tmp_path: Path) -> N
     outcome = tieredctl("partition", "remove", "orders", *LIVE, "--store", f"file:{tmp_path}", "--layout", "local")
 
     assert outcome.exit_code == 2
-    assert "'orders' is not an id of Kafka's" in outcome.err
+    assert "'orders' is not a Kafka id" in outcome.err

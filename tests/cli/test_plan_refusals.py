@@ -133,7 +133,7 @@ REFUSED_PLANS = {
     "share of nothing": ((*AGED, "--max-percent", "0"), "more than 0 %"),
     "share that is none": ((*AGED, "--max-percent", "nan"), "nan"),
     "cluster": ((*AGED, *ENOUGH, "--cluster-id", OTHER_CLUSTER_ID), f"belongs to cluster {CLUSTER_ID}, not"),
-    "topic": ((*AGED, *ENOUGH, "--foreign", "half-an-id"), "is not an id of Kafka's"),
+    "topic": ((*AGED, *ENOUGH, "--foreign", "half-an-id"), "is not a Kafka id"),
     "duration": ((*AGED, *ENOUGH, "--valid-for", "soon"), "is not a duration"),
 }
 

@@ -58,7 +58,7 @@ def test_a_purge_by_half_of_the_history_is_refused(quarantined: CrashedClusterOn
     purged = half.purge(*AT_ONCE)
 
     assert purged.exit_code == 5
-    assert "what it says is unknown" in purged.err
+    assert "what it holds is unknown" in purged.err
     assert without_lease(quarantined.objects()) == before
 
 

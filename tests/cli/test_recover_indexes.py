@@ -142,7 +142,7 @@ def test_what_stays_unmended_is_said_and_the_end_is_incomplete(recover: Recover,
 
     assert outcome.exit_code == 5
     assert outcome.document()["summary"]["impossible"] == 1
-    assert "leader-epoch is missing and stays so" in outcome.err
+    assert "leader-epoch is missing and cannot be rebuilt" in outcome.err
     assert time_index.exists()
 
 

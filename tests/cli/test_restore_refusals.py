@@ -44,7 +44,7 @@ def test_receipts_that_are_not_there_cannot_be_undone(cluster: CrashedClusterOnD
 
     assert (by_file.exit_code, by_id.exit_code) == (2, 2)
     assert "There are no receipts" in by_file.err
-    assert "has no receipts of plan 0123, and nothing of it in quarantine" in by_id.err
+    assert "has no receipts of plan 0123, and no quarantined objects of it" in by_id.err
 
 
 def test_receipts_that_a_run_left_have_to_be_named_again(planned: CrashedClusterOnDisk, tmp_path: Path) -> None:

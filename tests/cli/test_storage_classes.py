@@ -44,4 +44,4 @@ def test_a_bucket_tells_the_storage_class_of_each_object(
         name: list(put.values()).count(name) for name in classes
     }
     assert document["summary"]["storageClasses"]["GLACIER"]["monthlyCost"] == 0
-    assert "Priced as the store, for want of a price of their own: DEEP_ARCHIVE." in outcome.err
+    assert "Priced like the store, since they have no price of their own: DEEP_ARCHIVE." in outcome.err

@@ -90,7 +90,7 @@ def test_of_two_packages_that_bring_the_same_name_neither_is_chosen(kind: Plugin
     error = refused(kind, "acme")
 
     assert error.code is kind.unknown
-    assert error.message == f"Several plugins bring a {kind.noun} 'acme': one:make, other:make."
+    assert error.message == f"Several plugins provide a {kind.noun} 'acme': one:make, other:make."
 
 
 def test_a_package_that_is_found_twice_is_one(kind: PluginKind, install: Install) -> None:

@@ -82,7 +82,7 @@ def demand_said(stopped: Outcome, stop: Stop) -> None:
         assert (stopped.exit_code, "No space left on device" in said[0]) == (1, True), stopped
     else:
         assert (stopped.exit_code, said[0]) == (_INTERRUPTED, "tieredctl: Interrupted."), stopped
-        assert "it goes on where it stopped" in stopped.err
+        assert "it resumes where it stopped" in stopped.err
 
 
 def _supervise(

@@ -107,7 +107,7 @@ def test_events_that_no_number_of_partitions_explains_are_not_whole() -> None:
     finding = coverage.finding()
     assert (coverage.is_broken, coverage.is_certain, coverage.missing) == (True, False, [])
     assert finding is not None
-    assert finding.message == "no number of metadata partitions puts all events where they are (found 0, 1, 2)"
+    assert finding.message == "no partition count explains where all events are (found 0, 1, 2)"
 
 
 @pytest.mark.parametrize("told", [1, 2, 0, -4, 1 << 40])
@@ -123,7 +123,7 @@ def test_a_source_that_tells_of_more_makes_the_others_missing() -> None:
     finding = coverage.finding()
     assert coverage.missing == [0, 4]
     assert finding is not None
-    assert finding.message == ("metadata partitions 0, 4 are missing here (found 1, 2, 3): what they say is unknown")
+    assert finding.message == ("metadata partitions 0, 4 are missing here (found 1, 2, 3): what they hold is unknown")
 
 
 def test_what_may_be_in_a_missing_partition_is_told_by_kafkas_partitioner() -> None:

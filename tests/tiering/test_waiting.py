@@ -94,7 +94,7 @@ def test_nobody_waits_for_a_topic_that_was_copied_before(applied: TopicCommand) 
 def test_brokers_that_do_not_tell_are_not_waited_for(applied: TopicCommand) -> None:
     outcome = applied(ModelCluster(level=LEVEL_3_8), "enable")
 
-    assert (outcome.exit_code, "do not tell what is tiered" in outcome.err) == (0, True)
+    assert (outcome.exit_code, "do not report what is tiered" in outcome.err) == (0, True)
 
 
 def test_what_ends_the_wait_is_told_with_the_change_that_is_made(

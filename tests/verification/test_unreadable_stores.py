@@ -213,7 +213,7 @@ def test_another_clusters_store_is_not_data_loss(
     outcome = verified(capture, capsys, "--store", f"file:{other}", "--layout", "local")
 
     assert (outcome.exit_code, outcome.out) == (2, "")
-    assert "has nothing of the topics in the metadata" in outcome.err
+    assert "has no objects of the topics in the metadata" in outcome.err
 
 
 def test_a_topic_that_lost_all_of_its_objects_lost_them(

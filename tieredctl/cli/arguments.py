@@ -38,16 +38,14 @@ def kafka_id(text: str) -> str:
         uuid_bytes(text)
     except ValueError:
         hint = f"An id has {UUID_CHARACTERS} characters, such as Ex-aw3fEQIi3do0H9Y7cKQ."
-        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not an id of Kafka's.", hint=hint) from None
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a Kafka id.", hint=hint) from None
     return text
 
 
 def given_path(text: str) -> Path:
     """A path; an empty one, which a shell makes of a variable that is not set, would mean the current folder."""
     if not text:
-        raise TieredctlError(
-            ErrorCode.USAGE, "An empty text is not a path.", hint="Is a variable of your shell's not set?"
-        )
+        raise TieredctlError(ErrorCode.USAGE, "An empty text is not a path.", hint="Is a shell variable not set?")
     return Path(text)
 
 
@@ -148,7 +146,7 @@ def _metadata_offsets(file: Path) -> dict[int, int]:
             raise DecodeError("it is far too large", _LARGEST_OFFSET_FILE)
         return dict(read_committed_offsets(data).offsets)
     except DecodeError as error:
-        hint = "One `<metadata partition> <offset>` a line, as in _rlmm_committed_offsets."
+        hint = "One `<metadata partition> <offset>` per line, as in _rlmm_committed_offsets."
         raise TieredctlError(
             ErrorCode.USAGE, f"{file} is not a file of metadata offsets: {error.message}.", hint=hint
         ) from None

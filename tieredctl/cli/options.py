@@ -49,7 +49,7 @@ LiveTopicIds = Annotated[
     typer.Option(
         metavar="FILE",
         parser=given_path,
-        help="A file with the ids of all live topics, one a line; the cluster is not asked.",
+        help="A file with the ids of all live topics, one per line; the cluster is not asked.",
     ),
 ]
 KraftSnapshot = Annotated[

@@ -76,7 +76,7 @@ class LineFormat(Generic[_Value]):
                 values[attribute] = None if found is None and (null or lacking) else read(found)
             return self._make(**values)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise DecodeError(f"a field is missing or of another kind ({error})", 0) from None
+            raise DecodeError(f"a field is missing or has the wrong type ({error})", 0) from None
 
 
 def line_of(fields: Mapping[str, Any]) -> bytes:

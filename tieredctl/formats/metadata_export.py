@@ -141,9 +141,9 @@ def _json_object(data: bytes) -> dict[str, Any]:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        raise DecodeError("no JSON", 0) from None
+        raise DecodeError("not JSON", 0) from None
     if not isinstance(document, dict):
-        raise DecodeError("no JSON object", 0)
+        raise DecodeError("not a JSON object", 0)
     return document
 
 

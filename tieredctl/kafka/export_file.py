@@ -141,7 +141,7 @@ class _LineRows:
 
     def chunks(self, partition: ExportedPartition) -> Iterator[RecordChunk]:
         if partition.lines is None:
-            raise _damaged(self._path, "its header does not tell where the lines are")
+            raise _damaged(self._path, "its header does not say where the lines are")
         left, crc = partition.lines.length, 0
         with self._path.open("rb") as file:
             file.seek(self._body_position + partition.lines.position)

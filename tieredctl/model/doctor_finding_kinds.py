@@ -215,7 +215,7 @@ DOCTOR_FINDING_KINDS = (
     FindingKind(
         FindingCode.RELEASE_MIXED,
         Severity.WARNING,
-        "brokers run different releases, or their metadata version is an older one's",
+        "brokers run different releases, or their metadata version is older",
         "kafka-features --bootstrap-server … describe",
     ),
     FindingKind(

@@ -166,14 +166,14 @@ _TABLE = (
     FindingKind(
         FindingCode.METADATA_COMPACTED,
         Severity.ERROR,
-        "records are missing from the middle of the metadata log: what they said is unknown",
+        "records are missing from the middle of the metadata log: what they reported is unknown",
         "tieredctl metadata stats --metadata-partition {metadataPartition} …",
         incomplete=True,
     ),
     FindingKind(
         FindingCode.METADATA_PARTITION_MISSING,
         Severity.ERROR,
-        "a partition of the metadata topic is missing here: what it says is unknown",
+        "a partition of the metadata topic is missing here: what it holds is unknown",
         "tieredctl metadata stats --bootstrap-server HOST:PORT",
         incomplete=True,
     ),

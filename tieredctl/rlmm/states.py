@@ -43,7 +43,7 @@ class Refusal(Enum):
 
     ILLEGAL_TRANSITION = "the state machine does not allow it: Kafka logs an error and drops it"
     NOT_A_START = "a segment must begin in COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
-    START_AS_UPDATE = "an update may not say COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
+    START_AS_UPDATE = "an update cannot lead to COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
     UNKNOWN_SEGMENT = "no such segment is known: Kafka logs a warning and drops it"
     REMOVED_PARTITION = "its partition was removed: Kafka's reader of this topic stops here"
 

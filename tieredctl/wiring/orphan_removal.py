@@ -206,7 +206,7 @@ def quarantine_purge(
     with closing(followed):
         known = followed.cluster_id = followed.source().cluster_id or cluster_id
         if known is None:
-            message = "The metadata does not tell which cluster it belongs to."
+            message = "The metadata does not say which cluster it belongs to."
             raise TieredctlError(ErrorCode.USAGE, message, hint="Give --cluster-id.")
         yield QuarantinePurge(store, topics, known, older_than_ms, max_percent, clock_ms, followed)
 

@@ -160,7 +160,7 @@ def _undo(trial: Trial, chance: Random, activity: float) -> None:
     supervised = Supervised(trial, chance, 0.0)
     ended = supervised.run(*restore_words(trial))
     assert ended is not None
-    nothing_was_begun = "nothing of it in quarantine" in ended.stderr or "There are no receipts" in ended.stderr
+    nothing_was_begun = "no quarantined objects of it" in ended.stderr or "There are no receipts" in ended.stderr
     assert ended.returncode == ExitCode.CLEAN or nothing_was_begun, ended
     demand_nothing_lost(trial)
     demand_all_back(trial)

@@ -113,7 +113,7 @@ def _damage(cluster: Path) -> None:
 def _find_faults() -> dict[str, Any]:
     """What `-o json` says."""
     _demand(ExitCode.CORRUPTION, _run(_VERIFY_DAMAGED, show_exit_code=True))
-    _title("The same as data, and beside what was done:")
+    _title("The same as data, next to what was done:")
     found = _document(_VERIFY_DAMAGED, Path("found.json"))
     print()
     findings: list[dict[str, Any]] = found["items"]

@@ -152,7 +152,7 @@ def retention(
             "--log-dir",
             metavar="DIR",
             parser=given_path,
-            help="A broker's log directory, to look at its segments; without it, the leader's are taken to be those "
+            help="A broker's log directory, to look at its segments; without it, the leader is assumed to have those "
             "that it copied.",
         ),
     ] = None,

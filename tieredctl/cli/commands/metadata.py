@@ -105,7 +105,7 @@ def format_events(
     ] = None,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Print every event, one a line, by metadata partition, then offset."""
+    """Print every event, one per line, by metadata partition, then offset."""
     if formatter_property and style is not Style.KIP405:
         raise TieredctlError(ErrorCode.USAGE, "--property is for --style kip405.")
     with metadata_options.place().open(metadata_partition) as stream:

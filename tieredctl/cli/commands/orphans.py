@@ -69,7 +69,7 @@ def scan(
         typer.Option(
             metavar="FILE",
             parser=given_path,
-            help="A file with the store's keys, one a line, instead of listing it; without sizes.",
+            help="A file with the store's keys, one per line, instead of listing it; without sizes.",
         ),
     ] = None,
     inventory: Inventory = None,
@@ -116,7 +116,7 @@ def scan(
                 say(printable(f"{doubt.message} Objects that it lacks look deleted."))
             say(_headline(found))
             if unpriced := found.summary()["classesWithoutPrice"]:
-                say(printable(f"Priced as the store, for want of a price of their own: {', '.join(unpriced)}."))
+                say(printable(f"Priced like the store, since they have no price of their own: {', '.join(unpriced)}."))
             counted = unlisted()
             if counted and (sentence := counted.sentence()):
                 say(sentence)

@@ -169,7 +169,9 @@ def _progress(done: RemovalOutcome) -> str:
 
 def _rehearsed(plan: PlanFile, applied: Applied) -> str:
     verdict = "no longer as planned" if applied.outcome.stopped else "still as planned"
-    return f"{plan.totals.objects} objects, {plan.totals.bytes} bytes, are {verdict}; nothing was changed."
+    objects, size = counted(plan.totals.objects, "object"), counted(plan.totals.bytes, "byte")
+    are = "is" if plan.totals.objects == 1 else "are"
+    return f"{objects}, {size}, {are} {verdict}; nothing was changed."
 
 
 def _headline(plan: PlanFile, applied: Applied) -> str:

@@ -18,6 +18,7 @@ from tieredctl.cli.output import Listing
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
 
 _WHICH_TOPICS = " Give --live-topic-ids or --kraft-snapshot to purge what deleted topics left."
 
@@ -86,11 +87,13 @@ def purge(
         f"{verb} {done} of {outcome.planned} objects in the quarantine of {purged.url}{for_good}.", *stays.sentences()
     )
     if outcome.unproven:
-        unproven = f"{outcome.unproven} more copies were kept: their cluster is unknown."
-        view.say(f"{unproven} Put them back with `tieredctl orphans restore`, or delete them yourself.")
+        unproven = counted(outcome.unproven, "more copy was", "more copies were")
+        how = "Put them back with `tieredctl orphans restore`, or delete them yourself."
+        view.say(f"{unproven} kept: their cluster is unknown. {how}")
     if unclear := outcome.skipped - len(outcome.owned):
         hint = "" if topic_lists.are_given or metadata_options.bootstrap_server else _WHICH_TOPICS
-        view.say(f"{unclear} copies were kept: their originals have an owner, or may have one.{hint}")
+        copies = counted(unclear, "copy was", "copies were")
+        view.say(f"{copies} kept, since the original has an owner, or may have one.{hint}")
     source = {"clusterId": purge.cluster_id, "store": purged.url}
     kept = {"unproven": outcome.unproven, "stays": stays.document(), "dryRun": dry_run}
     return view.end(Listing("Purge", source, (), (), outcome.counts() | kept, FIELDS), outcome)

@@ -91,7 +91,7 @@ def _sentences(plan: IndexRecoveryPlan) -> Iterator[str]:
     if plan.log_damage is not None:
         yield f"The log of {where} is damaged: {plan.log_damage}. Nothing can be rebuilt from it."
     for part in plan.impossible():
-        yield f"{part.found.part.value} is {part.found.condition.value} and stays so: {part.obstacle}."
+        yield f"{part.found.part.value} is {part.found.condition.value} and cannot be rebuilt: {part.obstacle}."
     if plan.to_write():
         yield f"{counted(len(plan.to_write()), 'object')} to write for {where}."
     elif not plan.impossible():

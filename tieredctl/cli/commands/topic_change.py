@@ -121,7 +121,7 @@ def make(change: TopicChange, shown: Shown, waiting: Waiting | None) -> Outcome:
         shown.say(f"Topic {name} is changed.")
         return Outcome() if waiting is None else _waited(change, shown, waiting)
     except KeyboardInterrupt:
-        hint = f"`tieredctl topic status {name}` shows how far it is."
+        hint = f"`tieredctl topic status {name}` shows its progress."
         message = f"Interrupted. The change of topic {name} {made} ({describe_change(change.plan.change)})."
         raise TieredctlError(ErrorCode.INTERRUPTED, message, hint=hint) from None
     except TieredctlError as error:

@@ -13,6 +13,7 @@ from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.view import View
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention
 from tieredctl.ops.tiering.watching import Seen
@@ -22,14 +23,14 @@ from tieredctl.wiring.topic_change import topic_enabling
 _ENDS = {
     Seen.YES: "Topic {name} has its first segment in remote storage.",
     Seen.NOTHING_TO_SEE: (
-        "Topic {name} has no closed segment yet that is to be copied: the first is once segment.bytes or segment.ms "
-        "closes it, and its copy lag is over."
+        "Topic {name} has no closed segment yet to copy: the first is copied once segment.bytes or segment.ms "
+        "closes it and its copy lag is over."
     ),
     Seen.LIKE_BEFORE: (
         "What topic {name} had in remote storage before is unknown, so its first segment cannot be recognized: "
         "`tieredctl metadata segments --topic {name}` lists what is there."
     ),
-    Seen.CANNOT_TELL: "These brokers do not tell what is tiered: `tieredctl topic status {name}` reads it elsewhere.",
+    Seen.CANNOT_TELL: "These brokers do not report what is tiered: `tieredctl topic status {name}` reads it elsewhere.",
 }
 """What is said of each end of the wait that is none too late."""
 
@@ -100,14 +101,14 @@ def _say_plan(plan: EnablePlan, shown: Shown, summary: Document) -> None:
         copied = f"up to {_known(one['bytesToCopy'])} bytes to copy {pace}"
         shown.say(f"Broker {one['brokerId']}: {copied}, about {_known(one['freedBytes'])} bytes of disk to be freed")
     if estimate["bytesToCopy"] is None:
-        shown.say("In all: unknown bytes, segments and requests, as not all of it can be seen")
+        shown.say("In all: unknown bytes, segments and requests, since not everything can be seen")
     else:
-        segments, requests = estimate["segments"], estimate["requestsAtLeast"]
-        amount = f"{estimate['bytesToCopy']} bytes, {segments} segments, {requests} requests"
+        segments, requests = counted(estimate["segments"], "segment"), counted(estimate["requestsAtLeast"], "request")
+        amount = f"{counted(estimate['bytesToCopy'], 'byte')}, {segments}, {requests}"
         shown.say(f"In all: {amount} or more{_cost(estimate)}")
     if (waiting := estimate["waitingBytes"]) != 0:
         much = "how much is unknown" if waiting is None else f"about {waiting} bytes of it"
-        shown.say(f"The copy lag keeps part of it out of remote storage as long as disks have it: {much}")
+        shown.say(f"The copy lag keeps part of it out of remote storage while disks have it: {much}")
 
 
 def _known(amount: int | None) -> int | str:

@@ -58,7 +58,7 @@ def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
     kind = kind or identify(path.name, head)
     if kind is None:
         kinds = ", ".join(each.value for each in FileKind)
-        raise TieredctlError(ErrorCode.USAGE, f"{path} is of an unknown kind", hint=f"Give it with --kind: {kinds}.")
+        raise TieredctlError(ErrorCode.USAGE, f"{path} has an unknown kind", hint=f"Give it with --kind: {kinds}.")
     with _naming(path, kind):
         if kind in BATCH_FILES:
             _demand_size(path, size, LARGEST_BATCH_FILE)
@@ -80,7 +80,7 @@ def _size(path: Path) -> int:
 
 def _demand_size(path: Path, size: int, largest: int) -> None:
     if size > largest:
-        hint = "If it is of another kind, give that with --kind."
+        hint = "If its kind is another one, give that with --kind."
         raise TieredctlError(
             ErrorCode.UNREADABLE, f"{path} has {size} bytes, far more than a file of its kind", hint=hint
         )

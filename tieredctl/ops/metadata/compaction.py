@@ -93,7 +93,7 @@ class MetadataCompaction:
             said.append(f"{have} a key of an unknown form, the first at offset {self.first_unknown_tombstone}")
             evidence |= {"unknownTombstones": self.unknown_tombstones, "metadataOffset": self.first_unknown_tombstone}
         about = MetadataSubject(self.metadata_partition, self.first_unknown_tombstone, self.first_gap)
-        message = f"{'; '.join(said)}: what was said there is unknown"
+        message = f"{'; '.join(said)}: what they reported is unknown"
         return Finding(COMPACTED, f"{METADATA_TOPIC}-{self.metadata_partition}", message, evidence, about=about)
 
     def _note_gap(self, first: int, last: int) -> None:

@@ -73,7 +73,7 @@ class MetadataCoverage:
         if missing:
             message = f"{_named(missing)} missing here (found {found}): what {_they(missing)} is unknown"
         else:
-            message = f"no number of metadata partitions puts all events where they are (found {found})"
+            message = f"no partition count explains where all events are (found {found})"
         evidence = {"metadataPartitions": list(self.here), "missingMetadataPartitions": missing}
         return Finding(MISSING, METADATA_TOPIC, message, evidence)
 
@@ -134,7 +134,7 @@ def _named(missing: Sequence[int]) -> str:
 
 
 def _they(missing: Sequence[int]) -> str:
-    return "it says" if len(missing) == 1 else "they say"
+    return "it holds" if len(missing) == 1 else "they hold"
 
 
 def _divisors(number: int) -> list[int]:

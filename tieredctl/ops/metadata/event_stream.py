@@ -198,7 +198,7 @@ class EventStream:
         if reported == _MOST_NAMED:
             self._rest[metadata_partition] = evidence
             subject = f"{METADATA_TOPIC}-{metadata_partition}@{offset}"
-            message = f"this record and others after it that cannot be decoded, after {_MOST_NAMED} that are named"
+            message = f"this record and others after it cannot be decoded, after {_MOST_NAMED} others that are listed"
             about = MetadataSubject(metadata_partition, offset)
             self.findings.append(Finding(FindingCode.EVENT_UNDECODABLE, subject, message, evidence, about=about))
         self._rest[metadata_partition]["records"] = reported + 1 - _MOST_NAMED

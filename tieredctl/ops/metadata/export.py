@@ -46,7 +46,7 @@ def export_metadata(stream: EventStream, path: Path, *, force: bool) -> list[Doc
     open_writer = _WRITERS.get(path.suffix)
     if open_writer is None:
         hint = f"Name it *{' or *'.join(_WRITERS)}."
-        raise TieredctlError(ErrorCode.USAGE, f"{path} does not show its format by its name.", hint=hint)
+        raise TieredctlError(ErrorCode.USAGE, f"The name of {path} does not show its format.", hint=hint)
     with replaced_file(path, force=force) as file, open_writer(file) as writer:
         counts = Counter[int]()
         for metadata_partition, chunk in stream.chunks():

@@ -78,13 +78,13 @@ class FollowedMetadata:
         if found is not None:
             self.cluster_id = self.cluster_id or found
             if found != self.cluster_id:
-                message = f"This metadata is of cluster {found}, not of {self.cluster_id}."
+                message = f"This metadata belongs to cluster {found}, not to {self.cluster_id}."
                 raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message)
         known, numbers = sorted(self._end_offsets or self.read_before), source.metadata_partitions()
         if known and set(numbers) < set(known):
-            MetadataCoverage(numbers, [max(known) + 1]).demand_all("The metadata was whole before")
+            MetadataCoverage(numbers, [max(known) + 1]).demand_all("The metadata was complete before")
         if known and known != numbers:
-            message = f"{METADATA_TOPIC} had {len(known)} partitions, and has {len(numbers)} here."
+            message = f"{METADATA_TOPIC} had {len(known)} partitions, and now has {len(numbers)}."
             raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message)
 
     def _demand_same_topic(self, source: MetadataSource) -> None:

@@ -45,7 +45,8 @@ class Selection:
         others = sorted({one.partition for one in known if replace(self, partition=None, segment_id=None).has(one)})
         if self.partition is None or not others or not (self.topic or self.topic_id):
             return ""
-        return f"; of that topic the metadata knows partition {', '.join(map(str, others))}"
+        listed = ", ".join(map(str, others))
+        return f"; of that topic the metadata knows {'partition' if len(others) == 1 else 'partitions'} {listed}"
 
     def has_segment(self, partition: TopicIdPartition, segment_id: str) -> bool:
         return self.names_segment(segment_id) and self.has(partition)
@@ -78,5 +79,6 @@ def _why_unknown(known: list[TopicIdPartition], selection: Selection) -> str:
     partitions = sorted({tip.partition for tip in known if tip.topic == selection.topic})
     if partitions:
         listed = ", ".join(map(str, partitions))
-        return f"The metadata has no event of {named}; of topic {selection.topic} it knows partition {listed}."
+        numbered = f"{'partition' if len(partitions) == 1 else 'partitions'} {listed}"
+        return f"The metadata has no event of {named}; of topic {selection.topic} it knows {numbered}."
     return f"The metadata has no event of topic {selection.topic}."

@@ -185,7 +185,7 @@ def _cluster_id(source: MetadataSource, given: str | None) -> str:
         raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"The metadata belongs to cluster {found}, not {given}.")
     known = given if found is None else found
     if known is None:
-        message = "The metadata does not tell which cluster it belongs to."
+        message = "The metadata does not say which cluster it belongs to."
         raise TieredctlError(
             ErrorCode.USAGE, message, hint="Give --cluster-id, as `kafka-cluster cluster-id` prints it."
         )

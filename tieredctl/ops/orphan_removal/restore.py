@@ -131,7 +131,7 @@ def receipts_from_quarantine(store: WritableObjectStore, plan_id: str) -> Receip
     """
     copy = next(copies_by_plan(store, None, plan_id), None)
     if copy is None and next(keys_removed_by(store, plan_id), None) is None:
-        message = f"{store.url} has no receipts of plan {plan_id}, and nothing of it in quarantine."
+        message = f"{store.url} has no receipts of plan {plan_id}, and no quarantined objects of it."
         raise TieredctlError(
             ErrorCode.PATH_MISSING, message, hint="`tieredctl orphans quarantine ls` lists what is in quarantine."
         )

@@ -255,7 +255,7 @@ def steps_before_3_9(topic: TopicDescription) -> list[str]:
     return [
         f"kafka-topics --bootstrap-server … --create --topic {copy} {shape}",
         f"Copy {name} to {copy} from the first offset on with a consumer and a producer, partition by partition.",
-        f"Stop the producers of {name}; once {copy} has its last records, let them write to {copy}.",
+        f"Stop the producers of {name}; once {copy} has its last records, have them write to {copy}.",
         f"Move the consumers to {copy}. Its offsets differ: kafka-consumer-groups --reset-offsets --to-datetime …",
         f"kafka-topics --bootstrap-server … --delete --topic {name}",
         f"tieredctl partition remove {topic.topic_id} --bootstrap-server … --store … --apply",

@@ -84,5 +84,5 @@ class Overlap:
                 "everything in it was deleted."
             )
         if not self.explained:
-            return f"No object of {url} is of layout {self.layout.name}, and no promised one is there."
-        return f"{url} has nothing of the topics in the metadata: they are of two different clusters."
+            return f"No object in {url} has layout {self.layout.name}, and none of the promised ones is there."
+        return f"{url} has no objects of the topics in the metadata: they belong to different clusters."

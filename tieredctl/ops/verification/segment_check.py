@@ -72,7 +72,7 @@ def _believed(reports: list[SegmentReport], task: SegmentTask, layout: Layout) -
         return last.findings
     findings = SegmentFindings(task.metadata, layout.promised_objects(task.metadata), list(last.findings))
     if not _looks_damaged(last) or _agree(reports):
-        message = "an earlier read gave other bytes than the last: the store's answers are altered in transit"
+        message = "an earlier read returned different bytes: the store's answers are altered in transit"
         findings.add(FindingCode.ALTERED_IN_TRANSIT, Part.LOG, message)
     else:
         findings.found = [finding for finding in last.findings if finding in reports[-2].findings]
