@@ -35,7 +35,7 @@ class RemotePartitionMetadataStore:
         self.partition_deletes: dict[TopicIdPartition, RemotePartitionDeleteState] = {}
         self.findings: list[Finding] = []
         self._removed: set[TopicIdPartition] = set()
-        """Partitions whose removal finished: whatever is said of that later, no broker takes their events."""
+        """Partitions whose removal finished: whatever is reported later, no broker takes their events."""
         self._deleted: dict[TopicIdPartition, dict[str, KnownSegment]] | None = {} if keep_deleted else None
 
     def replay(self, records: Iterable[EventRecord]) -> None:

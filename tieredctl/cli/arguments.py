@@ -127,7 +127,7 @@ def as_of(text: str | None) -> AsOf | None:
     """A time, or a file of metadata offsets in the form of Kafka's _rlmm_committed_offsets."""
     if text is None:
         return None
-    # Only a name that is no time is looked for, so that no file in the current folder can hide a time.
+    # Only a name that is not a time is looked for, so that no file in the current folder can hide a time.
     try:
         return AsOf(timestamp_ms=time_ms(text))
     except TieredctlError as error:

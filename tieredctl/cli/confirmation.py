@@ -13,7 +13,7 @@ def demand_confirmation(what: str, cluster_id: str | None, *, yes: bool, typed_c
     """Returns where `what` is confirmed: by --yes and the right --cluster-id, or by typing the id at a terminal.
 
     Raises TieredctlError `another-cluster` for another id, `not-confirmed` where nobody can be asked, or says no, and
-    where nothing tells which cluster it is.
+    where it is unknown which cluster this is.
     """
     if cluster_id is None:
         hint = "A change is confirmed by the cluster's id, and this cluster does not report its id."

@@ -105,7 +105,7 @@ def run(words: list[str]) -> int:
         return _fail(TieredctlError(ErrorCode.UNREADABLE, "There is not enough memory.", hint=""))
     except ImportError as error:
         return _fail(_missing(error))
-    except Exception as fault:  # noqa: BLE001 - the last resort: it is said, and is a failure
+    except Exception as fault:  # noqa: BLE001 - the last resort: it is reported, and is a failure
         return _fail(_fault(fault))
 
 

@@ -54,7 +54,7 @@ def finish(
 
 
 def say_what_is_incomplete(findings: Iterable[Finding]) -> list[Finding]:
-    """Says, before any answer, what already makes it an incomplete one; gives what was said."""
+    """Says, before any answer, what already makes it incomplete; returns these messages."""
     said = [finding for finding in findings if finding.kind.incomplete and finding.severity is not Severity.INFO]
     say_findings(said)
     return said

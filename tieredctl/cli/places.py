@@ -126,7 +126,7 @@ class TopicListOptions(OptionGroup):
         return self.live_topic_ids is not None or self.kraft_snapshot is not None
 
     def beside(self, metadata: MetadataPlace) -> TopicsPlace:
-        """What was named, else the cluster of the metadata. Raises TieredctlError as `TopicsPlace.beside` does."""
+        """What was named; otherwise the cluster of the metadata. Raises TieredctlError as `TopicsPlace.beside` does."""
         return TopicsPlace.beside(metadata, self.live_topic_ids, self.kraft_snapshot)
 
 

@@ -44,7 +44,7 @@ def segment_progress(mode: ProgressMode, quiet: bool) -> Iterator[Told | None]:
 
 @contextmanager
 def counted_progress(mode: ProgressMode, quiet: bool, what: str) -> Iterator[Callable[[int, int], None]]:
-    """Tells how many of how many there are so far, of what is waited for."""
+    """Shows how many there are so far of what is waited for, and of how many."""
     if mode is ProgressMode.AUTO:
         mode = ProgressMode.BAR if sys.stderr.isatty() else ProgressMode.PLAIN
     if quiet or mode is ProgressMode.NONE:
@@ -57,7 +57,7 @@ def counted_progress(mode: ProgressMode, quiet: bool, what: str) -> Iterator[Cal
 
 
 class LinesApart:
-    """Tells when the next line about long work is due, so that some seconds lie between two of them."""
+    """Decides when the next line about long work is due, so that some seconds lie between two of them."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()

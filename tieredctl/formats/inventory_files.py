@@ -210,7 +210,7 @@ def _sizes(column: Any) -> Any:
 
 
 def _milliseconds(column: Any) -> Any:
-    """Times, of ISO 8601 where they are text; a bare number would not tell its unit."""
+    """Times, of ISO 8601 where they are text; a bare number would not show its unit."""
     moments = _as_text(column)
     if pa.types.is_string(moments.type):
         moments = pc.cast(moments, pa.timestamp("ns", "UTC"))

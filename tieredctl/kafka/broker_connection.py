@@ -1,4 +1,4 @@
-"""What a client of librdkafka needs: Kafka's client properties, and a sentence for each reason why one cannot go on.
+"""What a client of librdkafka needs: Kafka's client properties, and a sentence for each reason why one cannot continue.
 
 librdkafka reports reasons to a callback, not to the caller that waits for an answer; this joins the two.
 """

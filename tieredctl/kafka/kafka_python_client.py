@@ -55,7 +55,7 @@ class KafkaPythonClient:
         """The answer of a broker; of any one, if none is given.
 
         Retries after temporary errors, for the time given: if any broker will do, with another one. Without
-        `awaits_broker` it does not wait for an unreachable one: another may lead its partitions by now. Raises other
+        `awaits_broker` it does not wait for an unreachable one: another may lead its partitions meanwhile. Raises other
         errors as kafka-python does, and TieredctlError where the broker refuses this client."""
         from kafka.errors import KafkaError
 

@@ -1,4 +1,4 @@
-"""A broker's `server.properties`, where one lies in a log directory or beside it."""
+"""A broker's `server.properties`, where there is one in a log directory or next to it."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class TaggedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Segment:
-    """What is told of a segment.
+    """The metadata of a segment.
 
     `start_offset` and `end_offset` are both inclusive; times are milliseconds since the epoch; size is in bytes.
     `segment_leader_epochs` holds (leader epoch, first offset of it in this segment), ascending.

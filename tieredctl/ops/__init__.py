@@ -1,1 +1,1 @@
-"""What tieredctl does, one package a subject. Knows protocols, not the SDKs behind them; prints nothing."""
+"""What tieredctl does, one package per subject. Knows protocols, not the SDKs; prints nothing."""

@@ -105,7 +105,7 @@ class RemoteLogMetadataCache:
         if epoch is not None:
             epoch_state = self._epochs.get(epoch)
             ids = [*epoch_state.referenced, *epoch_state.unreferenced] if epoch_state else ()
-        # A copy that started twice, with other epochs, leaves its id behind in the first ones for ever: Kafka's own
+        # A copy that started twice, with other epochs, leaves its id in the first ones for ever: Kafka's own
         # listing of such an epoch fails once the segment is deleted.
         known = (self._segments[segment_id] for segment_id in ids if segment_id in self._segments)
         return sorted(known, key=lambda segment: (segment.metadata.start_offset, segment.metadata.segment_id))

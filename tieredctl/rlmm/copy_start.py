@@ -1,4 +1,4 @@
-"""Where a leader goes on copying to remote storage (KIP-405, "Follower to leader transition")."""
+"""Where a leader continues copying to remote storage (KIP-405, "Follower to leader transition")."""
 
 from __future__ import annotations
 

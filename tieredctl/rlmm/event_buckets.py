@@ -1,6 +1,6 @@
 """Any number of events, put apart so that all of a segment are together among few others.
 
-What is done to a bucket then fits into the processor's cache, and needs no memory beside that of all events.
+What is done to a bucket then fits into the processor's cache, and needs no memory beyond that of all events.
 """
 
 from __future__ import annotations

@@ -265,7 +265,7 @@ class EventContents:
 
     @classmethod
     def empty(cls, *, is_described: bool) -> EventContents:
-        """With all that events say, or without what no state is told by."""
+        """With all content of events, or only what states depend on."""
         return cls(StartedCopies(is_described), SegmentUpdates(is_described))
 
     def event_timestamps(self, are_starts: Flags, rows: Rows) -> Ints:

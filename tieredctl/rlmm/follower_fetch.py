@@ -85,7 +85,7 @@ class FollowerFetch:
 
     @property
     def first_error(self) -> FetchError | None:
-        """What its first fetch is answered with, where that is no records."""
+        """The answer to its first fetch, where that is not records."""
         return next((step.error for step in self.steps if step.action is FollowerAction.FETCH), None)
 
     @property

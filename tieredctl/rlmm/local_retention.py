@@ -59,7 +59,7 @@ class LocalSegments:
         return DueSegments(deletable, every[len(deletable) :])
 
     def _passes(self, retention: Retention, now_ms: int, may_go: Callable[[int], bool]) -> list[DueSegment]:
-        """By log start, then by size, then by time: each goes on where the one before stopped."""
+        """By log start, then by size, then by time: each continues where the one before stopped."""
         due: list[DueSegment] = []
         ends = [*(later.base_offset for _, later in pairwise(self.segments)), self.log.end_offset]
 

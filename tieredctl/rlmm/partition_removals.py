@@ -20,7 +20,7 @@ _FINISHED = RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
 @dataclass(frozen=True, slots=True)
 class Lives:
     """For each event in which life of its partition it came: each removal that finishes ends one. From the first on,
-    events are refused: no broker takes them, even when the partition is said to be removed once more."""
+    events are refused: no broker takes them, even when the partition is reported as removed again."""
 
     numbers: Ints
     refused: Flags

@@ -1,4 +1,4 @@
-"""What is said of events that Kafka would not take."""
+"""Findings about events that Kafka would not take."""
 
 from __future__ import annotations
 

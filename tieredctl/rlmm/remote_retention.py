@@ -103,7 +103,7 @@ def _by_epoch(cache: RemoteLogMetadataCache, epochs: Mapping[int, int]) -> Itera
 def _excess_bytes(
     cache: RemoteLogMetadataCache, log: LeaderLog, epochs: Mapping[int, int], only_local_bytes: int, limit: int
 ) -> int:
-    """How much more there is than retention.bytes keeps; 0 where that is no limit. Copies that never finished are not
+    """How much more there is than retention.bytes keeps; 0 without such a limit. Copies that never finished are not
     counted (before 3.8.0 they were: KAFKA-17359)."""
     if limit < 0:
         return 0

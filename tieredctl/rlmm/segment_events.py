@@ -51,7 +51,7 @@ class PartitionDelete(NamedTuple):
 
 @dataclass(slots=True)
 class SegmentEvents:
-    """Takes chunks of events; keeps what tells the state of segments, and if it is described all that they say."""
+    """Takes chunks of events; keeps what the state of segments depends on and, if described, all their content."""
 
     is_described: bool = False
     selects: Callable[[TopicIdPartition], bool] | None = None

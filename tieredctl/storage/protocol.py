@@ -28,7 +28,7 @@ may do often differs by prefix."""
 MOST_DELETED_AT_ONCE = 1_000
 """The most objects that `delete` takes in one call: S3's limit for one request."""
 RESERVED_FOLDER = ".tieredctl/"
-"""The folder at a store's root that is tieredctl's own; what is in it belongs to no segment."""
+"""The folder at a store's root that is tieredctl's own; what is in it is not part of any segment."""
 UNFINISHED = ".tieredctl-unfinished-"
 """The prefix of names of files that tieredctl is still writing, or left when it was killed."""
 LAST_CHARACTER = "\U0010ffff"
@@ -209,7 +209,7 @@ class ObjectStore(Protocol):
 
 
 def is_reserved(key: str) -> bool:
-    """Whether an object of this key is tieredctl's own, and belongs to no segment."""
+    """Whether an object of this key is tieredctl's own, and not part of any segment."""
     return key.startswith(RESERVED_FOLDER) or key.rpartition("/")[2].startswith(UNFINISHED)
 
 
@@ -278,7 +278,7 @@ class WritableObjectStore(ObjectStore, Protocol):
         """Copies an object within the store, without its bytes passing through here, and replaces what is under `key`.
 
         The copy keeps the object's properties: content type and its siblings, Expires, metadata, tags, storage class,
-        encryption, and, where the store tells them, its permissions; for a file its mode and owner. Its time is
+        encryption, and, where the store reports them, its permissions; for a file its mode and owner. Its time is
         `modified_ms` where the store has Capability.MODIFICATION_TIMES; else that of the copying. None, and nothing
         is changed, where the source is no longer the version `source`. Raises TieredctlError `object-archived`.
         """

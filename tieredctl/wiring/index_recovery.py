@@ -39,7 +39,7 @@ class SegmentRecovery:
         return self._source
 
     def findings(self) -> list[Finding]:
-        """None: the rows tell what is wrong with each part."""
+        """None: the rows show what is wrong with each part."""
         return []
 
     def rows(self) -> list[Document]:

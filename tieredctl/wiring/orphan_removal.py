@@ -146,7 +146,7 @@ class PlanApplication:
 
 @dataclass(frozen=True, slots=True)
 class QuarantinePurge:
-    """A store whose quarantine is to be purged, and the metadata that tells which copies may be deleted."""
+    """A store whose quarantine is to be purged, and the metadata that decides which copies may be deleted."""
 
     store: StorePlace
     topics: TopicsPlace

@@ -237,7 +237,7 @@ class StorePlace:
 
 @dataclass(frozen=True, slots=True)
 class TopicsPlace:
-    """What tells which topics exist: a file of all their ids, a KRaft snapshot, or the live cluster. With none of
+    """What knows which topics exist: a file of all their ids, a KRaft snapshot, or the live cluster. With none of
     them, no topic is known to be gone.
 
     Raises TieredctlError `usage` if both a file and a snapshot are given.

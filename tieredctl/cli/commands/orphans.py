@@ -138,7 +138,7 @@ def _headline(found: Scan) -> str:
 
 
 def say_unanswered(topics: TopicSources) -> None:
-    """Why a live cluster did not tell which topics it has, where it did not."""
+    """Why a live cluster did not report which topics it has, where it did not."""
     reason = topics.cluster.describe().get("unanswered") if topics.cluster else None
     if reason is not None:
         say(printable(f"It is unknown which topics are live: {reason}"))

@@ -1,4 +1,4 @@
-"""`tieredctl recover indexes`: what lies beside a segment's log, rebuilt from the log."""
+"""`tieredctl recover indexes`: a segment's indexes, rebuilt from its log."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _sentences(plan: IndexRecoveryPlan) -> Iterator[str]:
 
 
 def _advice(recovery: SegmentRecovery) -> list[str]:
-    """What the operator has to do about the brokers, which go on with what they fetched before."""
+    """What the operator has to do about the brokers, which keep using what they fetched before."""
     return [
         "A broker that has read this segment keeps using the indexes it cached, even after a restart:",
         f"  {REMOTE_LOG_INDEX_CACHE}/{{{','.join(recovery.cached_file_names())}}}",

@@ -48,7 +48,7 @@ def inspect_files(
     quiet: Quiet = False,
 ) -> ExitCode:
     """Show what files hold: indexes, logs, snapshots, checkpoints, properties."""
-    del quiet  # what is said here beside the answer are errors
+    del quiet  # apart from the answer, only errors are printed here
     inspection = _Inspection(paths, kind)
     try:
         inspection.show(output)

@@ -54,11 +54,11 @@ class ApplyOptions(OptionGroup):
     progress: ProgressStyle = ProgressMode.AUTO
 
     def patience(self) -> Patience:
-        """Raises TieredctlError where the timeout is no duration."""
+        """Raises TieredctlError where the timeout is not a duration."""
         return Patience(duration_ms(self.timeout) / 1000)
 
     def demand_confirmation(self, what: str, cluster_id: str | None) -> None:
-        """Raises TieredctlError where nobody confirms it."""
+        """Raises TieredctlError unless it is confirmed."""
         demand_confirmation(what, cluster_id, yes=self.yes, typed_cluster_id=self.cluster_id)
 
 
@@ -94,14 +94,14 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How to wait for the effect of a change, and what is said meanwhile and afterwards."""
+    """How to wait for the effect of a change, and what to report meanwhile and afterwards."""
 
     patience: Patience
     progress: ProgressMode
     counted: str
     """What becomes more."""
     ends: Mapping[Seen, str]
-    """What is said of each end that is not too late, with the topic's name."""
+    """What to report when the wait ends in time, by how it ends, with the topic's name."""
 
 
 def describe_change(change: ConfigChange) -> str:
@@ -112,8 +112,8 @@ def describe_change(change: ConfigChange) -> str:
 
 
 def make(change: TopicChange, shown: Shown, waiting: Waiting | None) -> Outcome:
-    """Makes a change, and waits for its effect where that is wanted. Whatever ends the wait is told together with this:
-    that the change is made."""
+    """Makes a change, and waits for its effect if asked to. An error of the wait also says whether the change
+    was made."""
     name, made = change.plan.change.topic.topic, "may be made"
     try:
         change.make()

@@ -18,7 +18,7 @@ from tieredctl.ops.tiering.watching import Seen
 from tieredctl.wiring.topic_change import topic_disabling
 
 _ENDS = {Seen.YES: "Topic {name} has nothing left in remote storage."}
-"""What is said of an end of the wait that is not too late."""
+"""What to report when the wait ends in time."""
 
 
 def disable(

@@ -32,7 +32,7 @@ _ENDS = {
     ),
     Seen.CANNOT_TELL: "These brokers do not report what is tiered: `tieredctl topic status {name}` reads it elsewhere.",
 }
-"""What is said of each end of the wait that is none too late."""
+"""What to report when the wait ends in time, by how it ends."""
 
 
 def enable(

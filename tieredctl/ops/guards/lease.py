@@ -2,7 +2,7 @@
 
 The lease is an object that is only written by compare and swap. Its holder rewrites it regularly; a run that finds one
 that was not rewritten for long takes it over. A holder that was suspended that long notices before its next deletion,
-since it can no longer renew. Only the store tells how long ago it was written: times inside the lease come from some
+since it can no longer renew. Only the store knows how long ago it was written: times inside the lease come from some
 host's clock, or from anybody.
 """
 

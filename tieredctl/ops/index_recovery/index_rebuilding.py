@@ -27,7 +27,7 @@ def rebuilt_parts(
     index_interval_bytes: int,
     producers_before: Sequence[ProducerEntry] | None,
 ) -> dict[Part, bytes]:
-    """What a broker would have written beside the log: all parts, except those that need the producers as of the
+    """What a broker would have written next to the log: all parts, except those that need the producers as of the
     segment's first offset where these are unknown.
 
     Reads the log once, in pieces. Raises TieredctlError `world-changed` where it is no longer sound.

@@ -45,11 +45,11 @@ class MetadataCompaction:
 
     @property
     def is_shown(self) -> bool:
-        """Whether something that was said here is unknown."""
+        """Whether any of its events are unknown."""
         return bool(self.missing or self.unknown_tombstones)
 
     def take(self, chunk: RecordChunk) -> None:
-        """The next records. Where damage was found beside them, it is what made the gaps."""
+        """The next records. Where damage was found with them, it caused the gaps."""
         is_damaged = self.is_damaged or bool(chunk.findings)
         if is_damaged:
             self.next_offset = None
@@ -80,7 +80,7 @@ class MetadataCompaction:
         return self.first_gap is not None and self.first_gap[0] < offset
 
     def finding(self) -> Finding | None:
-        """What is said of it; None where nothing is known to be gone."""
+        """The finding about it; None where nothing is known to be gone."""
         if not self.is_shown:
             return None
         said, evidence = [], dict[str, object](metadataPartition=self.metadata_partition)
@@ -120,7 +120,7 @@ class CompactionSigns:
 
     @property
     def shown(self) -> set[int]:
-        """The metadata partitions of which something that was said is unknown."""
+        """The metadata partitions with events that are unknown."""
         return {number for number, one in self.by_partition.items() if one.is_shown}
 
     def findings(self) -> list[Finding]:

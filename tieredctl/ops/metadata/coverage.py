@@ -1,6 +1,6 @@
 """Which partitions of `__remote_log_metadata` are here, which are missing, and whose events may lie in those.
 
-A log directory of one broker of several holds some of them. How many there are is said by the source itself where it
+A log directory of one broker of several holds some of them. How many there are is known from the source itself where it
 knows; else by where events were found: a user partition's events all lie in the metadata partition that its hash and
 their number give. What may lie in a metadata partition that is not here is not known: it is not missing, not an
 orphan, and not sound.
@@ -66,7 +66,7 @@ class MetadataCoverage:
         return any(hashed % count not in here for count in self.counts)
 
     def finding(self) -> Finding | None:
-        """What is said first of metadata that is surely not whole."""
+        """The first finding about metadata that is surely incomplete."""
         if not self.is_broken:
             return None
         missing, found = self.missing, numbers_text(self.here)

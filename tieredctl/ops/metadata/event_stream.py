@@ -120,11 +120,11 @@ class EventStream:
 
     @property
     def has_lost_events(self) -> bool:
-        """Whether some of what was said is gone from the logs that were read."""
+        """Whether some events are gone from the logs that were read."""
         return bool(self._partitions_that_lost_events())
 
     def may_have_lost(self, partition: TopicIdPartition) -> bool:
-        """Whether something that was said of a user partition may be gone from the logs that were read."""
+        """Whether an event of a user partition may be gone from the logs that were read."""
         shown = self._partitions_that_lost_events()
         if not shown:
             return False

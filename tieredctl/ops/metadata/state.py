@@ -41,7 +41,7 @@ def replayed(
 
 
 def demand_known(stream: EventStream, store: ReplayedMetadata, selection: Selection) -> None:
-    """Raises TieredctlError where whole metadata has no event of what was selected: a typing error must not look like
+    """Raises TieredctlError where whole metadata has no event of what was selected: a typo must not look like
     a clean result."""
     partitions = replace(selection, segment_id=None)
     known = store.caches or store.partition_deletes or exit_code_of(stream.findings)
@@ -62,7 +62,7 @@ def partition_of_today(
     topic_id_of: Callable[[str], str | None],
 ) -> TopicIdPartition:
     """The one partition that a selection means; where its topic was made again, the one that has the topic id of today,
-    which `topic_id_of` gives by name, None where nobody tells. Raises TieredctlError as `one_partition` does."""
+    which `topic_id_of` gives by name, None where that is unknown. Raises TieredctlError as `one_partition` does."""
     partitions = list(known)
     try:
         return one_partition(partitions, selection, coverage)
@@ -118,7 +118,7 @@ def _why_not(cache: RemoteLogMetadataCache, epoch: int, offset: int) -> str:
 
 
 def leader_epochs(partition: TopicIdPartition, cache: RemoteLogMetadataCache) -> Iterator[Document]:
-    """A row for each leader epoch of a partition: what of it is in remote storage, with gaps and overlaps.
+    """A row for each leader epoch of a partition: its offsets in remote storage, with gaps and overlaps.
 
     `ranges`, `gaps` and `overlaps` are lists of [first, last], offsets inclusive; a gap lies between two segments of
     the same epoch.

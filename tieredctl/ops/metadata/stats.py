@@ -52,7 +52,7 @@ class EventStatistics:
     """Events of segments that are no longer known: nothing would change without them."""
     live_segments: int = 0
     unkeyed: int | None = 0
-    """Records without a key, which a compacted topic refuses; None where the source does not tell keys."""
+    """Records without a key, which a compacted topic refuses; None where the source does not report keys."""
     first_event_timestamp_ms: int | None = None
     last_event_timestamp_ms: int | None = None
 

@@ -1,4 +1,4 @@
-"""Metadata records as an Arrow table: unchanged, beside the columns of what they say."""
+"""Metadata records as an Arrow table: unchanged, with columns of their content."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class MovedLogStart:
         }
 
     def finding(self) -> Finding:
-        """Tells where the log starts, and what may have moved it."""
+        """Where the log starts, and what may have moved it."""
         looks = (
             "as after a leader started with an empty metadata topic"
             if self.is_at_local_start

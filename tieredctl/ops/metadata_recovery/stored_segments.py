@@ -21,7 +21,7 @@ class StoredSegment:
 
     @property
     def stored_ms(self) -> int:
-        """When its last object was written: nothing else in a store tells which copy came later."""
+        """When its last object was written: nothing else in a store shows which copy came later."""
         return max(stored.last_modified_ms for stored in self.objects.values())
 
     @property

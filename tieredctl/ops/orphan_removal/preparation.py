@@ -74,7 +74,7 @@ class Preparation:
             return Prepared(planned, step=ReceiptStep.FAILED, error=error)
 
     def _compared(self, found: StoredObject, copy: StoredObject) -> str | None:
-        """How the copy was found to hold the same bytes; None if the original is gone or replaced by now."""
+        """How the copy was found to hold the same bytes; None if the original is gone or was replaced."""
         try:
             return demand_same(self.store, found, copy)
         except TieredctlError as error:

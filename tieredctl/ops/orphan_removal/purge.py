@@ -49,7 +49,7 @@ class PurgeOutcome(Outcome):
     owned: list[str] = field(default_factory=list)
     """The keys of those that have an owner: they should be restored."""
     unproven: int = 0
-    """Old enough, but neither their keys nor the store's record of their plan tells their cluster: kept."""
+    """Old enough, but neither their keys nor the store's record of their plan names their cluster: kept."""
     versions: DeletedVersions | None = None
     """The kept versions that were deleted, if that was asked for."""
 

@@ -1,6 +1,6 @@
 """A bucket's inventory, written by its cloud, instead of a listing: it costs next to nothing, and is a day old.
 
-Its objects may be gone by now, and newer ones are missing, so an object can be missed but an owned one is never taken
+Its objects may no longer exist, and newer ones are missing, so an object can be missed but an owned one is never taken
 for an orphan.
 """
 

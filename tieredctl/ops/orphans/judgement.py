@@ -110,7 +110,7 @@ class Certainty:
 
 @dataclass(frozen=True)
 class Judge:
-    """What objects are held against. Times in ms."""
+    """What objects are judged by. Times in ms."""
 
     segments: SegmentStates
     now_ms: int

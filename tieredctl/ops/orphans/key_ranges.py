@@ -1,4 +1,4 @@
-"""Where a range of keys may be divided, so that its halves are listed beside each other."""
+"""Where a range of keys may be divided, so that its halves are listed in parallel."""
 
 from __future__ import annotations
 

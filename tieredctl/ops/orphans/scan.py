@@ -113,7 +113,7 @@ class Scan:
     live_topics: LiveTopics | None = None
     """Which topics there are, once the metadata was read."""
     judge: Judge | None = None
-    """What objects are held against, and `known` whom they may be of, once the metadata was read."""
+    """What objects are judged by, and `known` whose they may be, once the metadata was read."""
     known: KnownOwners | None = None
     unreserved: UnreservedObjects | None = None
     """The objects of the listing, once it was made."""
@@ -152,7 +152,7 @@ class Scan:
         self.findings += [*stream.findings, *self._orphan_findings()]
 
     def _still_there(self, objects: ObjectColumns, verdicts: Verdicts) -> tuple[ObjectColumns, Verdicts]:
-        """All but the orphans that are gone by now, or are younger than they were listed to be."""
+        """All but the orphans that no longer exist, or are younger than they were listed to be."""
         if self.store is None:
             return objects, verdicts
         orphans = np.flatnonzero(verdicts.are_orphans)

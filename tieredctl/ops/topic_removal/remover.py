@@ -273,7 +273,7 @@ class RemotePartitionRemover:
                 author=NO_BROKER,
                 event_timestamp_ms=now_ms,
                 state=state,
-                # An update without it would remove from the segment what tells where its objects are.
+                # An update without it would remove from the segment what shows where its objects are.
                 custom_metadata=segment.custom_metadata,
                 form=segment.form,
             )

@@ -1,4 +1,4 @@
-"""Tells which bytes of the stored object are to blame for a log's damaged stretches, where the layout knows."""
+"""Finds which bytes of the stored object are to blame for a log's damaged stretches, where the layout knows."""
 
 from __future__ import annotations
 

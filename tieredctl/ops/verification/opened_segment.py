@@ -23,7 +23,7 @@ _UNDECODABLE = {
     Part.LEADER_EPOCH: FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED,
 }
 _CONCERN_ALL = CONCERN_EVERY_OBJECT | {ErrorCode.PRIVATE_KEY}
-"""Errors that are no part's fault."""
+"""Errors that would meet any other part, too."""
 _Decoded = TypeVar("_Decoded")
 
 

@@ -103,7 +103,7 @@ def _greatest(offsets: Iterable[int | None]) -> int | None:
 
 
 def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Finding:
-    """An object that belongs to no segment in the metadata."""
+    """An object whose segment is not in the metadata."""
     about: Subject = ObjectSubject(stored.key)
     evidence: dict[str, object] = {"key": stored.key, "size": stored.size, "lastModifiedMs": stored.last_modified_ms}
     if explained:

@@ -155,7 +155,7 @@ def verify(
 ) -> Verification:
     """Reads the metadata, then lists the store, then reads segments as deep as the level says.
 
-    With `read_again`, what was found is held against metadata read once more: the cluster may have gone on. Raises
+    With `read_again`, what was found is checked against metadata read again: the cluster may have changed. Raises
     TieredctlError where the selection names a topic or a segment that is not known, `no-overlap` where the store has
     nothing of what the metadata promises, and `private-key` where no segment can be decrypted.
     """
@@ -291,7 +291,7 @@ class _Run:
 def _listed_partitions(
     by: JudgedBy, selection: Selection, result: Verification, overlap: Overlap
 ) -> Iterator[tuple[TopicIdPartition, list[OwnedObject]]]:
-    """The store's objects by partition, which are beside each other by their keys. What the layout cannot explain
+    """The store's objects by partition, which their keys put next to each other. What the layout cannot explain
     becomes a finding, as does what ends the listing too early: objects can still be asked for by name."""
     inventory = Inventory(by.store, by.layout, replace(selection, segment_id=None))
 
@@ -348,7 +348,7 @@ def _demand_known_segment(metadata: ReplayedMetadata, selection: Selection, cove
 
 
 def _demand_no_topic(selection: Selection, stream: EventStream) -> None:
-    """Where nothing is known of the selection, a typing error must not look like a clean result."""
+    """Where nothing is known of the selection, a typo must not look like a clean result."""
     if selection != Selection():
         why = f"Neither the metadata nor the store knows {selection}{selection.known_besides(stream.partitions)}."
         stream.coverage.demand_all(why)
