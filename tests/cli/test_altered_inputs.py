@@ -134,7 +134,7 @@ def test_a_scan_says_what_a_list_lacks(cluster: CrashedClusterOnDisk, topics: di
     assert f"lacks {METADATA_TOPIC_ID}, the id of __remote_log_metadata" in outcome.err
 
 
-def test_a_topic_that_nobody_tells_of_any_more_is_said_to_be_unclear(
+def test_a_topic_that_nobody_reports_any_more_is_reported_as_unclear(
     cluster: CrashedClusterOnDisk, topics: dict[str, str], tmp_path: Path
 ) -> None:
     live = [METADATA_TOPIC_ID, *(topic_id for name, topic_id in topics.items() if name != GONE)]

@@ -48,7 +48,7 @@ def test_what_is_not_confirmed_is_not_done(
     assert planned.objects() == before
 
 
-def test_a_log_directory_is_no_live_cluster(planned: CrashedClusterOnDisk) -> None:
+def test_a_log_directory_is_not_a_live_cluster(planned: CrashedClusterOnDisk) -> None:
     confirmed = ("--yes", "--cluster-id", CLUSTER_ID)
 
     outcome = planned.tieredctl("orphans", "apply", planned.plan_file, "--log-dir", planned.log_dir, *confirmed)
@@ -146,7 +146,7 @@ def test_a_plan_of_nothing_is_carried_out_at_once(cluster: CrashedClusterOnDisk)
     assert without_own(cluster.objects()) == before
 
 
-def test_an_object_that_was_written_anew_stops_a_plan(planned: CrashedClusterOnDisk) -> None:
+def test_an_object_that_was_written_again_stops_a_plan(planned: CrashedClusterOnDisk) -> None:
     key = min(planned_keys(planned.plan_file))
     (planned.bucket / key).write_bytes(b"other bytes")
 
@@ -210,7 +210,7 @@ def test_a_plan_that_was_altered_is_refused(planned: CrashedClusterOnDisk, chang
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00" * 500, b"{}\n" * 40, b"\x1f\x8b\x08", b"[" * 9_999])
-def test_a_file_that_is_no_plan_is_refused(cluster: CrashedClusterOnDisk, data: bytes) -> None:
+def test_a_file_that_is_not_a_plan_is_refused(cluster: CrashedClusterOnDisk, data: bytes) -> None:
     cluster.plan_file.write_bytes(data)
 
     outcome = cluster.apply()

@@ -51,7 +51,7 @@ def test_what_was_found_stands_beside_what_was_done(fault: Fault, shown: Outcome
     assert f"offsets {fault.offsets[0]}..{fault.offsets[1]} at risk" in found if fault.offsets else True
 
 
-def test_the_sound_cluster_is_said_to_be_sound(shown: Outcome) -> None:
+def test_the_sound_cluster_is_reported_as_sound(shown: Outcome) -> None:
     assert re.search(r"Verified 172 segments, .* \(full\): all intact\.\n\$ echo \$\?\n0\n", shown.out)
 
 

@@ -116,13 +116,13 @@ def test_metrics_count_the_findings(tieredctl: Tieredctl, sound: Path, tmp_path:
         ("doctor", "upgrade", "4.3.1", "4.3.1"),
     ],
 )
-def test_wrong_use_is_told_as_such(tieredctl: Tieredctl, sound: Path, words: tuple[str, ...]) -> None:
+def test_wrong_use_is_named(tieredctl: Tieredctl, sound: Path, words: tuple[str, ...]) -> None:
     outcome = tieredctl(*(sound if word == "FILE" else word for word in words))
 
     assert (outcome.exit_code, outcome.out) == (2, "")
 
 
-def test_what_is_no_properties_file_is_told_as_such(tieredctl: Tieredctl, sound: Path) -> None:
+def test_what_is_not_a_properties_file_is_named(tieredctl: Tieredctl, sound: Path) -> None:
     outcome = tieredctl("doctor", "config", broken(sound, "name=\\u12"))
 
     assert outcome.exit_code == 2

@@ -91,7 +91,7 @@ def test_a_month_costs_its_bytes_and_a_request_for_each_object(
     assert row["summary"]["cost"] == 4.0
 
 
-def test_reads_cost_what_is_stated_and_are_said_to_be_missing_else(
+def test_reads_cost_what_is_stated_and_are_reported_as_missing_otherwise(
     tieredctl: Tieredctl, store: str, tmp_path: Path
 ) -> None:
     write_events(tmp_path, *copied(1, 0, 9))

@@ -85,7 +85,7 @@ def test_of_a_topic_that_the_metadata_never_heard_of_nothing_is_said_not_to_be_s
 
 
 @pytest.mark.parametrize("selection", [("--segment-id", segment_id(9)), ("--topic", "typo")])
-def test_that_there_is_no_such_segment_is_said_and_no_failure(
+def test_that_there_is_no_such_segment_is_reported_and_no_failure(
     selection: tuple[str, str], log_dir: Path, tieredctl: Tieredctl
 ) -> None:
     outcome = tieredctl("metadata", "segments", *selection, "--log-dir", log_dir)

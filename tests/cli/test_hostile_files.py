@@ -60,7 +60,7 @@ def test_a_pipe_in_a_log_directory_is_not_waited_for(log_dir: Path, pipe: Path, 
     assert f"{pipe.name} is not a regular file." in outcome.err
 
 
-def test_a_pipe_is_no_export(pipe: Path, tieredctl: Tieredctl) -> None:
+def test_a_pipe_is_not_an_export(pipe: Path, tieredctl: Tieredctl) -> None:
     outcome = tieredctl("metadata", "segments", "--export", pipe)
 
     assert outcome.exit_code == 1
@@ -88,7 +88,7 @@ def test_a_terabyte_of_nothing_is_not_read(tmp_path: Path, tieredctl: Tieredctl)
 
 
 @pytest.mark.parametrize("words", [("metadata", "segments", "--log-dir"), ("store", "check"), ("store", "inspect")])
-def test_what_may_not_be_read_is_said_with_whom_it_belongs_to(words: tuple[str, ...], log_dir: Path) -> None:
+def test_what_may_not_be_read_is_reported_with_its_owner(words: tuple[str, ...], log_dir: Path) -> None:
     subject = log_dir if words[1] != "inspect" else next(log_dir.rglob("*.log"))
     subject.chmod(0)
 
@@ -157,7 +157,7 @@ def test_a_folder_without_write_rights_stays_as_it_is(log_dir: Path, tmp_path: P
     assert list(folder.iterdir()) == []
 
 
-def test_a_parquet_file_of_somebody_elses_is_said_to_be_no_export(tmp_path: Path, tieredctl: Tieredctl) -> None:
+def test_a_parquet_file_of_somebody_elses_is_reported_as_not_an_export(tmp_path: Path, tieredctl: Tieredctl) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

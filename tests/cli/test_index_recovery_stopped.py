@@ -74,7 +74,7 @@ def test_a_recovery_of_indexes_that_is_stopped_leaves_each_whole_and_is_finished
     assert contents(store) == right
 
 
-def test_a_result_that_nothing_has_room_for_is_said_and_the_work_is_done(
+def test_a_result_that_nothing_has_room_for_is_reported_and_the_work_is_done(
     captures: Path, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
     capture, store = captures / "kafka-4.3.1", tmp_path / "store"

@@ -177,7 +177,7 @@ def test_only_what_is_orphaned_is_scanned_and_planned_as_such(
     assert planned.exit_code != 0 or planned_keys(cluster.plan_file) <= honest
 
 
-def test_what_a_listing_makes_older_than_it_is_is_no_orphan(cluster: CrashedCluster, proxy: FaultyProxy) -> None:
+def test_what_a_listing_makes_older_than_it_is_is_not_an_orphan(cluster: CrashedCluster, proxy: FaultyProxy) -> None:
     young = ("--min-age", "1h")
     honest = orphaned(cluster.scan(*young, "-o", "jsonl"))
     proxy.rules.append(Rule(altered(of_long_ago), "GET", LISTINGS))

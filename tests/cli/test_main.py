@@ -81,7 +81,7 @@ def test_the_version_is_the_packages() -> None:
 
 
 @pytest.mark.parametrize("words", [("--no-color", "--version"), ("--version", "metadata")])
-def test_the_version_is_said_beside_other_words(words: tuple[str, ...], tieredctl: Tieredctl) -> None:
+def test_the_version_is_printed_among_other_words(words: tuple[str, ...], tieredctl: Tieredctl) -> None:
     assert tieredctl(*words) == (0, f"tieredctl {__version__}\n", "")
 
 
@@ -143,7 +143,7 @@ def test_metrics_that_cannot_be_written_are_a_failure(captures: Path, tmp_path: 
     assert outcome.err.startswith(f"tieredctl: {tmp_path}/no/metrics.prom cannot be written: ")
 
 
-def test_a_reader_that_goes_away_is_no_failure(captures: Path) -> None:
+def test_a_reader_that_goes_away_is_not_a_failure(captures: Path) -> None:
     words = f"metadata format --log-dir {captures}/kafka-4.3.1/data"
     script = f"{sys.executable} -m tieredctl {words} | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
@@ -210,7 +210,7 @@ def test_streams_may_be_closed(captures: Path, closed: str) -> None:
     assert "/no" not in done.stdout  # what was meant for a closed stderr
 
 
-def test_a_narrow_terminal_encoding_is_no_failure(tmp_path: Path) -> None:
+def test_a_narrow_terminal_encoding_is_not_a_failure(tmp_path: Path) -> None:
     path = tmp_path / "partition.metadata"
     path.write_text("version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w")
     strange = path.rename(tmp_path / "Größe-partition.metadata")
@@ -225,7 +225,7 @@ def test_running_twice_in_one_process_is_fine(captures: Path, capsys: pytest.Cap
     assert len(set(capsys.readouterr().out.split())) == 1
 
 
-def test_memory_that_runs_out_is_said(monkeypatch: pytest.MonkeyPatch, tieredctl: Tieredctl) -> None:
+def test_memory_that_runs_out_is_reported(monkeypatch: pytest.MonkeyPatch, tieredctl: Tieredctl) -> None:
     def exhausted(path: object) -> None:
         raise MemoryError
 
@@ -249,7 +249,7 @@ def test_memory_that_runs_out_is_said(monkeypatch: pytest.MonkeyPatch, tieredctl
         ("recover metadata --apply", "it resumes where it stopped"),
     ],
 )
-def test_an_interruption_promises_to_go_on_only_where_the_command_does(
+def test_an_interruption_promises_to_continue_only_where_the_command_does(
     words: str, hint: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(_: list[str]) -> int:

@@ -253,13 +253,13 @@ def test_a_topic_that_was_recreated_must_be_chosen_by_id(metadata: Metadata, tmp
     assert (chosen.code, chosen.document["items"][0]["topicId"]) == (CLEAN, RECREATED_ID)
 
 
-def test_statistics_are_said_in_a_sentence_beside_the_table(metadata: Metadata, log_dir: Path) -> None:
+def test_statistics_are_reported_in_a_sentence_next_to_the_table(metadata: Metadata, log_dir: Path) -> None:
     found = metadata("stats", "--log-dir", log_dir)
 
     assert found.err.startswith("7 events, 4 of them dead, 2 live segments; ")
 
 
-def test_a_reader_that_goes_away_is_no_failure(log_dir: Path) -> None:
+def test_a_reader_that_goes_away_is_not_a_failure(log_dir: Path) -> None:
     command = f"{sys.executable} -m tieredctl metadata format --log-dir {log_dir} | head -n 1; exit ${{PIPESTATUS[0]}}"
 
     completed = subprocess.run(["bash", "-c", command], capture_output=True, check=False)

@@ -57,7 +57,7 @@ def test_a_store_is_judged_by_it(database: Path, captures: Path, tieredctl: Tier
     assert without_source(judged) == without_source(tieredctl(*words, "--export", database / "export.jsonl"))
 
 
-def test_orphans_are_removed_by_it_only_where_the_cluster_is_said_to_be_no_more(
+def test_orphans_are_removed_by_it_only_where_the_cluster_is_said_to_be_gone(
     cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, site_packages: Path
 ) -> None:
     source = ("--metadata-source", f"{NAME}:{cluster.folder}")
@@ -99,7 +99,7 @@ def test_its_options_reach_the_plugin(database: Path, tieredctl: Tieredctl) -> N
         ("", USAGE, "--metadata-source '' is not NAME:LOCATION."),
     ],
 )
-def test_what_cannot_be_opened_is_said_in_a_sentence(
+def test_what_cannot_be_opened_is_reported_in_a_sentence(
     site_packages: Path, tieredctl: Tieredctl, source: str, exit_code: int, said: str
 ) -> None:
     outcome = tieredctl("metadata", "segments", "--metadata-source", source)

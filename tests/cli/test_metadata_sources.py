@@ -52,7 +52,7 @@ def test_a_log_directory_that_is_not_there(metadata: Metadata, tmp_path: Path) -
     assert f"There is no {tmp_path / 'absent'}" in found.err
 
 
-def test_a_file_is_no_log_directory(metadata: Metadata, tmp_path: Path) -> None:
+def test_a_file_is_not_a_log_directory(metadata: Metadata, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
 
@@ -62,7 +62,7 @@ def test_a_file_is_no_log_directory(metadata: Metadata, tmp_path: Path) -> None:
     assert "is a file" in found.err
 
 
-def test_a_folder_without_metadata_partitions_is_no_log_directory(metadata: Metadata, tmp_path: Path) -> None:
+def test_a_folder_without_metadata_partitions_is_not_a_log_directory(metadata: Metadata, tmp_path: Path) -> None:
     found = metadata("segments", "--log-dir", tmp_path)
 
     assert found.code == USAGE
@@ -86,7 +86,7 @@ def test_an_empty_metadata_partition_is_an_answer(metadata: Metadata, tmp_path: 
         assert metadata(*words, "--log-dir", tmp_path).code == CLEAN
 
 
-def test_a_file_that_is_no_log_is_corruption(metadata: Metadata, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_log_is_corruption(metadata: Metadata, tmp_path: Path) -> None:
     write_log(tmp_path, 0, [b"no log at all " * 100])
     write_log(tmp_path, 0, metadata_batches(copied(1, 0, 9), first_offset=7), first_offset=7)
 
@@ -227,7 +227,7 @@ def test_a_torn_tail_in_a_file_that_was_closed_is_damage(metadata: Metadata, tmp
     assert (found.code, found.codes) == (CORRUPTION, ["batch-corrupt"])
 
 
-def test_an_event_that_cannot_be_read_is_told_and_the_rest_is_read(metadata: Metadata, tmp_path: Path) -> None:
+def test_an_event_that_cannot_be_read_is_reported_and_the_rest_is_read(metadata: Metadata, tmp_path: Path) -> None:
     write_events(tmp_path, *copied(1, 0, 9), b"\x01\x07\x00", None, *copied(2, 10, 19))
 
     found = metadata("segments", "--log-dir", tmp_path, "-o", "json")

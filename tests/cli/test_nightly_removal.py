@@ -160,7 +160,7 @@ def test_a_list_that_has_none_of_the_topics_hides_no_loss(churn: Churn, listed: 
     assert (outcome.exit_code, outcome.out) == (2, "")
 
 
-def test_one_segment_of_a_gone_topic_is_said_to_be_one(churn: Churn) -> None:
+def test_one_segment_of_a_gone_topic_is_reported_as_one(churn: Churn) -> None:
     gone = churn.delete_topic()
     segment = next(
         one

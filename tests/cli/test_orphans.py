@@ -196,7 +196,7 @@ def test_a_checkpoint_of_another_store_is_wrong_usage(tieredctl: Tieredctl, cras
     assert "belongs to a listing of s3://other" in outcome.err
 
 
-def test_filters_choose_what_is_told(tieredctl: Tieredctl, crash: Path) -> None:
+def test_filters_choose_what_is_reported(tieredctl: Tieredctl, crash: Path) -> None:
     _, everything = scan(tieredctl, crash)
     segment_id = everything[7]["segmentId"]
 

@@ -106,7 +106,7 @@ def test_a_lease_is_broken_by_its_holders_name(tieredctl: Tieredctl, tmp_path: P
     assert can_be_locked(tmp_path)
 
 
-def test_a_run_that_is_alive_on_this_host_is_said_to_be(tieredctl: Tieredctl, tmp_path: Path) -> None:
+def test_a_run_on_this_host_is_reported_as_alive(tieredctl: Tieredctl, tmp_path: Path) -> None:
     with lease_held(FileStore(str(tmp_path)), "orphans purge", clock_ms):
         outcome = unlock(tieredctl, tmp_path)
 

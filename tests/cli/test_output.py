@@ -140,7 +140,7 @@ def test_every_format_through_the_command_line(captures: Path, tieredctl: Tiered
     assert "zYJ8cWbWS6Wrn_UH97CRKw" in outcome.out
 
 
-def test_findings_are_said_on_stderr_unless_quiet(captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+def test_findings_are_reported_on_stderr_unless_quiet(captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
     os.symlink(captures / "kafka-4.3.1/data/__remote_log_metadata-0", tmp_path / "__remote_log_metadata-0")
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\n__remote_log_metadata 0 100\n")
     words = ("metadata", "segments", "--log-dir", tmp_path)

@@ -29,14 +29,14 @@ def test_it_takes_a_store(tieredctl: Tieredctl) -> None:
 @pytest.mark.parametrize(
     "what", ["orders", f"{TOPIC_ID}:", f"{TOPIC_ID}:x", f"{TOPIC_ID}:-1", f"{TOPIC_ID}:2147483648"]
 )
-def test_what_is_no_partition_of_a_topic_id_is_refused(tieredctl: Tieredctl, tmp_path: Path, what: str) -> None:
+def test_what_is_not_a_partition_of_a_topic_id_is_refused(tieredctl: Tieredctl, tmp_path: Path, what: str) -> None:
     outcome = tieredctl("partition", "remove", what, *LIVE, "--store", f"file:{tmp_path}", "--layout", "local")
 
     assert outcome.exit_code == 2
     assert what in outcome.err
 
 
-def test_a_topics_name_is_no_topic_id(tieredctl: Tieredctl, tmp_path: Path) -> None:
+def test_a_topics_name_is_not_a_topic_id(tieredctl: Tieredctl, tmp_path: Path) -> None:
     outcome = tieredctl("partition", "remove", "orders", *LIVE, "--store", f"file:{tmp_path}", "--layout", "local")
 
     assert outcome.exit_code == 2

@@ -134,7 +134,9 @@ def test_nothing_is_done_unless_it_is_confirmed(
     assert not time_index.exists()
 
 
-def test_what_stays_unmended_is_said_and_the_end_is_incomplete(recover: Recover, store: Path, time_index: Path) -> None:
+def test_what_stays_unmended_is_reported_and_the_end_is_incomplete(
+    recover: Recover, store: Path, time_index: Path
+) -> None:
     time_index.unlink()
     (store / f"{STEM}.leader_epoch_checkpoint").unlink()
 

@@ -59,7 +59,7 @@ def test_one_topic_may_be_chosen(tieredctl: Tieredctl, capture: Path, forgotten:
     assert (item["topic"], item["partition"], item["toRecover"]) == ("orders7", 2, 25)
 
 
-def test_an_encrypted_store_needs_no_key_and_copies_that_kafka_made_anew_stay_out(
+def test_an_encrypted_store_needs_no_key_and_copies_that_kafka_made_again_stay_out(
     tieredctl: Tieredctl, captures: Path, forgotten: Path
 ) -> None:
     bucket = f"file:{captures / 'aiven-zstd-encrypted-4.3.1' / 'bucket'}"

@@ -131,7 +131,9 @@ def test_usage_leaves_metrics(store: Path, tmp_path: Path, tieredctl: Tieredctl)
 
 
 @pytest.mark.parametrize("words", [("remote", "ls"), ("remote", "du")])
-def test_what_is_lacking_is_said_in_a_sentence(words: tuple[str, str], tmp_path: Path, tieredctl: Tieredctl) -> None:
+def test_what_is_lacking_is_reported_in_a_sentence(
+    words: tuple[str, str], tmp_path: Path, tieredctl: Tieredctl
+) -> None:
     lacking = {
         "No store was given.": (),
         f"There is no {tmp_path}/no.": ("--store", f"file:{tmp_path}/no"),
@@ -146,7 +148,7 @@ def test_what_is_lacking_is_said_in_a_sentence(words: tuple[str, str], tmp_path:
         assert outcome.err.startswith(f"tieredctl: {sentence}")
 
 
-def test_an_empty_store_is_no_error_where_the_layout_is_named(tmp_path: Path, tieredctl: Tieredctl) -> None:
+def test_an_empty_store_is_not_an_error_where_the_layout_is_named(tmp_path: Path, tieredctl: Tieredctl) -> None:
     outcome = tieredctl("remote", "ls", "--store", f"file:{tmp_path}", "--layout", "local", "-o", "json")
     assert outcome.exit_code == 0
     assert outcome.document()["items"] == []

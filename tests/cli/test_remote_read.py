@@ -56,7 +56,7 @@ def test_the_log_is_read_unless_another_part_is_named(store: Path, target: Path,
     assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()
 
 
-def test_what_was_written_is_told(store: Path, target: Path, tieredctl: Tieredctl) -> None:
+def test_what_was_written_is_reported(store: Path, target: Path, tieredctl: Tieredctl) -> None:
     outcome = tieredctl("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}", "-o", "json")
 
     document = outcome.document()
@@ -131,7 +131,7 @@ def test_a_segment_without_the_part_leaves_no_file(
     assert list(target.parent.iterdir()) == []
 
 
-def test_a_reader_that_has_gone_is_no_failure(store: Path) -> None:
+def test_a_reader_that_has_gone_is_not_a_failure(store: Path) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
     big = max(store.rglob("*.log"), key=lambda path: path.stat().st_size)

@@ -88,7 +88,7 @@ def test_a_run_that_may_do_so_finishes_the_work(
     assert not planned_keys(planned.plan_file) & set(bucket.keys())
 
 
-def test_one_object_that_may_not_be_copied_is_told_and_the_others_go(
+def test_one_object_that_may_not_be_copied_is_reported_and_the_others_go(
     planned: CrashedCluster, proxy: FaultyProxy, bucket: FilledBucket
 ) -> None:
     outcome = apply_through(planned, proxy, is_copy, DENIED)

@@ -145,7 +145,7 @@ def test_lost_receipts_are_undone_from_the_quarantine_alone(
     assert (without_own(planned.objects()), times_of(planned)) == (original, times)
 
 
-def test_what_is_neither_in_receipts_nor_in_quarantine_is_told_by_the_stores_own_notes(
+def test_what_is_neither_in_receipts_nor_in_quarantine_is_recognized_by_the_stores_own_notes(
     planned: CrashedClusterOnDisk,
 ) -> None:
     planned.apply()

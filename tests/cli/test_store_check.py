@@ -124,7 +124,7 @@ def test_a_folder_that_is_being_deleted(log_dir: Path, tieredctl: Tieredctl) -> 
     assert (finding["code"], finding["subject"]) == ("folder-passed-over", str(fate))
 
 
-def test_what_is_lacking_is_said_in_a_sentence(captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+def test_what_is_lacking_is_reported_in_a_sentence(captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
     data = captures / "kafka-4.3.1/data"
     lacking = {
         f"There is no {tmp_path}/no.": (tmp_path / "no",),

@@ -118,7 +118,7 @@ def test_a_segment_that_nobody_announced(cache: Path, check_cache: Callable[...,
     assert check_cache(cache).finding()["evidence"]["segmentId"] == "AQIDBAUGBwgJCgsMDQ4PEA"
 
 
-def test_an_unknown_segment_is_no_proof_where_metadata_is_missing(
+def test_an_unknown_segment_is_not_a_proof_where_metadata_is_missing(
     captures: Path, cache: Path, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
     for suffix in CACHED_SUFFIXES:
@@ -138,7 +138,7 @@ def test_an_entry_that_is_not_whole(cache: Path, check_cache: Callable[..., Outc
 
 
 @pytest.mark.parametrize("suffix", [".tmp", ".deleted"])
-def test_leftovers_are_said_to_be_passed_over(cache: Path, check_cache: Callable[..., Outcome], suffix: str) -> None:
+def test_leftovers_are_reported_as_passed_over(cache: Path, check_cache: Callable[..., Outcome], suffix: str) -> None:
     for path in list(cache.iterdir()):
         path.rename(f"{path}{suffix}")
     outcome = check_cache(cache)
@@ -146,7 +146,7 @@ def test_leftovers_are_said_to_be_passed_over(cache: Path, check_cache: Callable
     assert [item["code"] for item in outcome.document()["items"]] == ["folder-passed-over"] * 3
 
 
-def test_an_entry_that_is_being_fetched_is_no_fault(cache: Path, check_cache: Callable[..., Outcome]) -> None:
+def test_an_entry_that_is_being_fetched_is_not_a_fault(cache: Path, check_cache: Callable[..., Outcome]) -> None:
     path = cached(cache, ".txnindex")
     path.rename(f"{path}.tmp")
     assert check_cache(cache).exit_code == 0

@@ -27,7 +27,7 @@ def laid(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return link
 
 
-def test_receipts_are_not_written_behind_a_strangers_link(planned: CrashedClusterOnDisk, laid: Path) -> None:
+def test_receipts_are_not_written_through_a_strangers_link(planned: CrashedClusterOnDisk, laid: Path) -> None:
     before = planned.objects()
 
     applied = planned.apply("--receipts", laid)
@@ -60,7 +60,7 @@ def test_a_checkpoint_is_private(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_pipe_is_no_checkpoint(tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_checkpoint(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 

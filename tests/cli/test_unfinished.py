@@ -40,7 +40,7 @@ def in_bash(script: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("redirection", ["| true", "2>&1 >/dev/null | true", "2>/dev/full | cat", "2>&- | cat"])
-def test_a_loss_is_told_by_the_exit_code_whoever_listens(verify: str, redirection: str) -> None:
+def test_a_loss_sets_the_exit_code_whoever_listens(verify: str, redirection: str) -> None:
     done = in_bash(f"{verify} {redirection}; exit ${{PIPESTATUS[0]}}")
 
     assert done.returncode == 4
@@ -56,7 +56,7 @@ def test_a_full_disk_is_a_failure_of_every_command(words: str) -> None:
 
 
 @pytest.mark.parametrize("words", ["--version", "--help", "completions bash"])
-def test_nobody_who_reads_is_no_failure(words: str) -> None:
+def test_nobody_who_reads_is_not_a_failure(words: str) -> None:
     done = in_bash(f"{TIEREDCTL} {words} | true; exit ${{PIPESTATUS[0]}}")
 
     assert (done.returncode, done.stderr) == (0, "")

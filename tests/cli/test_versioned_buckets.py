@@ -113,7 +113,7 @@ def test_a_scan_counts_what_no_listing_shows(
     assert f"{UNFINISHED} noncurrent versions ({size} bytes) and {UNFINISHED} delete markers" in scanned.err
 
 
-def test_versions_that_a_lock_keeps_are_said_to_be_there(
+def test_versions_that_a_lock_keeps_are_reported_as_kept(
     tieredctl: Tieredctl, captures: Path, moto: ObjectServer, contents: Mapping[str, bytes], tmp_path: Path
 ) -> None:
     with VersionedBucket(S3Bucket(moto.endpoint).client, moto.endpoint) as bucket:

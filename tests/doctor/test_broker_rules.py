@@ -105,7 +105,7 @@ def test_no_quota_is_missed_on_a_release_without_quotas() -> None:
     assert found(quotas, Release(3, 7, 2)) == []
 
 
-def test_the_deprecated_pool_size_is_said_to_be_without_effect() -> None:
+def test_the_deprecated_pool_size_is_reported_as_without_effect() -> None:
     (finding,) = found({"remote.log.manager.thread.pool.size": "20"}, Release(4, 2, 1))
 
     assert finding.code == "broker-config-thread-pool"

@@ -144,7 +144,7 @@ def test_another_number_of_metadata_partitions_is_found() -> None:
     assert codes(found(brokers={1: node(1, **other)})) == ["broker-config-metadata-partitions"]
 
 
-def test_controllers_that_nobody_tells_of_are_said_to_be_unseen() -> None:
+def test_controllers_that_nobody_reports_are_reported_as_unseen() -> None:
     diagnosis = diagnose_settings(replace(SOUND, topics={}, controllers_apart=[100, 101]))
 
     assert codes(diagnosis.findings) == ["check-not-made"]
@@ -319,7 +319,7 @@ def test_what_is_on_disk_and_remote_is_counted() -> None:
     assert (finding.code, finding.evidence["bytes"]) == ("kept-twice", SEGMENT_BYTES)
 
 
-def test_what_could_not_be_looked_at_is_told_beside_all_else() -> None:
+def test_what_could_not_be_looked_at_is_reported_next_to_everything_else() -> None:
     unseen = Finding(FindingCode.CHECK_NOT_MADE, "broker settings", "The user may not look at the cluster.")
 
     diagnosis = diagnose(replace(SOUND, brokers={}, not_looked_at=[unseen]))
@@ -343,7 +343,7 @@ def test_what_could_not_be_looked_at_is_told_beside_all_else() -> None:
         (None, "delete", [], ""),
     ],
 )
-def test_how_far_the_metadata_topic_is_from_being_compactable_is_told(
+def test_how_far_the_metadata_topic_is_from_being_compactable_is_reported(
     unkeyed: int | None, policy: str, expected: list[str], said: str
 ) -> None:
     replay = ReplayFacts(100, 0.0, 1.0, unkeyed)

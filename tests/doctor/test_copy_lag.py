@@ -99,7 +99,7 @@ def test_what_waits_for_its_lag_is_not_behind(
     assert sorted(one.code for one in of_cluster(changes, first_young=first_young)) == sorted(expected)
 
 
-def test_how_much_is_kept_out_of_remote_storage_is_told() -> None:
+def test_how_much_is_kept_out_of_remote_storage_is_reported() -> None:
     (finding,) = of_cluster({LAG_MS: str(HOUR_MS)}, first_young=30)
 
     assert finding.evidence["bytes"] == 9 * SEGMENT_BYTES
@@ -108,7 +108,7 @@ def test_how_much_is_kept_out_of_remote_storage_is_told() -> None:
 @pytest.mark.parametrize(
     ("changes", "saved"), [({LAG_MS: "0", LAG_BYTES: "-1"}, SEGMENT_BYTES), ({}, None), ({LAG_MS: "-1"}, None)]
 )
-def test_what_a_lag_would_save_is_told_where_brokers_know_it_and_there_is_none(
+def test_what_a_lag_would_save_is_reported_where_brokers_know_it_and_there_is_none(
     changes: Mapping[str, str], saved: int | None
 ) -> None:
     place = replace(PLACE, earliest_local=10, latest=25, local_bytes=2 * SEGMENT_BYTES, first_young=25)

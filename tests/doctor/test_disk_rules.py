@@ -45,7 +45,7 @@ def test_one_that_is_in_remote_storage_needs_none_any_more() -> None:
     assert found(snapshots=(30, 40)) == []
 
 
-def test_one_that_begins_in_remote_storage_and_ends_behind_it_needs_one() -> None:
+def test_one_that_begins_in_remote_storage_and_ends_after_it_needs_one() -> None:
     (finding,) = found(bases=(15, 25, 40), snapshots=(15, 40))
 
     assert finding.evidence["offsets"] == [15, 24]
@@ -111,7 +111,7 @@ def test_what_kafka_is_removing_is_not_there(log_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["no-such-folder", "a-file", "empty"])
-def test_a_folder_that_is_no_log_directory_is_told_as_such(name: str, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_log_directory_is_named(name: str, tmp_path: Path) -> None:
     (tmp_path / "a-file").touch()
     (tmp_path / "empty").mkdir()
 

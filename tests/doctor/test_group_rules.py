@@ -25,7 +25,7 @@ def found(*offsets: int, topic: str = "t", partition: int = 0) -> list[Finding]:
     return list(group_findings(replace(SOUND, partitions=[place], group_offsets=committed)))
 
 
-def test_a_group_that_reads_from_the_leaders_disk_is_no_finding() -> None:
+def test_a_group_that_reads_from_the_leaders_disk_is_not_a_finding() -> None:
     assert found(LOCAL_START, LOCAL_START + 3) == []
 
 
@@ -58,7 +58,7 @@ def test_topics_that_are_not_tiered_do_not_matter() -> None:
     assert found(0, partition=7) == []
 
 
-def test_groups_that_may_not_be_seen_are_said_to_be_unseen() -> None:
+def test_groups_that_may_not_be_seen_are_reported_as_unseen() -> None:
     def refuse() -> Any:
         raise TieredctlError(ErrorCode.BROKER_REFUSED, "The user may not look at group g.")
 
@@ -68,7 +68,7 @@ def test_groups_that_may_not_be_seen_are_said_to_be_unseen() -> None:
 
 
 @pytest.mark.parametrize("offset", [0, LOG_START, LOCAL_START])
-def test_a_partition_whose_log_nobody_tells_of_is_not_judged(offset: int) -> None:
+def test_a_partition_whose_log_nobody_reports_is_not_judged(offset: int) -> None:
     unknown = replace(PLACE, earliest=None, earliest_local=None)
     committed = [CommittedOffset("g", "t", 0, offset)]
 

@@ -65,7 +65,7 @@ def topic(slow: Slow) -> Iterator[OwnTopic]:
         yield made
 
 
-def test_a_broker_that_deletes_is_seen_to_stand_still_and_to_go_on(slow: Slow, topic: OwnTopic) -> None:
+def test_a_broker_that_deletes_is_seen_to_stand_still_and_to_continue(slow: Slow, topic: OwnTopic) -> None:
     leader = slow.brokers.leader_of(topic.name, 0)
     sound = slow.standing_still()
     slow.held_by.touch()

@@ -222,7 +222,7 @@ def test_a_segment_that_goes_meanwhile_is_not_missed(metadata: Callable[..., Eve
     assert [finding.evidence["key"] for finding in found.findings] == [key(3, Part.LEADER_EPOCH)]
 
 
-def test_a_store_that_does_not_answer_is_said_to_be_unseen(metadata: Callable[..., Events]) -> None:
+def test_a_store_that_does_not_answer_is_reported_as_unseen(metadata: Callable[..., Events]) -> None:
     class SilentStore(MemoryStore):
         def head(self, key: str) -> Any:
             raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "The store does not answer.")

@@ -175,7 +175,7 @@ def test_the_brokers_own_file_says_the_same_of_the_metadata_topic(driven: Driven
     }
 
 
-def test_a_file_is_judged_beside_what_its_cluster_has(driven: DrivenBroker, tmp_path: Path) -> None:
+def test_a_file_is_judged_next_to_what_its_cluster_has(driven: DrivenBroker, tmp_path: Path) -> None:
     own = (driven.broker.work_dir / "server.properties").read_text()
     file = tmp_path / "broker-2.properties"
     file.write_text(own + "rlmm.config.remote.log.metadata.topic.num.partitions=50\n")
@@ -216,7 +216,7 @@ def test_a_release_that_the_brokers_are_not_of_is_a_mistake_of_usage(driven: Dri
         ),
     ],
 )
-def test_a_broken_setting_is_found_besides(
+def test_a_broken_setting_is_found_too(
     driven: DrivenBroker, kind: ResourceType, name: str, setting: str, value: str, more: Findings
 ) -> None:
     with changed(driven.broker, kind, name, setting, value):
@@ -269,7 +269,7 @@ def test_deletions_that_never_end_are_found_though_their_topic_is_gone(crashed: 
     assert {evidence["topicId"] for evidence in stuck} == {crashed.topic_ids[STUCK]}
 
 
-def test_what_the_user_may_not_see_is_said_and_the_rest_is_judged(crashed: Leftovers, tmp_path: Path) -> None:
+def test_what_the_user_may_not_see_is_reported_and_the_rest_is_judged(crashed: Leftovers, tmp_path: Path) -> None:
     grant(crashed.broker, METADATA_TOPIC, AclOperation.DESCRIBE)
     where = ("--bootstrap-server", crashed.broker.secure_listeners.sasl_ssl)
     config = scram_config(tmp_path, crashed.broker)

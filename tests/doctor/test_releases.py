@@ -26,7 +26,7 @@ def test_a_metadata_version_of_the_future_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "4", "v4.3.1", "4.3.1.0", "4.3-rc1"])
-def test_what_is_no_release_is_refused(text: str) -> None:
+def test_what_is_not_a_release_is_refused(text: str) -> None:
     with pytest.raises(TieredctlError) as refused:
         release(text)
 

@@ -99,7 +99,7 @@ def test_names_that_somebody_knows_are_not_reported(name: str) -> None:
 
 @pytest.mark.parametrize("setting", [name for name, kind in JUDGED.items() if isinstance(kind, Whole | Truth)])
 @pytest.mark.parametrize("stated", ["ture", "-7", "many", "99999999999999999999"])
-def test_of_a_value_that_is_none_one_thing_is_said_and_doing_it_is_enough(setting: str, stated: str) -> None:
+def test_of_a_value_that_is_none_one_thing_is_reported_and_doing_it_is_enough(setting: str, stated: str) -> None:
     findings = [one for one in found({setting: stated}) if one.evidence.get("name") == setting]
 
     (finding,) = findings

@@ -48,7 +48,7 @@ def test_by_time_those_go_that_are_older_than_the_limit() -> None:
     assert starts(due(Retention(299, -1)).now) == [0, 10]
 
 
-def test_time_goes_on_where_size_stopped() -> None:
+def test_time_continues_where_size_stopped() -> None:
     found = due(Retention(199, 300))
 
     assert [one.breach.value for one in found.now] == [
@@ -58,7 +58,7 @@ def test_time_goes_on_where_size_stopped() -> None:
     ]
 
 
-def test_what_is_not_in_remote_storage_stays_and_is_told_apart() -> None:
+def test_what_is_not_in_remote_storage_stays_and_is_reported_separately() -> None:
     found = due(Retention(199, -1), remote=9)
 
     assert starts(found.now) == [0]

@@ -122,7 +122,7 @@ def test_the_first_offset_of_a_time_is_the_one_that_get_offset_shell_says(driven
         assert f"orders:0:{explained(driven, 'orders:0', '--timestamp', str(moment))['offset']}" in said.splitlines()
 
 
-def test_a_time_behind_the_last_record_has_no_offset(driven: DrivenBroker) -> None:
+def test_a_time_after_the_last_record_has_no_offset(driven: DrivenBroker) -> None:
     outcome = explain(driven, "orders:0", "--timestamp", str(int(time.time() * 1000) + 3_600_000))
 
     assert outcome.exit_code == 3

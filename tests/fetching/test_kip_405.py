@@ -72,7 +72,7 @@ def test_scenario_2_2_step_2_its_offset_has_moved_and_it_learns_the_earliest_loc
     assert learned(broker_b, FollowerAction.LEARN_EARLIEST_LOCAL) == (9, 3)
 
 
-def test_scenario_2_2_step_3_it_rebuilds_its_leader_epochs_and_goes_on_as_a_new_follower() -> None:
+def test_scenario_2_2_step_3_it_rebuilds_its_leader_epochs_and_continues_as_a_new_follower() -> None:
     broker_a = leader(range(9, 12), LINEAGE)
     segments = remote(*SEGMENTS, (6, 8, {2: 6, 3: 7}))
 

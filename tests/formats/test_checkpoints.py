@@ -88,7 +88,7 @@ def test_committed_offsets_as_kafka_writes_them() -> None:
     assert encode_committed_offsets(committed) == COMMITTED
 
 
-def test_committed_offsets_as_kip_405_has_them_are_told_by_the_first_line() -> None:
+def test_committed_offsets_as_kip_405_has_them_are_recognized_by_the_first_line() -> None:
     committed = CommittedOffsets(CommittedOffsetsForm.KIP_405, COMMITTED_OFFSETS)
 
     assert read_committed_offsets(b"0 2022\n4 104\n2 498\n") == committed

@@ -120,6 +120,6 @@ def test_names_are_written_as_they_are_read() -> None:
     assert partition_folder_name("a-topic", 12) == "a-topic-12"
 
 
-def test_a_transition_is_no_part_of_a_file_s_own_name() -> None:
+def test_a_transition_is_not_part_of_a_file_s_own_name() -> None:
     assert without_transition("leader-epoch-checkpoint.tmp") == "leader-epoch-checkpoint"
     assert without_transition("meta.properties") == "meta.properties"

@@ -91,7 +91,7 @@ def test_value_of_a_control_record(kind: ControlType, fields: dict[str, Any], en
     assert decode_control_record(record) == ControlRecord(kind, fields)
 
 
-def test_a_control_record_of_a_later_type_is_not_read_but_is_no_error() -> None:
+def test_a_control_record_of_a_later_type_is_not_read_but_is_not_an_error() -> None:
     record = decode_control_record(Record(0, 0, bytes.fromhex("00000063"), b"?"))
 
     assert record == ControlRecord(99, None)

@@ -111,7 +111,7 @@ def test_an_altered_byte_hides_no_other_batch(checker: BatchChecker[Any], data: 
 @pytest.mark.parametrize("checker", CHECKERS)
 @given(st.data())
 @settings(max_examples=examples(200))
-def test_what_is_sound_behind_a_damaged_stretch_is_found_again(checker: BatchChecker[Any], data: st.DataObject) -> None:
+def test_what_is_sound_after_a_damaged_stretch_is_found_again(checker: BatchChecker[Any], data: st.DataObject) -> None:
     """Overwritten, lost or foreign bytes: any stretch may be replaced by any other."""
     made = data.draw(batches(min_size=2))
     log, positions = b"".join(made), offsets_of(made)
@@ -154,7 +154,7 @@ def test_a_torn_tail_is_told_from_damage(checker: BatchChecker[Any], data: st.Da
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_zeros_behind_the_last_batch_are_a_torn_tail(checker: BatchChecker[Any]) -> None:
+def test_zeros_after_the_last_batch_are_a_torn_tail(checker: BatchChecker[Any]) -> None:
     """A preallocated file that was not closed in good order."""
     batch = encode_batch([Record(0, 0, None, b"value")])
 
@@ -166,7 +166,7 @@ def test_zeros_behind_the_last_batch_are_a_torn_tail(checker: BatchChecker[Any])
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_a_last_batch_whose_length_alone_is_wrong_is_no_torn_tail(checker: BatchChecker[Any]) -> None:
+def test_a_last_batch_whose_length_alone_is_wrong_is_not_a_torn_tail(checker: BatchChecker[Any]) -> None:
     batch = bytearray(encode_batch([Record(0, 0, None, b"value")]))
     batch[LENGTH_AT + 2] ^= 0xFF
 
@@ -182,7 +182,7 @@ def test_an_empty_log_holds_nothing(checker: BatchChecker[Any]) -> None:
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_a_file_that_is_no_log_is_damage_alone(checker: BatchChecker[Any]) -> None:
+def test_a_file_that_is_not_a_log_is_damage_alone(checker: BatchChecker[Any]) -> None:
     found = scan([b"no log at all " * 1_000], checker)
 
     assert not found.batches

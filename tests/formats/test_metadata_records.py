@@ -127,7 +127,7 @@ def test_a_value_that_is_cut_short_never_passes_for_the_form_it_had(
 
 
 @pytest.mark.parametrize("encoded", [encoded for _, _, encoded in GOLDEN.values()], ids=GOLDEN.keys())
-def test_a_value_that_goes_on_behind_its_end_is_refused(encoded: str) -> None:
+def test_a_value_that_continues_after_its_end_is_refused(encoded: str) -> None:
     with pytest.raises(DecodeError):
         decode_event(bytes.fromhex(encoded) + b"\0\0")
 
@@ -135,7 +135,7 @@ def test_a_value_that_goes_on_behind_its_end_is_refused(encoded: str) -> None:
 @pytest.mark.parametrize("form", list(RecordForm))
 @pytest.mark.parametrize("event", [SEGMENT, UPDATE, PARTITION_DELETE], ids=lambda event: type(event).__name__)
 @pytest.mark.parametrize("length", BOUNDARY_LENGTHS)
-def test_the_forms_are_told_apart_for_every_length_of_a_topic_name(
+def test_the_forms_are_distinguished_for_every_length_of_a_topic_name(
     length: int,
     event: RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate | RemotePartitionDeleteMetadata,
     form: RecordForm,

@@ -53,7 +53,7 @@ def test_an_id_is_printed_and_read_as_one_alone(ids: list[bytes]) -> None:
 
 
 @given(st.text("AQgwZ-_09/+=", min_size=22, max_size=22))
-def test_what_is_no_id_is_said_to_be_none(text: str) -> None:
+def test_what_is_not_an_id_is_refused(text: str) -> None:
     _, valid = uuids_in_text(np.frombuffer(text.encode(), np.uint8).reshape(1, -1))
     assert valid.tolist() == [is_id(text)]
 

@@ -30,7 +30,7 @@ def test_what_is_skipped_fails(pytester: pytest.Pytester, source: str, outcome: 
     assert result.parseoutcomes() == outcome
 
 
-def test_the_reason_is_told(pytester: pytest.Pytester) -> None:
+def test_the_reason_is_reported(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\ndef test_it(): pytest.skip('no broker')\n")
 
     result = pytester.runpytest_inprocess("-p", "tests.no_skips")

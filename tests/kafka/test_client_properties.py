@@ -160,7 +160,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert refused.value.kind.code == "path-missing"
 
 
-def test_a_folder_is_no_file_of_properties(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_file_of_properties(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match="cannot be read"):
         read_client_properties(tmp_path)
 
@@ -198,7 +198,7 @@ def test_what_means_nothing_to_librdkafka_is_ignored_and_named(tmp_path: Path) -
     assert made.ignored_properties == ["key.deserializer", "receive.buffer.bytes"]
 
 
-def test_a_value_that_librdkafka_does_not_take_is_told(tmp_path: Path) -> None:
+def test_a_value_that_librdkafka_does_not_take_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match=r"security\.protocol") as refused:
         client(tmp_path, "security.protocol=TLS\n")
 

@@ -77,7 +77,7 @@ def short_lived(driven: DrivenBroker) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_broker_that_stops_answering_in_the_middle_is_told_and_another_run_succeeds(
+def test_a_broker_that_stops_answering_in_the_middle_is_reported_and_another_run_succeeds(
     question: str, driven: DrivenBroker, requests: Requests, ask: Callable[..., Outcome]
 ) -> None:
     before = ask(question, "orders")
@@ -102,7 +102,7 @@ def test_a_broker_that_stops_answering_in_the_middle_is_told_and_another_run_suc
 
 
 @pytest.mark.parametrize("question", OF_ONE_TOPIC)
-def test_a_topic_that_is_deleted_in_the_middle_is_told(
+def test_a_topic_that_is_deleted_in_the_middle_is_reported(
     question: str, driven: DrivenBroker, short_lived: str, requests: Requests, ask: Callable[..., Outcome]
 ) -> None:
     def delete() -> None:

@@ -115,7 +115,7 @@ def test_what_was_written_after_the_end_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 7, 13, 14])
-def test_a_damaged_batch_is_one_finding_and_reading_goes_on_after_it(number: int, tmp_path: Path) -> None:
+def test_a_damaged_batch_is_one_finding_and_reading_continues_after_it(number: int, tmp_path: Path) -> None:
     batches = altered(batches_of(), number, -1)
 
     records, findings = from_leader(ModelLeader(batches))
@@ -128,7 +128,7 @@ def test_a_damaged_batch_is_one_finding_and_reading_goes_on_after_it(number: int
 
 @pytest.mark.parametrize("number", [1, 7, 13])
 @pytest.mark.parametrize("position", [0, 6, 7], ids=["far beyond the end", "by 256", "by one"])
-def test_a_base_offset_that_was_altered_is_told_and_no_other_record_is_lost(
+def test_a_base_offset_that_was_altered_is_reported_and_no_other_record_is_lost(
     number: int, position: int, tmp_path: Path
 ) -> None:
     batches = altered(batches_of(), number, position)

@@ -317,7 +317,7 @@ def test_no_offset_is_committed_whatever_the_properties_say(bare: KafkaBroker, t
     assert [group.group_id for group in groups.valid] == []
 
 
-def test_a_cluster_without_the_topic_is_told_and_left_without_it(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_without_the_topic_is_reported_and_left_without_it(capfd: pytest.CaptureFixture[str]) -> None:
     properties = {"remote.log.storage.system.enable": "false", "auto.create.topics.enable": "true"}
     with KafkaBroker(jars_of("4.3.1"), properties=properties) as broker:
         code = run(["metadata", "segments", "--bootstrap-server", broker.bootstrap_server])

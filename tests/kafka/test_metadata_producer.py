@@ -23,7 +23,7 @@ def closed_address() -> str:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_an_event_that_nobody_confirms_is_told(closed_address: str) -> None:
+def test_an_event_that_nobody_confirms_is_reported(closed_address: str) -> None:
     with (
         closing(MetadataProducer(closed_address, request_timeout_seconds=TIMEOUT_SECONDS)) as producer,
         pytest.raises(TieredctlError) as raised,

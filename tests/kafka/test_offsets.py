@@ -61,7 +61,7 @@ def test_each_offset_is_what_get_offset_shell_says(driven: DrivenBroker) -> None
 
 
 @pytest.mark.parametrize("driven", ["kafka_3"], indirect=True)
-def test_a_release_that_does_not_know_an_offset_is_said_to(driven: DrivenBroker) -> None:
+def test_a_release_that_does_not_know_an_offset_is_reported(driven: DrivenBroker) -> None:
     outcome = offsets(driven, "orders")
 
     assert outcome.exit_code == 0

@@ -62,7 +62,7 @@ def test_a_host_that_has_no_address() -> None:
     assert "unknown host name" in error.message
 
 
-def test_a_text_that_is_no_address() -> None:
+def test_a_text_that_is_not_an_address() -> None:
     assert error_of("no address").exit_code in (ExitCode.FAILURE, ExitCode.USAGE)
 
 

@@ -79,7 +79,7 @@ class TestManifest:
         assert chunks.stored_range(3) == (3_000_030, 3_000_037)
         assert chunks.stored_size == 3_000_037
 
-    def test_indexes_lie_one_behind_the_other(self) -> None:
+    def test_indexes_lie_one_after_the_other(self) -> None:
         found = read_manifest(manifest())
 
         assert found.indexes[Part.PRODUCER_SNAPSHOT] == StoredIndex(20, 30)
@@ -216,7 +216,7 @@ class TestChunkSizes:
             "000000047fffffff01000a1400000007",
         ],
     )
-    def test_what_is_no_list_of_four_sizes_is_refused(self, encoded: str) -> None:
+    def test_what_is_not_a_list_of_four_sizes_is_refused(self, encoded: str) -> None:
         with pytest.raises(DecodeError):
             decode_chunk_sizes(bytes.fromhex(encoded), 4)
 

@@ -71,7 +71,7 @@ def test_without_any_there_are_none() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "hello", NO_KEY, "\0\xff", None])
-def test_what_is_no_private_key_is_said_in_a_sentence(tmp_path: Path, text: str | None) -> None:
+def test_what_is_not_a_private_key_is_reported_in_a_sentence(tmp_path: Path, text: str | None) -> None:
     file = tmp_path / "private.pem"
     file.write_text(key_pair().public_key().export_key().decode() if text is None else text)
 
@@ -97,7 +97,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert raised.value.kind.code == "path-missing"
 
 
-def test_a_folder_is_no_key(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_key(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match="cannot be read") as raised:
         private_keys(str(tmp_path))
 

@@ -147,7 +147,7 @@ def test_a_partition_prefix_has_all_keys_of_that_partition_and_no_others(
 
 @each_layout
 @given(segment=segments, numbers=st.tuples(st.integers(0, 12), st.integers(0, 12)))
-def test_partition_1_is_no_prefix_of_partition_10(
+def test_partition_1_is_not_a_prefix_of_partition_10(
     layout: Layout, segment: RemoteLogSegmentMetadata, numbers: tuple[int, int]
 ) -> None:
     assume(numbers[0] != numbers[1])
@@ -194,7 +194,7 @@ def test_parts_have_the_bytes_that_the_broker_wrote(case: LayoutCase) -> None:
 
 
 @each_case
-def test_parts_that_are_said_to_be_verbatim_are_objects_of_their_own_with_those_bytes(case: LayoutCase) -> None:
+def test_parts_that_are_reported_as_verbatim_are_objects_of_their_own_with_those_bytes(case: LayoutCase) -> None:
     store = MemoryStore()
     case.copy_segment(store, SEGMENT, PARTS)
     keys = objects_of(case.layout, SEGMENT)
@@ -224,7 +224,7 @@ def test_a_segment_without_transaction_index_lacks_that_part_alone(case: LayoutC
 
 @each_case
 @pytest.mark.parametrize("part", [Part.MANIFEST, Part.INDEXES])
-def test_what_no_broker_wrote_is_no_part(case: LayoutCase, part: Part) -> None:
+def test_what_no_broker_wrote_is_not_a_part(case: LayoutCase, part: Part) -> None:
     with pytest.raises(TieredctlError) as raised:
         list(opened(case, PARTS).stream(part))
 

@@ -90,7 +90,7 @@ def test_an_unknown_name_is_answered_with_what_there_is_and_what_to_install(inst
     assert "pip install tieredctl-aiven" in raised.value.hint
 
 
-def test_where_nothing_is_installed_that_is_said(install: Install) -> None:
+def test_where_nothing_is_installed_that_is_reported(install: Install) -> None:
     install()
 
     with pytest.raises(TieredctlError, match="installed are: none"):

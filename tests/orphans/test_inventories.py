@@ -277,7 +277,7 @@ def test_orc_is_refused_with_what_to_do() -> None:
     "manifest",
     [b"", b"{", b"[]", b"{}", b"\xff", b'"text"', b"[" * 100_000, b'{"sourceBucket": {}}', b'{"sourceBucket": "a"}'],
 )
-def test_what_is_no_manifest_is_refused(manifest: bytes) -> None:
+def test_what_is_not_a_manifest_is_refused(manifest: bytes) -> None:
     refusal({S3_MANIFEST: manifest})
 
 

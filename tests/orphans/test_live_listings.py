@@ -118,7 +118,7 @@ def test_what_ends_one_range_ends_the_listing() -> None:
 
 @pytest.mark.parametrize("fails_after", [0, 1_001, 9_000, 29_999])
 @pytest.mark.parametrize("keys", LAYOUTS.values(), ids=LAYOUTS)
-def test_an_interrupted_listing_goes_on(keys: list[str], fails_after: int, tmp_path: Path) -> None:
+def test_an_interrupted_listing_continues(keys: list[str], fails_after: int, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint"
     interrupt(Pages(keys, min(fails_after, len(keys) - 1)), file)
 
@@ -212,7 +212,7 @@ def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     assert (text.read_bytes(), database.read_bytes()) == before
 
 
-def test_a_checkpoint_that_cannot_be_written_is_said_to_be(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     assert refusal(resumed(Pages(["a"]), tmp_path / "missing" / "checkpoint"))[0] == "unwritable"
 
 
@@ -240,7 +240,7 @@ def test_a_key_between_two_is_between_them(low: str, high: str | None) -> None:
 
 
 @given(keys=st.sets(st.text("ab/0é", max_size=8), min_size=1), data=st.data())
-def test_a_division_has_a_key_in_its_second_half_and_none_behind_its_end(keys: set[str], data: st.DataObject) -> None:
+def test_a_division_has_a_key_in_its_second_half_and_none_after_its_end(keys: set[str], data: st.DataObject) -> None:
     low = data.draw(st.sampled_from(sorted(keys)))
     high = data.draw(st.none() | st.sampled_from(sorted(keys)))
     inside = [key for key in keys if low < key and (high is None or key <= high)]

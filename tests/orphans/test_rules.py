@@ -152,7 +152,7 @@ def test_a_later_copy_of_another_partition_proves_nothing() -> None:
     assert verdict([started(2, 10, 19), elsewhere], key(2, start=10)) == ("in-progress", None)
 
 
-def test_a_copy_that_began_anew_itself_may_still_end() -> None:
+def test_a_copy_that_began_again_itself_may_still_end() -> None:
     assert verdict([started(2, 10, 19), started(2, 10, 19)], key(2, start=10)) == ("in-progress", None)
 
 

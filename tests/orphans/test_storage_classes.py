@@ -74,7 +74,7 @@ def test_a_row_of_totals_has_all_classes_of_a_topic() -> None:
     assert rows == [("orphan", 3, 4 * GIB, 18.0), ("owned", 2, 5 * GIB, 40.0)]
 
 
-def test_without_prices_nothing_is_said_to_cost_anything() -> None:
+def test_without_prices_nothing_is_reported_to_cost_anything() -> None:
     found = scan(price=None)
     found.run()
 

@@ -66,7 +66,7 @@ def test_they_go_too_where_brokers_said_that_they_were_deleted() -> None:
     assert topic.keys() == []
 
 
-def test_objects_that_are_said_to_be_gone_and_are_not_stay_told_of() -> None:
+def test_objects_that_are_reported_as_gone_but_are_not_stay_reported() -> None:
     topic = RemovedTopic([started(1, 0, 9), updated(1, COPIED)], layout=layout_named("aiven", {"key-prefix": PREFIX}))
     keys = put(topic, started(1, 0, 9))
     topic.store.kept = {keys[0]}

@@ -44,7 +44,7 @@ def test_step_2_a_mark_that_was_processed_is_not_processed_again() -> None:
     assert len(topic.events) == len(copied(1, 0, 9)) + len(RemotePartitionDeleteState)
 
 
-def test_step_3_the_deletion_is_said_to_have_started() -> None:
+def test_step_3_the_deletion_is_reported_to_have_started() -> None:
     assert removed()[1] == (STARTED.name,)
 
 
@@ -54,7 +54,7 @@ def test_step_4_every_segment_of_the_partition_is_deleted() -> None:
     assert deleted == [segment_id(1), segment_id(2)]
 
 
-def test_steps_5_and_7_each_segments_deletion_is_said_to_start_and_to_finish() -> None:
+def test_steps_5_and_7_each_segments_deletion_is_reported_to_start_and_to_finish() -> None:
     assert removed()[2:-1] == [
         (DELETING.name, segment_id(1)),
         (DELETED.name, segment_id(1)),
@@ -75,7 +75,7 @@ def test_step_6_the_segment_is_deleted_between_the_two() -> None:
     assert found == [*((DELETING.name, left) for left in range(len(keys), 0, -1)), (DELETED.name, 0)]
 
 
-def test_step_8_the_partition_is_said_to_be_deleted_once_all_segments_are() -> None:
+def test_step_8_the_partition_is_reported_as_deleted_once_all_segments_are() -> None:
     assert removed()[-1] == (FINISHED.name,)
 
 

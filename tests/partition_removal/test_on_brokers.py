@@ -206,7 +206,7 @@ def test_a_second_run_has_nothing_to_do(cluster: Leftovers, tieredctl: CommandLi
     assert tieredctl.events(STUCK) == before
 
 
-def test_what_a_versioned_bucket_keeps_is_said_and_deleted_where_that_is_asked_for(
+def test_what_a_versioned_bucket_keeps_is_reported_and_deleted_where_that_is_asked_for(
     cluster: Leftovers, tieredctl: CommandLine, moto: ObjectServer
 ) -> None:
     topic_id = cluster.topic_ids[STUCK]
@@ -233,7 +233,7 @@ def test_no_segment_is_left_by_the_metadata(cluster: Leftovers, tieredctl: Comma
     assert (outcome.exit_code, outcome.document()["items"]) == (0, [])
 
 
-def test_brokers_go_on_and_start_again_without_a_complaint(cluster: Leftovers) -> None:
+def test_brokers_continue_and_start_again_without_a_complaint(cluster: Leftovers) -> None:
     running = cluster.broker.server_log.read_text(errors="replace")
     values = cluster.values(ORDERS)
 

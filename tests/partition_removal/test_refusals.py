@@ -68,7 +68,7 @@ def test_a_live_topic_that_was_named_gets_segment_events(answer: bool | None) ->
     assert scope == RemovalScope(segment_events_only=True, topic_is_live=True)
 
 
-def test_a_topic_that_is_gone_is_no_live_one_whatever_was_named() -> None:
+def test_a_topic_that_is_gone_is_not_a_live_one_whatever_was_named() -> None:
     assert scope_of(False, even_if_live=True) == RemovalScope()
 
 

@@ -143,7 +143,7 @@ def test_what_comes_while_it_is_removed_is_left_and_named() -> None:
 
 
 @pytest.mark.parametrize("scope", [GONE, LIVE])
-def test_what_disappeared_since_the_plan_was_shown_is_no_obstacle(scope: RemovalScope) -> None:
+def test_what_disappeared_since_the_plan_was_shown_is_not_an_obstacle(scope: RemovalScope) -> None:
     topic = made()
     doomed = list(topic.store.list())[:1]
     topic.after_showing = lambda: topic.store.delete(doomed)

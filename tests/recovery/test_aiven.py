@@ -98,7 +98,7 @@ def test_an_object_that_was_cut_is_damage(bucket: Path, suffix: str) -> None:
         rebuilt(bucket)
 
 
-def test_a_store_that_does_not_answer_is_no_damage(bucket: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_does_not_answer_is_not_damage(bucket: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> bytes:
         raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It is gone.")
 

@@ -56,7 +56,7 @@ def test_killed_anywhere_a_second_run_ends_where_one_run_would(batch_segments: i
         assert cluster.fates() == dict.fromkeys((1, 3, 4, 9), Fate.IN_METADATA) | {2: Fate.SUPERSEDED}
 
 
-def test_what_an_earlier_run_began_otherwise_is_begun_anew() -> None:
+def test_what_an_earlier_run_began_otherwise_is_begun_again() -> None:
     cluster = LostMetadata([started(1, 0, 7, author=-1)])
     cluster.copy(1, 0, 9)
 
@@ -70,7 +70,7 @@ def test_what_an_earlier_run_began_otherwise_is_begun_anew() -> None:
     ] * 2
 
 
-def test_a_broker_that_goes_away_in_the_middle_is_said_and_the_next_run_goes_on() -> None:
+def test_a_broker_that_goes_away_in_the_middle_is_reported_and_the_next_run_continues() -> None:
     cluster = made()
     cluster.kill_at = 4
     cluster.killed_by = TieredctlError(ErrorCode.BROKER_UNREACHABLE, "It is gone.")

@@ -162,7 +162,7 @@ def test_a_receipt_that_was_cut_off_is_dropped(tmp_path: Path, receipts: list[Re
 
 
 @pytest.mark.parametrize("cut", range(0, 200, 7))
-def test_a_header_of_receipts_that_was_cut_off_is_written_anew(tmp_path: Path, cut: int) -> None:
+def test_a_header_of_receipts_that_was_cut_off_is_written_again(tmp_path: Path, cut: int) -> None:
     header = ReceiptsHeader("0123", "digest", "cluster", "file:/store", "aiven", RemovalMode.QUARANTINE)
     (tmp_path / "receipts").write_bytes(RECEIPTS_HEADER.encode(header)[:cut])
 
@@ -199,7 +199,7 @@ def test_a_plan_that_was_not_signed_with_the_key_is_readable_and_refused(plan: P
     assert not read_plan(plan, None).is_signed
 
 
-def test_lines_that_were_sealed_anew_without_the_key_are_not_signed(plan: Path) -> None:
+def test_lines_that_were_sealed_again_without_the_key_are_not_signed(plan: Path) -> None:
     lines = plan.read_bytes().splitlines(keepends=True)
     forged = b"".join([*lines[:2], *lines[1:-1]])
     signature = json.loads(lines[-1])["hmacSha256"]

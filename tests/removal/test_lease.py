@@ -164,7 +164,7 @@ class FullStore(ClockedStore):
         return super().replace(current, data)
 
 
-def test_a_lease_that_cannot_be_written_any_more_is_no_hindrance_once_its_run_ended() -> None:
+def test_a_lease_that_cannot_be_written_any_more_is_not_a_hindrance_once_its_run_ended() -> None:
     store = FullStore()
     with lease_held(store, "partition remove", lambda: NOW_MS):
         store.is_full = True

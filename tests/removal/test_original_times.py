@@ -202,7 +202,7 @@ def test_a_note_that_may_not_be_read_makes_nothing_old() -> None:
     assert read_original_times(store, KEY, FOLDER).of(young) == NOW_MS
 
 
-def test_a_store_that_does_not_answer_is_no_store_without_notes() -> None:
+def test_a_store_that_does_not_answer_is_not_a_store_without_notes() -> None:
     store = Refusing(NOW_MS)
     store.code = ErrorCode.STORE_UNREACHABLE
     note_original_times(store, KEY, FOLDER, [noted(store.write("a", b"bytes"))])

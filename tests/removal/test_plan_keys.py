@@ -28,7 +28,7 @@ def refusal() -> str:
     return refused.value.message
 
 
-def test_it_is_made_on_first_use_beside_the_configuration_for_its_user_alone(key_file: Path) -> None:
+def test_it_is_made_on_first_use_next_to_the_configuration_for_its_user_alone(key_file: Path) -> None:
     before = known_key()
 
     made = signing_key()
@@ -39,7 +39,7 @@ def test_it_is_made_on_first_use_beside_the_configuration_for_its_user_alone(key
     assert list(key_file.parent.iterdir()) == [key_file]
 
 
-def test_it_is_beside_a_configuration_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_next_to_a_configuration_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIEREDCTL_CONFIG", str(tmp_path / "some.yaml"))
 
     signing_key()
@@ -104,14 +104,14 @@ def test_who_can_do_without_a_key_is_not_refused(key_file: Path) -> None:
     assert (before, usable_key()) == (made, None)
 
 
-def test_what_is_no_file_is_refused(key_file: Path) -> None:
+def test_what_is_not_a_file_is_refused(key_file: Path) -> None:
     key_file.parent.mkdir(parents=True)
     os.mkfifo(key_file, 0o600)
 
     assert "it is not a file" in refusal()
 
 
-def test_a_key_that_cannot_be_made_is_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_cannot_be_made_is_reported_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
 

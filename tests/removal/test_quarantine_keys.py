@@ -35,6 +35,6 @@ def test_older_releases_told_the_plan_alone(plan_id: str, key: str) -> None:
 
 
 @given(st.text())
-def test_whatever_else_lies_there_is_no_error(text: str) -> None:
+def test_whatever_else_lies_there_is_not_an_error(text: str) -> None:
     for place in ("", "clusters/", "clusters/c/", "clusters/c/p/"):
         quarantined(f"{QUARANTINE}{place}{text}")

@@ -138,7 +138,7 @@ def test_what_a_tombstone_of_another_key_took_away_is_unknown(
 
 
 @SOURCES
-def test_a_record_with_neither_key_nor_value_is_no_tombstone(
+def test_a_record_with_neither_key_nor_value_is_not_a_tombstone(
     tmp_path: Path, source: Callable[..., MetadataSource]
 ) -> None:
     assert codes(source(tmp_path, tombstone(0, None))) == ["event-undecodable"]

@@ -126,7 +126,7 @@ def test_a_source_that_tells_of_more_makes_the_others_missing() -> None:
     assert finding.message == ("metadata partitions 0, 4 are missing here (found 1, 2, 3): what they hold is unknown")
 
 
-def test_what_may_be_in_a_missing_partition_is_told_by_kafkas_partitioner() -> None:
+def test_what_may_be_in_a_missing_partition_is_decided_by_kafkas_partitioner() -> None:
     coverage = MetadataPlaces().coverage([1, 2, 3], 4)
 
     for number in MANY:
@@ -135,7 +135,7 @@ def test_what_may_be_in_a_missing_partition_is_told_by_kafkas_partitioner() -> N
         assert coverage.may_be_elsewhere(partition.topic_id, partition.partition) is (place == 0)
 
 
-def test_not_found_is_no_answer_where_it_may_be_missing() -> None:
+def test_not_found_is_not_an_answer_where_it_may_be_missing() -> None:
     with pytest.raises(TieredctlError) as caught:
         MetadataPlaces().coverage([1, 2, 3], 4).demand_all("The metadata has no event of topic x.")
 

@@ -219,7 +219,7 @@ def test_an_interrupted_export_leaves_nothing_behind(file: Path, failure: BaseEx
     assert file.read_bytes() == b"old"
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     source = Made({0: [[MetadataRecord(0, 0, b"no event")]]})
 
     with pytest.raises(TieredctlError, match="cannot be written"):
@@ -254,7 +254,7 @@ def test_a_damaged_export_never_gives_other_answers(odd_log_dir: Path, tmp_path:
             assert str(damaged) in error.message  # noqa: PT017
 
 
-def test_an_export_that_is_cut_short_is_told(odd_log_dir: Path, file: Path) -> None:
+def test_an_export_that_is_cut_short_is_reported(odd_log_dir: Path, file: Path) -> None:
     export(LogDirectories([odd_log_dir]), file)
     data = file.read_bytes()
     for length in (0, 1, 3, 4, 100, len(data) // 2, len(data) - 1):
@@ -267,7 +267,7 @@ def test_an_export_that_is_cut_short_is_told(odd_log_dir: Path, file: Path) -> N
 @pytest.mark.parametrize(
     "content", [b"", b"\n", b"{}\n", b"[]\n", b'{"kind": "MetadataExport"}\n', b"PAR1", b"\xff" * 99]
 )
-def test_what_is_no_export_is_told(tmp_path: Path, content: bytes) -> None:
+def test_what_is_not_an_export_is_reported(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "export.jsonl"
     file.write_bytes(content)
 
@@ -275,7 +275,7 @@ def test_what_is_no_export_is_told(tmp_path: Path, content: bytes) -> None:
         ExportFile(file)
 
 
-def test_parquet_of_another_origin_is_told(tmp_path: Path) -> None:
+def test_parquet_of_another_origin_is_reported(tmp_path: Path) -> None:
     import pyarrow as pa
 
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
@@ -284,13 +284,13 @@ def test_parquet_of_another_origin_is_told(tmp_path: Path) -> None:
         ExportFile(tmp_path / "other.parquet")
 
 
-def test_a_missing_export_is_told(tmp_path: Path) -> None:
+def test_a_missing_export_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match="There is no") as refused:
         ExportFile(tmp_path / "absent.parquet")
 
     assert refused.value.exit_code is ExitCode.USAGE
 
 
-def test_a_folder_is_no_export(tmp_path: Path) -> None:
+def test_a_folder_is_not_an_export(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match="cannot be read"):
         ExportFile(tmp_path)

@@ -74,7 +74,7 @@ def test_an_empty_topic_has_no_times_and_no_ratio(tmp_path: Path) -> None:
     assert found["firstEventTimestampMs"] is None
 
 
-def test_the_replay_estimate_follows_the_rate_that_is_told(tmp_path: Path) -> None:
+def test_the_replay_estimate_follows_the_given_rate(tmp_path: Path) -> None:
     found = total(tmp_path, *[started(number, 0, 9) for number in range(1, 1001)])
 
     assert found["assumedEventsPerSecond"] == ASSUMED_EVENTS_PER_SECOND

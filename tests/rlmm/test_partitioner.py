@@ -32,6 +32,6 @@ def test_partition_of_five() -> None:
     assert metadata_partition(TOPIC_ID, 3, 5) == 4
 
 
-def test_a_text_that_is_no_topic_id_is_refused() -> None:
+def test_a_text_that_is_not_a_topic_id_is_refused() -> None:
     with pytest.raises(ValueError, match="not a Kafka Uuid"):
         metadata_partition("orders", 0, 50)

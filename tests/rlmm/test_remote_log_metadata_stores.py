@@ -70,7 +70,7 @@ def test_a_segment_of_two_epochs_is_there_twice() -> None:
     assert read_remote_log_snapshot(encode_remote_log_snapshot(twice)) == twice
 
 
-def test_a_remote_log_snapshot_of_no_bytes_is_no_snapshot() -> None:
+def test_a_remote_log_snapshot_of_no_bytes_is_not_a_snapshot() -> None:
     assert read_remote_log_snapshot(b"") is None
 
 

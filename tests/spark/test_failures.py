@@ -57,7 +57,7 @@ def test_the_line_that_says_why_is_found(text: str, said: str) -> None:
     assert reason(text) == said
 
 
-def test_a_package_that_pyspark_lacks_is_said_to_be_missing() -> None:
+def test_a_package_that_pyspark_lacks_is_reported_as_missing() -> None:
     with pytest.raises(TieredctlError) as failure, spark_failures():
         raise PySparkImportError("[PACKAGE_NOT_INSTALLED] pandas must be installed.")
 

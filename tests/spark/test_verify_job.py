@@ -51,7 +51,7 @@ def arguments(cluster: Path, output: Path) -> list[str]:
     ]
 
 
-def test_spark_submit_goes_on_where_a_job_was(
+def test_spark_submit_continues_where_a_job_was(
     spark: SparkSession, captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster, output = damaged(captures / "kafka-4.3.1", tmp_path), tmp_path / "output"
@@ -96,7 +96,7 @@ def test_spark_submit_goes_on_where_a_job_was(
         (["--metadata-source-option", "a=b"], ExitCode.USAGE),
     ],
 )
-def test_wrong_use_is_said_in_a_sentence(
+def test_wrong_use_is_reported_in_a_sentence(
     captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: list[str], code: ExitCode
 ) -> None:
     assert job.main([*arguments(captures / "kafka-4.3.1", tmp_path), *wrong]) == code

@@ -49,14 +49,14 @@ def test_times_are_milliseconds(root: Path, store: FileStore) -> None:
     assert stored.last_modified_ms == 1_700_000_000_123
 
 
-def test_a_folder_that_is_not_there_is_no_store(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_not_a_store(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match="There is no") as raised:
         FileStore(str(tmp_path / "gone"))
 
     assert code_of(raised) == "path-missing"
 
 
-def test_a_file_is_no_store(root: Path) -> None:
+def test_a_file_is_not_a_store(root: Path) -> None:
     with pytest.raises(TieredctlError, match="is not a folder") as raised:
         FileStore(str(root / "a/1.log"))
 
@@ -275,7 +275,7 @@ def test_a_file_written_in_place_is_another_version(root: Path, store: FileStore
     assert (root / "b/1.log").read_bytes() == b"B/1.LOG"
 
 
-def test_a_file_on_the_way_to_a_key_is_no_folder(store: FileStore) -> None:
+def test_a_file_on_the_way_to_a_key_is_not_a_folder(store: FileStore) -> None:
     with pytest.raises(TieredctlError, match="cannot be changed") as raised:
         store.put_if_absent("a/1.log/below", b"")
 
@@ -417,5 +417,5 @@ def test_a_key_that_may_lie_too_deep_is_not_called_absent(store: FileStore, bott
         look(store, f"{bottom}/object")
 
 
-def test_a_name_that_no_file_can_have_is_no_objects(store: FileStore) -> None:
+def test_a_name_that_no_file_can_have_names_no_object(store: FileStore) -> None:
     assert store.head("n" * 256) is None

@@ -87,7 +87,7 @@ def test_what_no_object_can_be_is_named(monkeypatch: pytest.MonkeyPatch, changed
 
 
 @pytest.mark.parametrize("body", ["", "<", "junk", "<ListBucketResult>", "<Other/>", page(token="t", **SOUND)])
-def test_an_answer_that_is_no_listing_or_repeats_itself_is_named(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+def test_an_answer_that_is_not_a_listing_or_repeats_itself_is_named(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     with pytest.raises(TieredctlError) as raised:
         listing_of(monkeypatch, body)
 
@@ -126,7 +126,7 @@ def test_pages_of_versions_come_to_an_end(monkeypatch: pytest.MonkeyPatch, found
     assert raised.value.kind.code == "unreadable"
 
 
-def test_empty_pages_do_not_go_on_for_ever() -> None:
+def test_empty_pages_do_not_continue_for_ever() -> None:
     pages: Iterator[list[int]] = repeat([])
 
     with pytest.raises(TieredctlError, match="1001 empty pages of a listing in a row"):

@@ -79,7 +79,7 @@ def test_only_what_is_in_the_folder_is_passed_over(keys: list[str]) -> None:
     assert listed == [key for key in keys if not key.startswith(RESERVED_FOLDER)]
 
 
-def test_prefix_and_start_hold_behind_the_folder_too() -> None:
+def test_prefix_and_start_hold_below_the_folder_too() -> None:
     store = store_of(".a", ".tieredctl/lease", ".u", ".v", "a")
 
     assert [stored.key for stored in list_unreserved(store, ".", ".a")] == [".u", ".v"]

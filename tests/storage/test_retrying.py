@@ -164,7 +164,7 @@ def test_an_answer_that_breaks_off_is_not_taken_for_the_whole(s3: Trip) -> None:
     assert len(s3.pauses) == 1
 
 
-def test_a_stream_goes_on_where_it_broke_off(s3: Trip) -> None:
+def test_a_stream_continues_where_it_broke_off(s3: Trip) -> None:
     s3.trouble(Trouble.ANSWER_CUT, Trouble.NOT_DELIVERED, applies=lambda request: request.method == "GET")
 
     assert b"".join(s3.store.stream("a", start=10, chunk_size=7)) == b"a" * 90
@@ -242,7 +242,7 @@ def test_a_key_that_is_refused_fails_alone(s3: Trip) -> None:
     assert len(trip.proxy.requests) == 1
 
 
-def test_a_deletion_that_never_gets_through_is_said_to_have_failed(s3: Trip) -> None:
+def test_a_deletion_that_never_gets_through_is_reported_to_have_failed(s3: Trip) -> None:
     wanted = head(s3, "a")
     s3.trouble(*[Trouble.NOT_DELIVERED] * 4)
 
@@ -305,7 +305,7 @@ class BreakingStore(MemoryStore):
             yield stored
 
 
-def test_a_listing_goes_on_behind_the_last_key_it_gave() -> None:
+def test_a_listing_continues_after_the_last_key_it_gave() -> None:
     breaking = BreakingStore(listed_at_once=2)
     for number in range(9):
         breaking.put(f"{number}", b"")
@@ -332,7 +332,7 @@ class RewrittenStore(MemoryStore):
         raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "gone for a moment")
 
 
-def test_a_stream_does_not_go_on_in_another_object() -> None:
+def test_a_stream_does_not_continue_in_another_object() -> None:
     rewritten = RewrittenStore()
     rewritten.put("a", b"0123456789")
 

@@ -87,7 +87,7 @@ def test_a_bucket_can_be_a_store_as_a_whole(place: S3Place) -> None:
     assert [stored.key for stored in whole.list(place.root)] == [place.root + "a"]
 
 
-def test_the_marker_of_the_stores_own_folder_is_no_object(place: S3Place) -> None:
+def test_the_marker_of_the_stores_own_folder_is_not_an_object(place: S3Place) -> None:
     place.put("", "folder/", "folder/a")
 
     assert place.keys() == ["folder/", "folder/a"]
@@ -112,7 +112,7 @@ def test_a_listing_goes_over_pages(gateway: S3Place) -> None:
     ],
     ids=["nothing", "another page", "half an object", "no way on", "half a page"],
 )
-def test_an_answer_that_is_no_listing_does_not_look_like_an_empty_one(
+def test_an_answer_that_is_not_a_listing_does_not_look_like_an_empty_one(
     place: S3Place, moto: ObjectServer, body: bytes
 ) -> None:
     with FaultyProxy(moto.endpoint, [Answer(200, body)]) as proxy:

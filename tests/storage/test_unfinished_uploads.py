@@ -93,7 +93,7 @@ def test_a_plan_gives_up_uploads_but_for_those_that_may_be_of_a_copy_under_way(d
 
 
 @pytest.mark.parametrize("debris", ["versitygw"], indirect=True)
-def test_an_upload_that_is_said_to_be_given_up_and_is_not_has_failed(
+def test_an_upload_that_is_reported_as_given_up_and_is_not_has_failed(
     debris: Debris, versitygw: ObjectServer, tmp_path: Path
 ) -> None:
     plan = tmp_path / "plan"

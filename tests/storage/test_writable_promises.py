@@ -280,7 +280,7 @@ def test_a_copy_keeps_content_type_and_metadata(bucket_with: BucketWith) -> None
     assert place.described("b.log") == ("application/x-kafka", {"segment": "7"})
 
 
-def test_each_deletion_is_told(writable_with: WritableWith) -> None:
+def test_each_deletion_is_reported(writable_with: WritableWith) -> None:
     store = writable_with({"a": b"1", "b": b"2", "c": b"3"})
     wanted = [head(store, "c"), head(store, "a")]
 
@@ -298,7 +298,7 @@ def test_what_is_gone_already_is_gone(writable_with: WritableWith) -> None:
     assert outcomes(store.delete([stored])) == [GONE]
 
 
-def test_nothing_to_delete_is_no_request(writable_with: WritableWith) -> None:
+def test_nothing_to_delete_is_not_a_request(writable_with: WritableWith) -> None:
     assert list(writable_with({"a": b"1"}).delete([])) == []
 
 

@@ -52,7 +52,7 @@ def topic(guarded: KafkaBroker) -> Iterator[OwnTopic]:
         yield made
 
 
-def test_who_may_not_see_the_topic_is_told(
+def test_who_may_not_see_the_topic_is_reported(
     topic: OwnTopic, tieredctl: TopicCommands, as_user: tuple[object, ...]
 ) -> None:
     outcome = tieredctl.apply("enable", topic.name, *as_user)

@@ -27,7 +27,7 @@ def found(outcome: Outcome) -> dict[str, str]:
     return {item["code"]: item["severity"] for item in outcome.document()["items"]}
 
 
-def test_deletion_tells_what_goes_and_what_of_it_is_nowhere_else(topic_command: TopicCommand) -> None:
+def test_deletion_tells_what_goes_and_what_part_is_nowhere_else(topic_command: TopicCommand) -> None:
     cluster = tiered()
 
     outcome = topic_command(cluster, "disable", "--delete")
@@ -147,7 +147,7 @@ def test_one_form_has_to_be_named(topic_command: TopicCommand, forms: tuple[str,
     assert (outcome.exit_code, "--stop-copying and --delete" in outcome.err) == (2, True)
 
 
-def test_metadata_that_cannot_be_read_whole_is_no_reason_to_believe_that_nothing_goes(applied: TopicCommand) -> None:
+def test_metadata_that_cannot_be_read_whole_does_not_prove_that_nothing_goes(applied: TopicCommand) -> None:
     cluster = tiered()
     cluster.source_findings = [
         Finding(FindingCode.METADATA_TRUNCATED, "__remote_log_metadata-0", "it begins at offset 7")

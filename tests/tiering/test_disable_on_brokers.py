@@ -91,7 +91,7 @@ def test_copying_is_stopped_and_begun_again_and_all_is_deleted_in_the_end(
     assert topic.settings()["remote.storage.enable"] == "false"
 
 
-def test_a_topic_that_was_taken_out_is_tiered_anew(topic: OwnTopic, tieredctl: TopicCommands) -> None:
+def test_a_topic_that_was_taken_out_is_tiered_again(topic: OwnTopic, tieredctl: TopicCommands) -> None:
     tieredctl.apply("disable", topic.name, "--delete")
     topic.write(1)
 
@@ -177,7 +177,7 @@ def test_killed_after_the_change_another_run_tells_what_is_left(topic: OwnTopic,
 
 
 @ON_ONE_RELEASE
-def test_a_broker_that_hangs_at_the_change_is_told_and_another_run_finishes_it(
+def test_a_broker_that_hangs_at_the_change_is_reported_and_another_run_finishes_it(
     driven: DrivenBroker, topic: OwnTopic, tieredctl: TopicCommands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     config = tmp_path / "impatient.properties"

@@ -145,7 +145,7 @@ def test_a_topic_that_is_tiered_is_left_alone(applied: TopicCommand, deletes: st
     assert "nothing to change" in outcome.err
 
 
-def test_the_settings_before_and_after_are_told(topic_command: TopicCommand) -> None:
+def test_the_settings_before_and_after_are_reported(topic_command: TopicCommand) -> None:
     summary = topic_command(ModelCluster(), "enable", *LOCAL).document()["summary"]
 
     before = {name: one["value"] for name, one in summary["configsBefore"].items()}
@@ -224,7 +224,7 @@ def test_a_log_directory_without_the_topic_proves_nothing(topic_command: TopicCo
     assert (outcome.exit_code, found(outcome)) == (5, {"check-not-made": "warning"})
 
 
-def test_a_topic_that_was_made_anew_meanwhile_is_not_changed(applied: TopicCommand) -> None:
+def test_a_topic_that_was_made_again_meanwhile_is_not_changed(applied: TopicCommand) -> None:
     cluster = ModelCluster()
     planned = cluster.topic
 
@@ -275,7 +275,7 @@ def test_nothing_is_changed_without_confirmation(topic_command: TopicCommand, wo
         ({"remote.copy.lag.ms": str(HOUR_MS), "remote.copy.lag.bytes": str(SEGMENT_BYTES)}, SEGMENT_BYTES),
     ],
 )
-def test_what_the_copy_lag_keeps_out_of_remote_storage_is_told(
+def test_what_the_copy_lag_keeps_out_of_remote_storage_is_reported(
     topic_command: TopicCommand, own: dict[str, str], waiting: int
 ) -> None:
     outcome = topic_command(ModelCluster(own=own, size=10 * SEGMENT_BYTES), "enable", *LOCAL)

@@ -145,7 +145,7 @@ def test_without_a_closed_segment_there_is_nothing_to_wait_for(driven: DrivenBro
 
 
 @ON_ONE_RELEASE
-def test_a_first_segment_that_does_not_come_in_time_is_said(idle: OwnTopic, tieredctl: TopicCommands) -> None:
+def test_a_first_segment_that_does_not_come_in_time_is_reported(idle: OwnTopic, tieredctl: TopicCommands) -> None:
     outcome = tieredctl.apply("enable", idle.name, "--timeout", "0s")
 
     assert outcome.exit_code == 5
@@ -195,7 +195,7 @@ def test_a_topic_that_is_deleted_before_the_change_is_a_clear_sentence(
 
 
 @ON_ONE_RELEASE
-def test_a_broker_that_hangs_at_the_change_is_told_and_another_run_finishes_it(
+def test_a_broker_that_hangs_at_the_change_is_reported_and_another_run_finishes_it(
     driven: DrivenBroker,
     topic: OwnTopic,
     tieredctl: TopicCommands,

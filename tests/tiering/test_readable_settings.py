@@ -64,7 +64,7 @@ def test_whichever_are_closed_the_others_are_seen(closed: set[str]) -> None:
     assert set(found.settings) == {*names} - closed
 
 
-def test_a_cluster_that_does_not_answer_is_no_refusal() -> None:
+def test_a_cluster_that_does_not_answer_is_not_a_refusal() -> None:
     class Silent(Guarded):
         def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
             raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, "No answer came.")

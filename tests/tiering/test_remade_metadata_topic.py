@@ -63,7 +63,7 @@ def test_fewer_replicas_than_there_are_brokers_for_are_found_and_refuse_nothing(
     assert [one.code for one in faults] == ["topic-config-metadata-replication"]
 
 
-def test_settings_that_may_not_be_seen_are_told() -> None:
+def test_settings_that_may_not_be_seen_are_reported() -> None:
     class Closed(Remade):
         def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
             if METADATA_TOPIC in names:

@@ -27,7 +27,7 @@ def taken_out(applied: TopicCommand, **cluster: Any) -> ModelCluster:
     return made
 
 
-def test_what_was_copied_before_the_topic_was_taken_out_is_no_first_segment(applied: TopicCommand) -> None:
+def test_what_was_copied_before_the_topic_was_taken_out_is_not_a_first_segment(applied: TopicCommand) -> None:
     cluster = taken_out(applied, looks_until_tiered=10**9)
 
     outcome = applied(cluster, "enable", "--timeout", "0s")

@@ -173,7 +173,7 @@ def test_a_log_that_is_cut_is_short(cluster: Copy, cut: int, level: str) -> None
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("suffix", "code"), [(".log", "size-mismatch"), (".indexes", "index-damaged")])
-def test_bytes_behind_the_end_are_found(cluster: Copy, suffix: str, code: str, level: str) -> None:
+def test_bytes_after_the_end_are_found(cluster: Copy, suffix: str, code: str, level: str) -> None:
     path = cluster.object(suffix)
     size = path.stat().st_size
     cluster.change(path, lambda data: data + b"more")

@@ -102,7 +102,7 @@ def test_a_read_that_is_altered_once_is_a_warning(behind_proxy: SegmentBehindPro
 
 
 @pytest.mark.parametrize("part", [Part.LOG, Part.OFFSET_INDEX, Part.TIME_INDEX])
-def test_it_is_no_damage_at_headers_either(behind_proxy: SegmentBehindProxy, part: Part) -> None:
+def test_it_is_not_damage_at_headers_either(behind_proxy: SegmentBehindProxy, part: Part) -> None:
     behind_proxy.alter(part, most=2)
 
     report = behind_proxy.check(Level.HEADERS)

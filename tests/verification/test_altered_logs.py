@@ -75,7 +75,7 @@ def test_any_other_field_but_the_epoch_makes_the_batch_corrupt(segment: WrittenS
         assert names_batch(finding, batch, segment), (batch.position, finding)
 
 
-def test_a_leader_epoch_lies_outside_the_crc_and_is_held_against_the_metadata(segment: WrittenSegment) -> None:
+def test_a_leader_epoch_lies_outside_the_crc_and_is_compared_with_the_metadata(segment: WrittenSegment) -> None:
     for batch, finding in each_flip(segment, bytes_of("partitionLeaderEpoch")):
         assert (finding.code, finding.severity) == ("epoch-mismatch", Severity.ERROR)
         assert exit_code([finding]) is ExitCode.CORRUPTION

@@ -188,7 +188,7 @@ def test_headers_finds_small_parts_that_are_empty(
 
 @pytest.mark.parametrize("level", list(Level))
 @pytest.mark.parametrize("more", [b"\0", b"\0" * 4_096, b"\1" * 408, None], ids=["a byte", "zeros", "ones", "itself"])
-def test_a_log_has_more_behind_its_end(
+def test_a_log_has_more_after_its_end(
     two_partitions: Cluster, real_segment: WrittenSegment, more: bytes | None, level: Level
 ) -> None:
     log = real_segment.parts[Part.LOG]
@@ -202,7 +202,7 @@ def test_a_log_has_more_behind_its_end(
 
 @pytest.mark.parametrize("part", list(BESIDE_A_LOG))
 @pytest.mark.parametrize("more", [b"\0", b"\0" * 408, b"\1" * 408, None], ids=["a byte", "zeros", "ones", "itself"])
-def test_what_lies_beside_a_log_has_more_behind_its_end(
+def test_what_lies_next_to_a_log_has_more_after_its_end(
     two_partitions: Cluster, small: WrittenSegment, large: WrittenSegment, part: Part, more: bytes | None
 ) -> None:
     segment = small if part is Part.TRANSACTION_INDEX else large

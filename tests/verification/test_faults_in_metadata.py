@@ -157,7 +157,7 @@ def test_offsets_between_the_remote_and_the_local_log(
 
 
 @pytest.mark.parametrize("level", [Level.HEADERS, Level.FULL])
-def test_records_behind_the_claimed_end(two_partitions: Cluster, large: WrittenSegment, level: Level) -> None:
+def test_records_after_the_claimed_end(two_partitions: Cluster, large: WrittenSegment, level: Level) -> None:
     last = large.batches[-1]
     damaged = replace(two_partitions, local_logs={}).with_start_changed(
         large.metadata, end_offset=large.metadata.end_offset - 2

@@ -139,7 +139,7 @@ def test_a_segment_that_lacks_one_object_is_not_looked_for_in_tables(cluster: Ic
     assert cluster.verify().finding(exit_code=4)["code"] == "object-missing"
 
 
-def test_tables_in_another_store_are_told_by_an_option(cluster: IcebergCluster) -> None:
+def test_tables_in_another_store_are_recognized_by_an_option(cluster: IcebergCluster) -> None:
     cluster.move(cluster.manifests()[0], table=None)
 
     untold = cluster.verify()
@@ -167,7 +167,7 @@ def test_nothing_of_a_table_is_ever_orphaned(cluster: IcebergCluster) -> None:
     assert {(row["status"], row["cause"]) for row in of_tables} == {("unknown", None)}
 
 
-def test_a_store_of_tables_alone_is_told_by_its_keys(cluster: IcebergCluster) -> None:
+def test_a_store_of_tables_alone_is_recognized_by_its_keys(cluster: IcebergCluster) -> None:
     for manifest in sorted(cluster.bucket.rglob("*.rsm-manifest")):
         cluster.move(manifest, f"{TABLE}{manifest.parts[-3]}/")
     for path in cluster.bucket.iterdir():

@@ -100,7 +100,7 @@ def test_a_segment_all_of_which_went_is_missing(segment: WrittenSegment, store: 
 @pytest.mark.parametrize("level", DEEP)
 @pytest.mark.parametrize("change", [-7, 7])
 @pytest.mark.parametrize("part", READ_AT_HEADERS)
-def test_a_size_that_the_listing_has_wrong_is_no_damage(
+def test_a_size_that_the_listing_has_wrong_is_not_damage(
     segment: WrittenSegment, store: MemoryStore, level: Level, part: Part, change: int
 ) -> None:
     task = listed_task(segment, store, level)

@@ -67,7 +67,7 @@ def test_a_share_in_percent_is_the_first_of_so_many(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "-1/3", "1/0", "3", "x/3", "0%", "101%", "nan%", "inf%", "-5%", ""])
-def test_what_is_no_share_is_wrong_use(capture: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_a_share_is_wrong_use(capture: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = verified(capture, capsys, f"--subset={text}")
 
     assert (outcome.exit_code, outcome.out) == (2, "")

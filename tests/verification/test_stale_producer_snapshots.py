@@ -185,7 +185,7 @@ class TestADamagedLog:
 
         assert {one.code for one in checked(segment, {Part.LOG: bytes(log)}).findings} == {"batch-corrupt"}
 
-    def test_what_follows_the_damage_is_held_against_the_snapshot(self) -> None:
+    def test_what_follows_the_damage_is_compared_with_the_snapshot(self) -> None:
         segment = transactions()
         log = bytearray(segment.parts[Part.LOG])
         log[segment.batches[2].position + 70] ^= 1

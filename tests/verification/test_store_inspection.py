@@ -127,7 +127,7 @@ def write(path: Path, data: bytes) -> Path:
     return path
 
 
-def test_a_damaged_batch_is_an_entry_and_the_log_goes_on_behind_it(tmp_path: Path) -> None:
+def test_a_damaged_batch_is_an_entry_and_the_log_continues_after_it(tmp_path: Path) -> None:
     damaged = bytearray(BATCH + NEXT_BATCH)
     damaged[70] ^= 1
 
@@ -282,7 +282,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert refused.value.kind.code == "path-missing"
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match="is a folder") as refused:
         inspect(tmp_path)
     assert refused.value.exit_code is ExitCode.USAGE

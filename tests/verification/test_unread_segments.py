@@ -121,7 +121,7 @@ def test_an_archived_object_is_neither_damaged_nor_missing_nor_sound(
 
 
 @pytest.mark.parametrize("storage_class", ["STANDARD_IA", "GLACIER_IR"])
-def test_a_class_that_is_read_at_once_is_no_archive(bucket: S3Bucket, kafka_4: Cluster, storage_class: str) -> None:
+def test_a_class_that_is_read_at_once_is_not_an_archive(bucket: S3Bucket, kafka_4: Cluster, storage_class: str) -> None:
     key = key_of(kafka_4.finished()[0], Part.LOG)
     archive(bucket, key, kafka_4.objects[key], storage_class)
 

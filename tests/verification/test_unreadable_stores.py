@@ -156,7 +156,7 @@ def test_a_store_that_is_not_there_is_wrong_use(capture: Path, capsys: pytest.Ca
     assert "nowhere" in outcome.err
 
 
-def test_a_file_is_no_store(capture: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_is_not_a_store(capture: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = verified(capture, capsys, "--store", f"file:{log}")
 
     assert (outcome.exit_code, outcome.out) == (2, "")

@@ -57,7 +57,7 @@ def test_metadata_is_in_one_place(given: dict[str, object]) -> None:
     assert refused.value.code is ErrorCode.USAGE
 
 
-def test_metadata_that_is_nowhere_is_told_when_it_is_opened() -> None:
+def test_metadata_that_is_nowhere_is_reported_when_it_is_opened() -> None:
     nowhere = MetadataPlace()
 
     with pytest.raises(TieredctlError) as refused, nowhere.open():

@@ -58,8 +58,8 @@ class ResumableListing:
     interruption, the listing continues."""
 
     def __init__(self, store: ObjectStore, identity: str, file: Path, now_ms: int, oldest_ms: int) -> None:
-        """`identity` distinguishes the store from others. `now_ms` is when the listing begins if it does; one that began
-        before `oldest_ms` is refused."""
+        """`identity` distinguishes the store from others. `now_ms` is when the listing begins if it does; a listing
+        that began before `oldest_ms` is refused."""
         self._store = store
         self._identity = identity
         self._file = file
