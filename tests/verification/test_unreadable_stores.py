@@ -192,8 +192,8 @@ def test_a_store_that_lost_all_but_one_object_lost_the_others(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--layout", "aiven"), "No object of"),
-        (("--layout", "aiven", "--topic", "slow7"), "No object of"),
+        (("--layout", "aiven"), "No object in"),
+        (("--layout", "aiven", "--topic", "slow7"), "No object in"),
     ],
 )
 def test_another_layout_is_not_data_loss(
