@@ -6,10 +6,8 @@ owner while it was listed has it still in what is read.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +15,9 @@ import pyarrow as pa
 from tieredctl.formats.arrow_columns import distinct_numbers, numbers_in
 from tieredctl.formats.windows import Ints
 from tieredctl.layouts.protocol import ExplainedKey, Layout
-from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.cluster.live_topics import (
     NO_TOPIC_SOURCES,
@@ -43,6 +38,7 @@ from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, sel
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import segment_states
 from tieredctl.ops.orphans.still_there import keys_still_there
+from tieredctl.ops.orphans.totals import Group, GroupTotals, ScanTotals
 from tieredctl.ops.remote.inventory import ListedObject, iso_8601, object_document
 from tieredctl.ops.remote.listing import Listing
 from tieredctl.rlmm.partitioner import metadata_partition
@@ -63,33 +59,6 @@ class ScanOptions:
     """What storing costs; None where that is not known."""
     key: bytes | None = None
     """What notes of how old objects are were sealed with; None where there are none to go by."""
-
-
-@dataclass(slots=True)
-class GroupTotals:
-    """How much a verdict was given to: bytes as stored, the oldest and newest time of modification in ms."""
-
-    objects: int = 0
-    bytes: int = 0
-    oldest_ms: int | None = None
-    newest_ms: int | None = None
-
-    def add(self, other: GroupTotals) -> None:
-        """Those of other objects."""
-        self.objects += other.objects
-        self.bytes += other.bytes
-        self.oldest_ms = min((time for time in (self.oldest_ms, other.oldest_ms) if time is not None), default=None)
-        self.newest_ms = max((time for time in (self.newest_ms, other.newest_ms) if time is not None), default=None)
-
-
-class Group(NamedTuple):
-    """What objects are counted by; the storage class is empty if it is not known."""
-
-    topic: str
-    topic_id: str
-    status: ObjectStatus
-    cause: OrphanCause | None
-    storage_class: str
 
 
 @dataclass(slots=True)
@@ -149,7 +118,7 @@ class Scan:
                 there, verdicts = self._still_there(objects, found)
                 self._count(there, verdicts)
                 yield judge, there, verdicts
-        self.findings += [*stream.findings, *self._orphan_findings()]
+        self.findings += [*stream.findings, *self._totals.findings(self.subject)]
 
     def _still_there(self, objects: ObjectColumns, verdicts: Verdicts) -> tuple[ObjectColumns, Verdicts]:
         """All but the orphans that no longer exist, or are younger than they were listed to be."""
@@ -170,45 +139,22 @@ class Scan:
     def totals(self) -> list[Document]:
         """A row for each topic id and verdict, of what was read so far: orphans first, the most bytes first, then by
         name."""
-        rows: dict[Group, list[Group]] = {}
-        for group in self.groups:
-            rows.setdefault(group._replace(storage_class=""), []).append(group)
-        ranked = sorted(((row, self._totals(groups)) for row, groups in rows.items()), key=_rank)
-        return [_total_document(row, totals, self._cost(rows[row])) for row, totals in ranked]
+        return self._totals.rows()
 
     def summary(self) -> Document:
         """Objects and bytes by status and storage class, orphans by cause, what of tieredctl's own was passed over, how
         much was gone by the time that it was judged, and whether the metadata was whole."""
-        groups, price = self.groups, self.options.price
-        classes = sorted({group.storage_class for group in groups} - {""})
-        return {
-            "objects": sum(totals.objects for totals in groups.values()),
-            "bytes": sum(totals.bytes for totals in groups.values()),
-            "status": {
-                one.value: self._sum([group for group in groups if group.status is one]) for one in ObjectStatus
-            },
-            "causes": {one.value: self._sum(self._of_cause(one)) for one in OrphanCause},
-            "storageClasses": {
-                one: self._sum([group for group in groups if group.storage_class == one]) for one in classes
-            },
-            "reserved": self.unreserved.summary() if self.unreserved else None,
-            "gone": self.gone,
-            "currency": price.currency if price else None,
-            "classesWithoutPrice": price.without_price(classes) if price else [],
-            "complete": self.metadata_is_whole,
-        }
+        reserved = self.unreserved.summary() if self.unreserved else None
+        return self._totals.summary(reserved, self.gone, is_whole=self.metadata_is_whole)
+
+    @property
+    def _totals(self) -> ScanTotals:
+        return ScanTotals(self.options.price, self.groups)
 
     @property
     def metadata_is_whole(self) -> bool:
         """Whether every event could be read."""
         return self.stream is None or Certainty.of(self.stream).is_whole
-
-    def _orphan_findings(self) -> Iterator[Finding]:
-        for cause in OrphanCause:
-            totals = self._sum(self._of_cause(cause))
-            if totals["objects"]:
-                message = f"{counted(totals['objects'], 'orphaned object')}, {totals['bytes']} bytes: {cause.value}"
-                yield Finding(FindingCode.OBJECT_UNREFERENCED, self.subject, message, {"cause": cause.value, **totals})
 
     def _judge(self, events: SegmentEvents, live: LiveTopics, stream: EventStream) -> Judge:
         states, options = segment_states(events), self.options
@@ -239,7 +185,7 @@ class Scan:
             stem = objects.said.explained[stem_number]
             topic, topic_id = (stem.topic, stem.topic_id) if stem else ("", "")
             group = Group(topic, topic_id, *verdict_of(kind & 0xFF), classes[class_number])
-            self.groups.setdefault(group, GroupTotals()).add(more)
+            self._totals.add(group, more)
 
     def _document(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts, row: int, code: int) -> Document:
         explained = objects.explained(row)
@@ -276,31 +222,6 @@ class Scan:
             "metadataOffset": int(segments.metadata_offsets[segment]),
         }
 
-    def _sum(self, groups: Collection[Group]) -> Document:
-        totals, cost = self._totals(groups), self._cost(groups)
-        return {"objects": totals.objects, "bytes": totals.bytes, **({} if cost is None else {"monthlyCost": cost})}
-
-    def _of_cause(self, cause: OrphanCause) -> list[Group]:
-        return [group for group in self.groups if group.cause is cause]
-
-    def _totals(self, groups: Iterable[Group]) -> GroupTotals:
-        totals = GroupTotals()
-        for group in groups:
-            totals.add(self.groups[group])
-        return totals
-
-    def _cost(self, groups: Iterable[Group]) -> float | None:
-        """For a month; None where no price is known."""
-        class_bytes = Counter[str]()
-        for group in groups:
-            class_bytes[group.storage_class] += self.groups[group].bytes
-        return self.options.price.monthly_cost_of(class_bytes) if self.options.price else None
-
-
-def _rank(row: tuple[Group, GroupTotals]) -> tuple[object, ...]:
-    (topic, topic_id, status, cause, _), totals = row
-    return status is not ObjectStatus.ORPHAN, -totals.bytes, topic, topic_id, status.value, cause.value if cause else ""
-
 
 def _absence(stream: EventStream, partition: TopicIdPartition) -> Document:
     known = stream.source.metadata_partitions()
@@ -317,18 +238,3 @@ def _totals_of_each(kinds: int, kind_of: Ints, sizes: Ints, times: Ints) -> Iter
     np.maximum.at(newest, kind_of, times)
     counts = np.bincount(kind_of, minlength=kinds)
     return map(GroupTotals, counts.tolist(), sums.tolist(), oldest.tolist(), newest.tolist())
-
-
-def _total_document(group: Group, totals: GroupTotals, cost: float | None) -> Document:
-    topic, topic_id, status, cause, _ = group
-    return {
-        "status": status.value,
-        "cause": cause.value if cause else None,
-        "topic": topic or None,
-        "topicId": topic_id or None,
-        "objects": totals.objects,
-        "bytes": totals.bytes,
-        "monthlyCost": cost,
-        "oldest": None if totals.oldest_ms is None else iso_8601(totals.oldest_ms),
-        "newest": None if totals.newest_ms is None else iso_8601(totals.newest_ms),
-    }

@@ -7,7 +7,7 @@ from typing import Any
 
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.ops.documents import Document
-from tieredctl.ops.orphans.scan import Group, GroupTotals
+from tieredctl.ops.orphans.totals import Group, GroupTotals
 from tieredctl.ops.remote.inventory import iso_8601
 
 _OF_OBJECT = ("segmentId", "topicId", "partition", "part")
