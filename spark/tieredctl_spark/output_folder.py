@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tieredctl_spark.schemas import spark_schema
 
@@ -28,6 +28,12 @@ class OutputFolder:
         """Replaces a table, or adds rows to it: all of them or none."""
         rows = self._session.createDataFrame(table, spark_schema(table.schema)).coalesce(1)
         rows.write.mode("append" if append else "overwrite").parquet(f"{self._url}/{name}")
+
+    def keep(self, frame: DataFrame, name: str) -> DataFrame:
+        """Computes a DataFrame, replaces the table of that name with it, and gives the table."""
+        path = f"{self._url}/{name}"
+        frame.write.mode("overwrite").parquet(path)
+        return self._session.read.schema(frame.schema).parquet(path)
 
     def write_text(self, name: str, text: str) -> None:
         """Replaces a file."""

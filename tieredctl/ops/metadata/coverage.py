@@ -96,7 +96,7 @@ class MetadataPlaces:
     """In which metadata partition each user partition has its events, as far as they were read."""
 
     seen: set[tuple[TopicIdPartition, int]] = field(default_factory=set)
-    _divided: int = 0
+    divided: int = 0
     """What every number of metadata partitions divides that puts all events where they are; 0: any number does."""
 
     def note(self, metadata_partition: int, partitions: Iterable[TopicIdPartition]) -> None:
@@ -106,16 +106,16 @@ class MetadataPlaces:
             if place not in self.seen:
                 self.seen.add(place)
                 hashed = partition_hash(partition.topic_id, partition.partition)
-                self._divided = gcd(self._divided, hashed - metadata_partition)
+                self.divided = gcd(self.divided, hashed - metadata_partition)
 
     def coverage(self, here: Sequence[int], told: int | None) -> MetadataCoverage:
         """Of a source that has these metadata partitions, and may have been told how many there are."""
         fewest = max(here, default=-1) + 1
         if told is not None and fewest <= told <= _MOST_PARTITIONS:
             return MetadataCoverage(here, (told,))
-        if not self._divided:
+        if not self.divided:
             return MetadataCoverage(here, None)
-        return MetadataCoverage(here, [one for one in _divisors(self._divided) if fewest <= one <= _MOST_PARTITIONS])
+        return MetadataCoverage(here, [one for one in _divisors(self.divided) if fewest <= one <= _MOST_PARTITIONS])
 
 
 def numbers_text(numbers: Sequence[int]) -> str:

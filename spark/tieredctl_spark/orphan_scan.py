@@ -1,0 +1,193 @@
+"""`orphans scan` on Spark: the local engine's safety order and rules, and nothing larger than topics on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.source import MetadataSource
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.findings import Finding
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.ops.cluster.live_topics import LiveTopics, TopicSources, demand_believable, doubt_about, live_topics
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.original_times import read_original_times
+from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
+from tieredctl.ops.orphans.judged_bucket import VERDICT_SCHEMA, AskedTopics, JudgedBy
+from tieredctl.ops.orphans.scan import ScanOptions
+from tieredctl.ops.orphans.still_there import keys_still_there
+from tieredctl.ops.orphans.totals import ScanTotals
+from tieredctl.ops.orphans.verdict_rows import group_of, verdict_document
+from tieredctl.storage.protocol import ObjectStore
+from tieredctl.wiring.orphans import ScanPlaces
+from tieredctl.wiring.places import Remote, TopicsPlace
+from tieredctl_spark.metadata_facts import MetadataFacts, metadata_facts
+from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.source_frames import metadata_records
+from tieredctl_spark.transforms.buckets import bucket_count
+from tieredctl_spark.transforms.listed_objects import listed_objects
+from tieredctl_spark.transforms.metadata_rows import events_in, metadata_rows
+from tieredctl_spark.transforms.object_verdicts import object_verdicts, with_known_partitions
+from tieredctl_spark.transforms.segment_states import segment_states
+
+Keep = Callable[[DataFrame, str], DataFrame]
+"""Computes a DataFrame once, now, and gives what was kept of it under a name: what is read of it later is the same."""
+_GROUP = ["topic", "topicId", "status", "cause", "storageClass"]
+_ORPHAN = ObjectStatus.ORPHAN.value
+_FINISHED = int(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkScan:
+    """A scan that is done."""
+
+    verdicts: DataFrame
+    """By VERDICT_SCHEMA: a row for each object that was to be listed, and what is counted of the others."""
+    totals: ScanTotals
+    gone: int
+    """How many objects looked orphaned, and were not there any more."""
+    facts: MetadataFacts
+    end_offsets: dict[int, int]
+    """Up to where (exclusive) each metadata partition was read."""
+    cluster_id: str | None
+    remote: Remote[ObjectStore]
+    topics: TopicSources
+    source: Document
+    doubt: TieredctlError | None
+    """Why the list of topics cannot be complete, if that was found."""
+    objects: DataFrame
+    """The listing, by LISTED_SCHEMA, and `rows` by `metadata_rows`."""
+    rows: DataFrame
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was odd about the metadata, and one finding for each cause of orphans."""
+        return [*self.facts.findings, *self.totals.findings(self.remote.store.url)]
+
+    def summary(self) -> Document:
+        """As of a local scan; what of tieredctl's own was passed over is not counted."""
+        return self.totals.summary(None, self.gone, is_whole=self.facts.certainty.is_whole)
+
+    def documents(self) -> Iterator[Document]:
+        """Those objects that were to be listed, by key. Streams."""
+        rows = self.verdicts.where(fn.col("key").isNotNull()).orderBy("key")
+        return (verdict_document(row.asDict()) for row in rows.toLocalIterator())
+
+
+def scanned(
+    session: SparkSession, places: ScanPlaces, options: ScanOptions, keep: Keep, listed: frozenset[ObjectStatus]
+) -> SparkScan:
+    """The store is listed first, then the metadata is read, then it is asked which topics exist, and last the store
+    again for what looks orphaned. `listed` tells which objects have a row each.
+
+    Raises TieredctlError as a local scan does, and `usage` for a listing that is not of the store itself.
+    """
+    if not places.listing.is_of_store or places.listing.resume is not None:
+        message = "--key-list, --inventory and --resume are for the local engine."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Omit them, or --engine spark.")
+    remote, metadata = places.store.open(), places.metadata
+    with metadata.open():
+        pass  # refuse unreadable metadata now, not after listing the store
+    metadata.demand_topic_based()
+    objects = keep(listed_objects(session, *remote), "listing")
+    topics_place = places.topics or TopicsPlace.beside(metadata)
+    with closing(metadata.open_source()) as source, topics_place.open() as topics:
+        # Executors read on from here: no object's evidence claims more than what was surely read.
+        ends = {number: source.offset_range(number).end for number in source.metadata_partitions()}
+        rows = keep(metadata_rows(metadata_records(session, metadata)), "metadata")
+        facts = metadata_facts(rows, source)
+        events = events_in(rows)
+        segments = keep(segment_states(events, bucket_count(2 * facts.events)), "segments")
+        # Not before: what is asked about has to be older than the answer.
+        live = live_topics(topics, facts.first_events_ms, source)
+        demand_believable(topics, live, _with_segments(segments))
+        by = _judged_by(remote, options, facts, ends, _answers(live, facts, objects), listed)
+        if not facts.certainty.partitions_are_sure or facts.certainty.events_may_be_gone:
+            objects = with_known_partitions(objects, events)
+        buckets = bucket_count(objects.count() + facts.events)
+        judged = keep(object_verdicts(segments, objects, by, buckets), "judged")
+        verdicts, gone = _still_there(judged, remote.store, keep)
+        described = _described(source, live, remote)
+        doubt = doubt_about(topics, source)
+        cluster_id = source.cluster_id
+    totals = _totals(verdicts, options)
+    return SparkScan(verdicts, totals, gone, facts, ends, cluster_id, remote, topics, described, doubt, objects, rows)
+
+
+def _described(source: MetadataSource, live: LiveTopics, remote: Remote[ObjectStore]) -> Document:
+    where = {"store": remote.store.url, "layout": remote.layout.name}
+    return {**source.describe(), "liveTopics": live.describe(), **where}
+
+
+def _with_segments(segments: DataFrame) -> set[str]:
+    """The ids of topics with segments that brokers may read, if the topic is there."""
+    readable = segments.where((fn.col("state") == _FINISHED) & fn.col("removal").isNull())
+    return {row["topicId"] for row in readable.select("topicId").distinct().collect()}
+
+
+def _answers(live: LiveTopics, facts: MetadataFacts, objects: DataFrame) -> AskedTopics:
+    """Of all topics that metadata or a key names."""
+    named = {row["topicId"] for row in objects.select("topicId").distinct().collect()} - {None}
+    return AskedTopics({topic_id: live.is_live(topic_id) for topic_id in {*named, *facts.first_events_ms}})
+
+
+def _judged_by(
+    remote: Remote[ObjectStore],
+    options: ScanOptions,
+    facts: MetadataFacts,
+    ends: dict[int, int],
+    answers: AskedTopics,
+    listed: frozenset[ObjectStatus],
+) -> JudgedBy:
+    since_ms = options.now_ms - options.min_age_ms
+    return JudgedBy(
+        layout=remote.layout,
+        now_ms=options.now_ms,
+        min_age_ms=options.min_age_ms,
+        last_timestamp_ms=facts.last_timestamp_ms,
+        certainty=facts.certainty,
+        live_topics=answers,
+        named_topics=frozenset(facts.first_events_ms),
+        end_offsets=ends,
+        original_times=read_original_times(remote.store, options.key, TIMES_OF_RESTORED, since_ms),
+        selection=options.selection,
+        listed=listed | {ObjectStatus.ORPHAN},
+    )
+
+
+def _still_there(judged: DataFrame, store: ObjectStore, keep: Keep) -> tuple[DataFrame, int]:
+    """All but the orphans that are gone by now, or are younger than they were listed to be; and how many those are."""
+    orphans, others = (
+        judged.where(condition) for condition in (fn.col("status") == _ORPHAN, fn.col("status") != _ORPHAN)
+    )
+    # By key, so that many are asked for by listing a short stretch.
+    asked = orphans.repartitionByRange("key").sortWithinPartitions("key")
+
+    def there(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            keys = [key.decode("utf-8", "surrogateescape") for key in batch.column("key").to_pylist()]
+            times = batch.column("newestMs").to_pylist()
+            found = keys_still_there(store, dict(zip(keys, times, strict=True)))
+            yield batch.filter(pa.array([key in found for key in keys], pa.bool_()))
+
+    kept = keep(asked.mapInArrow(there, spark_schema(VERDICT_SCHEMA)), "orphans")
+    return others.union(kept), orphans.count() - kept.count()
+
+
+def _totals(verdicts: DataFrame, options: ScanOptions) -> ScanTotals:
+    found = verdicts.groupBy(*_GROUP).agg(
+        fn.sum("objects").alias("objects"),
+        fn.sum("bytes").alias("bytes"),
+        fn.min("oldestMs").alias("oldestMs"),
+        fn.max("newestMs").alias("newestMs"),
+    )
+    totals = ScanTotals(options.price)
+    for row in found.collect():
+        totals.add(*group_of(row.asDict()))
+    return totals

@@ -1,0 +1,61 @@
+"""A store's objects, listed on executors: keys byte by byte, with what tells one version of an object from another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from tieredctl.formats.arrow_columns import flag_array, number_array
+from tieredctl.layouts.protocol import Layout
+from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA
+from tieredctl.ops.remote.key_columns import KeyExplainer
+from tieredctl.ops.remote.listing import record_batch
+from tieredctl.storage.protocol import ObjectStore
+from tieredctl_spark.key_ranges import KeyRange, key_ranges
+from tieredctl_spark.schemas import spark_schema
+
+LISTED_SCHEMA = OBJECT_SCHEMA.append(pa.field("segmentId", pa.string()))
+"""Objects with what their keys name: null where the layout cannot tell. `knownTopic` is null in all."""
+_MOST_RANGES = 256
+_AT_ONCE = 1 << 16
+
+
+def listed_objects(session: SparkSession, store: ObjectStore, layout: Layout) -> DataFrame:
+    """A row by LISTED_SCHEMA for each object but tieredctl's own. The store is listed when this is computed, each time
+    again."""
+    ranges = key_ranges(store, _MOST_RANGES)
+    rows = session.range(0, len(ranges), 1, len(ranges))
+
+    def listed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield from listed_range(store, layout, ranges[number])
+
+    return rows.mapInArrow(listed, spark_schema(LISTED_SCHEMA))
+
+
+def listed_range(store: ObjectStore, layout: Layout, keys: KeyRange) -> Iterator[pa.RecordBatch]:
+    """The objects of a range by LISTED_SCHEMA."""
+    explainer = KeyExplainer(layout)
+    objects = keys.objects(store)
+    while listed := list(islice(objects, _AT_ONCE)):
+        found = record_batch(listed)
+        said = explainer.explain(found.column("key"))
+        stems = number_array(said.stems)
+        explained = said.explained
+        names = flag_array(np.array([stem is not None for stem in explained], np.bool_)[said.stems])
+        ids = said.named_segments.texts().take(number_array(said.names))
+        columns = {
+            **{name: found.column(name) for name in ("key", "size", "lastModifiedMs", "version")},
+            "storageClass": found.column("storageClass").cast(pa.string()),
+            "knownTopic": pa.nulls(len(found), pa.string()),
+            "topicId": pa.array([stem and stem.topic_id for stem in explained], pa.string()).take(stems),
+            "partition": pa.array([stem and stem.partition for stem in explained], pa.int32()).take(stems),
+            "segmentId": pc.if_else(names, ids, pa.scalar(None, pa.string())),
+        }
+        yield pa.RecordBatch.from_arrays([columns[name] for name in LISTED_SCHEMA.names], schema=LISTED_SCHEMA)

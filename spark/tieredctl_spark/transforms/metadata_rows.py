@@ -1,0 +1,52 @@
+"""Records of `__remote_log_metadata` made narrow: what states, verdicts and counts need of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA, SEGMENT_METADATA_UPDATE
+from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
+
+_API_KEYS = {
+    "RemoteLogSegmentMetadata": SEGMENT_METADATA,
+    "RemoteLogSegmentMetadataUpdate": SEGMENT_METADATA_UPDATE,
+    "RemotePartitionDeleteMetadata": PARTITION_DELETE,
+}
+_UNCHANGED = ("topic", "topicId", "partition", "segmentId", "startOffset", "endOffset", "brokerId")
+
+
+def metadata_rows(records: DataFrame) -> DataFrame:
+    """A row for each record and finding of the source `remote_log_metadata`: the columns of EVENT_SCHEMA, and
+    `timestampMs`, `brokerId` and `finding`. `apiKey` is null where a record is not an event by EVENT_SCHEMA."""
+    states = _numbers(RemoteLogSegmentState) | _numbers(RemotePartitionDeleteState)
+    return records.select(
+        "metadataPartition",
+        "metadataOffset",
+        "timestampMs",
+        _number_of(fn.col("type"), _API_KEYS).alias("apiKey"),
+        _number_of(fn.col("state"), states).alias("state"),
+        *_UNCHANGED,
+        "finding",
+    )
+
+
+def events_in(rows: DataFrame) -> DataFrame:
+    """The events among `metadata_rows`."""
+    return rows.where(fn.col("apiKey").isNotNull())
+
+
+def _numbers(states: type[IntEnum]) -> dict[str, int]:
+    return {state.name: int(state) for state in states}
+
+
+def _number_of(text: Column, numbers: Mapping[str, int]) -> Column:
+    cases = iter(numbers.items())
+    name, number = next(cases)
+    found = fn.when(text == name, number)
+    for name, number in cases:
+        found = found.when(text == name, number)
+    return found.cast("byte")

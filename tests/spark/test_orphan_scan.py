@@ -1,0 +1,104 @@
+"""`orphans` on Spark finds what the local engine finds, row for row."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tieredctl_spark.orphan_scan import SparkScan, scanned
+from tieredctl_spark.output_folder import OutputFolder
+
+from tests.spark.damage import REMOTE
+from tieredctl.layouts.protocol import Part
+from tieredctl.layouts.registry import layout_named
+from tieredctl.model.ids import uuid_text
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.wiring.orphans import ScanPlaces, opened_scan
+from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+
+pytestmark = pytest.mark.spark
+
+LAYOUT = layout_named("local")
+EVERYTHING = frozenset(ObjectStatus)
+HOUR_MS = 3_600_000
+STRAY_ID = uuid_text(bytes(range(100, 116)))
+
+
+@pytest.fixture
+def littered(cluster: Path, tmp_path: Path) -> Path:
+    """A cluster whose store has what nobody owns, too: copies under other ids, offsets, partitions and topics."""
+    copy = tmp_path / "cluster"
+    shutil.copytree(cluster, copy)
+    store = copy / REMOTE
+    for number, log in enumerate(sorted(store.rglob("*.log"))[:12]):
+        said = LAYOUT.explain(str(log.relative_to(store)))
+        assert said is not None
+        others = (
+            said._replace(segment_id=STRAY_ID),
+            said._replace(start_offset=said.start_offset + 1),
+            said._replace(partition=said.partition + 7),
+            said._replace(topic_id=STRAY_ID),
+        )
+        stray = store / LAYOUT.promised_objects(others[number % len(others)])[Part.LOG]
+        stray.parent.mkdir(exist_ok=True)
+        shutil.copy2(log, stray)
+    (store / "readme.txt").write_text("not of Kafka")
+    return copy
+
+
+def by_spark(
+    spark: SparkSession,
+    places: ScanPlaces,
+    options: ScanOptions,
+    folder: Path,
+    listed: frozenset[ObjectStatus] = EVERYTHING,
+) -> SparkScan:
+    return scanned(spark, places, options, OutputFolder(spark, str(folder)).keep, listed)
+
+
+def locally(places: ScanPlaces, options: ScanOptions) -> tuple[Scan, list[Document]]:
+    with opened_scan(places, replace(options)) as opened:
+        documents = list(opened.scan.documents())
+        return opened.scan, documents
+
+
+def places_of(cluster: Path, topics: Path | None = None) -> ScanPlaces:
+    store = StorePlace(f"file:{cluster / REMOTE}", {}, LAYOUT.name)
+    return ScanPlaces(MetadataPlace((cluster / "data",)), store, TopicsPlace(topic_ids=topics))
+
+
+def options_of(min_age_ms: int) -> ScanOptions:
+    return ScanOptions(now_ms=time.time_ns() // 1_000_000, min_age_ms=min_age_ms)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda options: options,
+        lambda options: replace(options, min_age_ms=0),
+        lambda options: replace(options, min_age_ms=10**12),
+        lambda options: replace(options, min_age_ms=0, selection=Selection(partition=0)),
+    ],
+    ids=["a day old", "any age", "all too young", "one partition"],
+)
+def test_spark_finds_what_the_local_engine_finds(
+    spark: SparkSession, littered: Path, tmp_path: Path, change: Callable[[ScanOptions], ScanOptions]
+) -> None:
+    options, places = change(options_of(24 * HOUR_MS)), places_of(littered)
+
+    found = by_spark(spark, places, options, tmp_path / "output")
+
+    local, documents = locally(places, options)
+    assert list(found.documents()) == documents
+    assert found.totals.rows() == local.totals()
+    assert found.totals.groups == local.groups
+    assert found.summary() == local.summary() | {"reserved": None}
+    assert sorted(map(str, found.findings)) == sorted(map(str, local.findings))
