@@ -100,6 +100,7 @@ class ErrorCode(StrEnum):
     LEDGER_DAMAGED = "ledger-damaged"
     LEASE_LOST = "lease-lost"
     CHECKPOINT_UNUSABLE = "checkpoint-unusable"
+    MARK_UNUSABLE = "mark-unusable"
     SPARK_FAILED = "spark-failed"
     DEMO_FAILED = "demo-failed"
     FAULT = "fault"
@@ -288,6 +289,7 @@ _TABLE = (
     ErrorKind(
         ErrorCode.CHECKPOINT_UNUSABLE, ExitCode.USAGE, "Remove the file, or name another, to list the store again."
     ),
+    ErrorKind(ErrorCode.MARK_UNUSABLE, ExitCode.USAGE, "Run the job again, and give the folder that it wrote."),
     ErrorKind(ErrorCode.SPARK_FAILED, ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),
     ErrorKind(ErrorCode.DEMO_FAILED, ExitCode.FAILURE, "Please report it, with the output above."),
     ErrorKind(ErrorCode.FAULT, ExitCode.FAILURE, "Please report this line."),

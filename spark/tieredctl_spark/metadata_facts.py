@@ -33,6 +33,8 @@ class MetadataFacts:
     """Each topic id that an event names, with the time of its earliest record."""
     last_timestamp_ms: int
     """Of the last record."""
+    end_offsets: dict[int, int]
+    """Up to where (exclusive) each metadata partition was read."""
     events: int
 
 
@@ -41,6 +43,9 @@ def metadata_facts(rows: DataFrame, source: MetadataSource) -> MetadataFacts:
     events = events_in(rows)
     last_ms, count = rows.agg(fn.max("timestampMs"), fn.count("apiKey")).collect()[0]
     topics = events.groupBy("topicId").agg(fn.min("timestampMs")).collect()
+    ends = {number: source.offset_range(number).end for number in source.metadata_partitions()}
+    read = rows.where(fn.col("timestampMs").isNotNull()).groupBy("metadataPartition").agg(fn.max("metadataOffset"))
+    ends |= {number: max(ends.get(number, 0), last + 1) for number, last in map(tuple, read.collect())}
     found = rows.where(fn.col("finding").isNotNull()).orderBy("metadataPartition", "metadataOffset")
     findings = [read_finding(row["finding"].asDict()) for row in found.select("finding").collect()]
     findings = [finding for finding in findings if finding.code is not MISSING]
@@ -53,9 +58,8 @@ def metadata_facts(rows: DataFrame, source: MetadataSource) -> MetadataFacts:
         partitions_are_sure=coverage.is_certain,
         events_may_be_gone=any(finding.code is COMPACTED for finding in findings),
     )
-    return MetadataFacts(
-        findings, certainty, dict(map(tuple, topics)), _NO_TIMESTAMP_MS if last_ms is None else last_ms, count
-    )
+    last_ms = _NO_TIMESTAMP_MS if last_ms is None else last_ms
+    return MetadataFacts(findings, certainty, dict(map(tuple, topics)), last_ms, ends, count)
 
 
 def _divided(events: DataFrame) -> int:

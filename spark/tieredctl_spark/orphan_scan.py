@@ -53,8 +53,6 @@ class SparkScan:
     gone: int
     """How many objects looked orphaned, and were not there any more."""
     facts: MetadataFacts
-    end_offsets: dict[int, int]
-    """Up to where (exclusive) each metadata partition was read."""
     cluster_id: str | None
     remote: Remote[ObjectStore]
     topics: TopicSources
@@ -98,8 +96,6 @@ def scanned(
     objects = keep(listed_objects(session, *remote), "listing")
     topics_place = places.topics or TopicsPlace.beside(metadata)
     with closing(metadata.open_source()) as source, topics_place.open() as topics:
-        # Executors read on from here: no object's evidence claims more than what was surely read.
-        ends = {number: source.offset_range(number).end for number in source.metadata_partitions()}
         rows = keep(metadata_rows(metadata_records(session, metadata)), "metadata")
         facts = metadata_facts(rows, source)
         events = events_in(rows)
@@ -107,7 +103,7 @@ def scanned(
         # Not before: what is asked about has to be older than the answer.
         live = live_topics(topics, facts.first_events_ms, source)
         demand_believable(topics, live, _with_segments(segments))
-        by = _judged_by(remote, options, facts, ends, _answers(live, facts, objects), listed)
+        by = _judged_by(remote, options, facts, _answers(live, facts, objects), listed)
         if not facts.certainty.partitions_are_sure or facts.certainty.events_may_be_gone:
             objects = with_known_partitions(objects, events)
         buckets = bucket_count(objects.count() + facts.events)
@@ -117,7 +113,7 @@ def scanned(
         doubt = doubt_about(topics, source)
         cluster_id = source.cluster_id
     totals = _totals(verdicts, options)
-    return SparkScan(verdicts, totals, gone, facts, ends, cluster_id, remote, topics, described, doubt, objects, rows)
+    return SparkScan(verdicts, totals, gone, facts, cluster_id, remote, topics, described, doubt, objects, rows)
 
 
 def _described(source: MetadataSource, live: LiveTopics, remote: Remote[ObjectStore]) -> Document:
@@ -141,7 +137,6 @@ def _judged_by(
     remote: Remote[ObjectStore],
     options: ScanOptions,
     facts: MetadataFacts,
-    ends: dict[int, int],
     answers: AskedTopics,
     listed: frozenset[ObjectStatus],
 ) -> JudgedBy:
@@ -154,7 +149,7 @@ def _judged_by(
         certainty=facts.certainty,
         live_topics=answers,
         named_topics=frozenset(facts.first_events_ms),
-        end_offsets=ends,
+        end_offsets=facts.end_offsets,
         original_times=read_original_times(remote.store, options.key, TIMES_OF_RESTORED, since_ms),
         selection=options.selection,
         listed=listed | {ObjectStatus.ORPHAN},

@@ -1,4 +1,4 @@
-"""The data sources' DataFrames, from places."""
+"""The data source's DataFrame, from a place."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.wiring.places import MetadataPlace
+from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.transforms.metadata_rows import RECORD_SCHEMA
 
 
 def metadata_records(session: SparkSession, place: MetadataPlace) -> DataFrame:
-    """`remote_log_metadata` of a place. Raises TieredctlError `usage` for what the source cannot read."""
+    """`remote_log_metadata` of a place, by RECORD_SCHEMA. Raises TieredctlError `usage` for a time in the past."""
     if place.as_of is not None:
         raise TieredctlError(ErrorCode.USAGE, "--as-of is for the local engine.", hint="Omit it, or --engine spark.")
-    options = {"logDir": ",".join(map(str, place.log_dirs)) or None}
+    options = {"log-dir": ",".join(map(str, place.log_dirs)) or None}
     options["export"] = None if place.export is None else str(place.export)
     if place.cluster is not None:
-        options["bootstrapServer"] = place.cluster.bootstrap_server
+        options["bootstrap-server"] = place.cluster.bootstrap_server
         config = place.cluster.command_config
-        options["commandConfig"] = None if config is None else str(config)
+        options["command-config"] = None if config is None else str(config)
     if place.plugin is not None:
-        options["metadataSource"] = f"{place.plugin.name}:{place.plugin.location}"
-        options |= {f"metadataSourceOption.{name}": value for name, value in place.plugin.options.items()}
+        options["metadata-source"] = f"{place.plugin.name}:{place.plugin.location}"
+        options |= {f"metadata-source-option.{name}": value for name, value in place.plugin.options.items()}
     given = {name: value for name, value in options.items() if value is not None}
-    return session.read.format("remote_log_metadata").options(**given).load()
+    reader = session.read.format("remote_log_metadata").schema(spark_schema(RECORD_SCHEMA))
+    return reader.options(**given).load()

@@ -21,7 +21,7 @@ from tieredctl_spark.schemas import spark_schema
 
 LISTED_SCHEMA = OBJECT_SCHEMA.append(pa.field("segmentId", pa.string()))
 """Objects with what their keys name: null where the layout cannot tell. `knownTopic` is null in all."""
-_MOST_RANGES = 256
+_MOST_RANGES = 64
 _AT_ONCE = 1 << 16
 
 

@@ -5,32 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA, SEGMENT_METADATA_UPDATE
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
+from tieredctl_spark.metadata_shares import FINDING, METADATA_SCHEMA
 
 _API_KEYS = {
     "RemoteLogSegmentMetadata": SEGMENT_METADATA,
     "RemoteLogSegmentMetadataUpdate": SEGMENT_METADATA_UPDATE,
     "RemotePartitionDeleteMetadata": PARTITION_DELETE,
 }
+_PLACE = ("metadataPartition", "metadataOffset", "timestampMs")
 _UNCHANGED = ("topic", "topicId", "partition", "segmentId", "startOffset", "endOffset", "brokerId")
+
+RECORD_SCHEMA = pa.schema([METADATA_SCHEMA.field(name) for name in (*_PLACE, "type", "state", *_UNCHANGED, FINDING)])
+"""What is to be asked of the source `remote_log_metadata`."""
 
 
 def metadata_rows(records: DataFrame) -> DataFrame:
-    """A row for each record and finding of the source `remote_log_metadata`: the columns of EVENT_SCHEMA, and
+    """A row for each record and finding by RECORD_SCHEMA: the columns of EVENT_SCHEMA, and
     `timestampMs`, `brokerId` and `finding`. `apiKey` is null where a record is not an event by EVENT_SCHEMA."""
     states = _numbers(RemoteLogSegmentState) | _numbers(RemotePartitionDeleteState)
     return records.select(
-        "metadataPartition",
-        "metadataOffset",
-        "timestampMs",
+        *_PLACE,
         _number_of(fn.col("type"), _API_KEYS).alias("apiKey"),
         _number_of(fn.col("state"), states).alias("state"),
         *_UNCHANGED,
-        "finding",
+        FINDING,
     )
 
 

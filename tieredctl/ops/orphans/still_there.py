@@ -20,11 +20,12 @@ _TIMES_ARE_WITHIN_MS = 1_000
 def keys_still_there(store: ObjectStore, listed_ms: Mapping[str, int]) -> set[str]:
     """Those of some keys under which there is an object now that is no younger than it was listed to be; times in ms.
     One that is was written meanwhile, or its listing was wrong."""
-    found = _found_now(store, list(listed_ms))
+    found = found_now(store, list(listed_ms))
     return {stored.key for stored in found if stored.last_modified_ms < listed_ms[stored.key] + _TIMES_ARE_WITHIN_MS}
 
 
-def _found_now(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
+def found_now(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
+    """What a store has now under some keys."""
     if len(keys) <= _FEW:
         return _asked_for(store, keys)
     wanted = sorted(keys, key=_utf_8)

@@ -1,0 +1,115 @@
+"""What a job on a cluster marked as orphaned: claims, of which only the keys are used.
+
+Whoever can write to the mark's folder can name any object. So each is looked up in the store, and judged by metadata
+that is read after that, as if a listing had named it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ops.documents import Document
+from tieredctl.ops.orphans.still_there import found_now
+from tieredctl.ops.remote.inventory import iso_8601
+from tieredctl.storage.protocol import ObjectStore, StoredObject
+
+SUMMARY, CANDIDATES, KIND = "summary.json", "candidates", "OrphanMark"
+_LARGEST_SUMMARY_BYTES = 1 << 20
+_LARGEST_FILE_BYTES = 1 << 33
+_MOST_AGE_MS = 7 * 24 * 3_600_000
+_CLOCK_SKEW_MS = 3_600_000
+_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A mark that is finished, of the right store, and not old."""
+
+    folder: ObjectStore
+    marked_ms: int
+    candidates: int
+    """How many rows there have to be."""
+    cluster_id: str | None
+
+    def demand_cluster(self, cluster_id: str | None) -> None:
+        """Raises TieredctlError `mark-unusable` if it was made by the metadata of another cluster; None: not known."""
+        if None not in (cluster_id, self.cluster_id) and cluster_id != self.cluster_id:
+            message = f"It was made for cluster {self.cluster_id}, but the metadata belongs to {cluster_id}"
+            raise _unusable(self.folder, message)
+
+    def objects(self, store: ObjectStore) -> Iterator[StoredObject]:
+        """What the store has now under the keys that are marked. Raises TieredctlError `mark-unusable` where candidates
+        are missing or cannot be read."""
+        keys = self._keys()
+        while some := list(islice(keys, _AT_ONCE)):
+            yield from found_now(store, list(dict.fromkeys(some)))
+
+    def describe(self) -> Document:
+        """For the `source` of a JSON document."""
+        return {"folder": self.folder.url, "marked": iso_8601(self.marked_ms), "candidates": self.candidates}
+
+    def _keys(self) -> Iterator[str]:
+        count = 0
+        for stored in self.folder.list(f"{CANDIDATES}/"):
+            if not stored.key.endswith(".parquet"):
+                continue
+            for key in self._keys_in(stored):
+                count += 1
+                yield key
+        if count != self.candidates:
+            raise _unusable(self.folder, f"It has {count} candidates, but its summary gives {self.candidates}")
+
+    def _keys_in(self, stored: StoredObject) -> Iterator[str]:
+        import pyarrow.parquet as pq
+
+        if stored.size > _LARGEST_FILE_BYTES:
+            raise _unusable(self.folder, f"{stored.key} has {stored.size} bytes")
+        with TemporaryDirectory(prefix="tieredctl-mark-") as temporary:
+            copy = Path(temporary, "candidates.parquet")
+            with copy.open("wb") as file:
+                file.writelines(self.folder.stream(stored.key))
+            try:
+                batches: Iterable[pa.RecordBatch] = pq.ParquetFile(copy).iter_batches(columns=["key"])
+                for batch in batches:
+                    for key in batch.column("key").cast(pa.binary()).to_pylist():
+                        yield key.decode("utf-8", "surrogateescape")
+            except (pa.ArrowException, KeyError, OSError, AttributeError) as error:
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise _unusable(self.folder, f"{stored.key} cannot be read: {reason[:200].rstrip('.')}") from None
+
+
+def read_mark(folder: ObjectStore, store_url: str, now_ms: int) -> Mark:
+    """The mark in a folder. Raises TieredctlError `mark-unusable` for one that is not finished, of another store, or
+    from longer than a week before `now_ms`."""
+    if folder.head(SUMMARY) is None:
+        raise _unusable(folder, "It is not finished, or there is none")
+    try:
+        found: Any = json.loads(folder.read(SUMMARY, 0, _LARGEST_SUMMARY_BYTES + 1))
+        source, summary = found["source"], found["summary"]
+        is_mark, is_finished = found["kind"] == KIND, summary["success"] is True
+        marked_ms, candidates = int(summary["markedMs"]), int(summary["candidates"]) if is_finished else 0
+        url, cluster_id = str(source["store"]), source["clusterId"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _unusable(folder, f"{SUMMARY} is not that of a mark") from None
+    if not is_mark:
+        raise _unusable(folder, f"{SUMMARY} is not that of a mark")
+    if not is_finished:
+        raise _unusable(folder, "It is not finished")
+    if url.rstrip("/") != store_url.rstrip("/"):
+        raise _unusable(folder, f"It is of {url}, not {store_url}")
+    if not -_CLOCK_SKEW_MS <= now_ms - marked_ms <= _MOST_AGE_MS:
+        raise _unusable(folder, f"It was made at {iso_8601(marked_ms)}, not within the last week")
+    return Mark(folder, marked_ms, candidates, cluster_id if isinstance(cluster_id, str) else None)
+
+
+def _unusable(folder: ObjectStore, why: str) -> TieredctlError:
+    return TieredctlError(ErrorCode.MARK_UNUSABLE, f"The mark in {folder.url} cannot be used: {why}.")
