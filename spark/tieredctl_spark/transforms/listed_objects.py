@@ -13,15 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 from tieredctl.formats.arrow_columns import flag_array, number_array
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA
+from tieredctl.ops.orphans.parted_keys import KeyRange, key_ranges
 from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ops.remote.listing import record_batch
 from tieredctl.storage.protocol import ObjectStore
-from tieredctl_spark.key_ranges import KeyRange, key_ranges
 from tieredctl_spark.schemas import spark_schema
 
 LISTED_SCHEMA = OBJECT_SCHEMA.append(pa.field("segmentId", pa.string()))
 """Objects with what their keys name: null where the layout cannot tell. `knownTopic` is null in all."""
-_MOST_RANGES = 64
+_MOST_RANGES = 256
 _AT_ONCE = 1 << 16
 
 
