@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.compaction import COMPACTED
 from tieredctl.ops.metadata.coverage import MISSING, MetadataPlaces
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judgement import Certainty
 from tieredctl_spark.finding_rows import read_finding
 from tieredctl_spark.transforms.metadata_rows import events_in
@@ -38,8 +38,9 @@ class MetadataFacts:
     events: int
 
 
-def metadata_facts(rows: DataFrame, source: MetadataSource) -> MetadataFacts:
-    """Of the rows that `metadata_rows` made of all of a source; nothing larger than its topics comes to the driver."""
+def metadata_facts(rows: DataFrame, stream: EventStream) -> MetadataFacts:
+    """Of the rows that `metadata_rows` made of all that a stream is of; nothing larger than its topics comes to the driver."""
+    source = stream.source
     events = events_in(rows)
     last_ms, count = rows.agg(fn.max("timestampMs"), fn.count("apiKey")).collect()[0]
     topics = events.groupBy("topicId").agg(fn.min("timestampMs")).collect()

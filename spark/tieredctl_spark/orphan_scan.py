@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ownership import ObjectStatus
@@ -19,6 +17,7 @@ from tieredctl.ops.cluster.live_topics import LiveTopics, TopicSources, demand_b
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.original_times import read_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judged_bucket import VERDICT_SCHEMA, AskedTopics, JudgedBy
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.orphans.still_there import keys_still_there
@@ -95,13 +94,13 @@ def scanned(
     metadata.demand_topic_based()
     objects = keep(listed_objects(session, *remote), "listing")
     topics_place = places.topics or TopicsPlace.beside(metadata)
-    with closing(metadata.open_source()) as source, topics_place.open() as topics:
+    with metadata.open() as stream, topics_place.open() as topics:
         rows = keep(metadata_rows(metadata_records(session, metadata)), "metadata")
-        facts = metadata_facts(rows, source)
+        facts = metadata_facts(rows, stream)
         events = events_in(rows)
         segments = keep(segment_states(events, bucket_count(2 * facts.events)), "segments")
         # Not before: what is asked about has to be older than the answer.
-        live = live_topics(topics, facts.first_events_ms, source)
+        live = live_topics(topics, facts.first_events_ms, stream.source)
         demand_believable(topics, live, _with_segments(segments))
         by = _judged_by(remote, options, facts, _answers(live, facts, objects), listed)
         if not facts.certainty.partitions_are_sure or facts.certainty.events_may_be_gone:
@@ -109,16 +108,16 @@ def scanned(
         buckets = bucket_count(objects.count() + facts.events)
         judged = keep(object_verdicts(segments, objects, by, buckets), "judged")
         verdicts, gone = _still_there(judged, remote.store, keep)
-        described = _described(source, live, remote)
-        doubt = doubt_about(topics, source)
-        cluster_id = source.cluster_id
+        described = _described(stream, live, remote)
+        doubt = doubt_about(topics, stream.source)
+        cluster_id = stream.source.cluster_id
     totals = _totals(verdicts, options)
     return SparkScan(verdicts, totals, gone, facts, cluster_id, remote, topics, described, doubt, objects, rows)
 
 
-def _described(source: MetadataSource, live: LiveTopics, remote: Remote[ObjectStore]) -> Document:
+def _described(stream: EventStream, live: LiveTopics, remote: Remote[ObjectStore]) -> Document:
     where = {"store": remote.store.url, "layout": remote.layout.name}
-    return {**source.describe(), "liveTopics": live.describe(), **where}
+    return {**stream.source.describe(), "liveTopics": live.describe(), **where}
 
 
 def _with_segments(segments: DataFrame) -> set[str]:
