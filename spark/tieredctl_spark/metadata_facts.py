@@ -39,7 +39,7 @@ class MetadataFacts:
 
 
 def metadata_facts(rows: DataFrame, stream: EventStream) -> MetadataFacts:
-    """Of the rows that `metadata_rows` made of all that a stream is of; nothing larger than its topics comes to the driver."""
+    """Of what `metadata_rows` made of all that a stream is of. Nothing larger than its topics comes to the driver."""
     source = stream.source
     events = events_in(rows)
     last_ms, count = rows.agg(fn.max("timestampMs"), fn.count("apiKey")).collect()[0]
