@@ -27,10 +27,16 @@ UV ?= uv
 
 RUN_TESTS := $(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
 
-.PHONY: help demo check test lint bench fuzz soak completions lock clean
+# What executors run: everything but PySpark, which a cluster brings along.
+ARCHIVE := dist/tieredctl-spark.tar.gz
+PACKED := build/spark-archive
+PACKED_PYTHON := $(PACKED)/environment/bin/python
+SOURCES = pyproject.toml $(shell find tieredctl $(PACKAGES) -type f -not -path '*/__pycache__/*')
+
+.PHONY: help demo check test lint bench fuzz soak completions spark-archive lock clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
 		printf '%-18s %s\n' "$$target" "$$meaning"; done
 
 demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a real captured cluster
@@ -68,18 +74,23 @@ soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousan
 completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Regenerate the shells' completion scripts
 	@for shell in bash zsh fish; do $(BIN)/tieredctl completions $$shell > completions/tieredctl.$$shell || exit; done
 
+spark-archive: $(ARCHIVE) ## Pack what Spark's executors need, plugins included, for spark-submit --archives
+
 # Versions in the locks stay unless pyproject.toml no longer allows them; remove a lock to bring all up to date.
 comma := ,
 LOCAL_NAMES = $(shell sed -n 's/^name = "\([a-z_-]*\)"$$/\1/p' pyproject.toml $(PACKAGES:%=%/pyproject.toml))
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-header
 RESOLVE = printf '%s\n' $(1) | $(COMPILE) - $(LOCAL_NAMES:%=--no-emit-package %) $(2)
+EVERYTHING := .[gs$(comma)kafka$(comma)s3$(comma)spark] $(PACKAGES:%=./%)
 
 lock: ## Regenerate the locks (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
-	@$(call RESOLVE,.[gs$(comma)kafka$(comma)s3$(comma)spark] $(PACKAGES:%=./%), \
+	@$(call RESOLVE,$(EVERYTHING), \
 		--group pyproject.toml:build --group pyproject.toml:dev -o requirements.lock)
 	@$(call RESOLVE,. $(PLUGINS:%=./%),-c requirements.lock -o requirements-runtime.lock)
 	@$(call RESOLVE,.[spark] $(PACKAGES:%=./%),-c requirements.lock -o requirements-spark.lock)
+	@$(call RESOLVE,$(EVERYTHING),--no-emit-package pyspark --no-emit-package py4j \
+		-c requirements.lock -o requirements-archive.lock)
 	@$(COMPILE) --group pyproject.toml:build -c requirements.lock -o requirements-build.lock
 
 clean: ## Remove everything that make built
@@ -115,3 +126,21 @@ $(VENV)/development.installed: requirements.lock $(VENV)/build.installed
 $(VENV)/packages.installed: pyproject.toml $(PACKAGES:%=%/pyproject.toml) $(VENV)/build.installed
 	@$(PIP) install --no-deps --no-index --no-build-isolation $(patsubst %,-e ./%,. $(PACKAGES))
 	@touch $@
+
+$(PACKED)/requirements.installed: requirements-archive.lock $(VENV)/build.installed
+	@echo "Installing what executors need (390 MB, once)"
+	@$(BIN)/python -m venv --clear --without-pip $(PACKED)/environment
+	@$(PIP) --python $(PACKED_PYTHON) install --require-hashes --only-binary :all: --no-compile -r $<
+	@touch $@
+
+$(ARCHIVE): $(PACKED)/requirements.installed $(SOURCES)
+	@echo "Packing $@"
+	@rm -rf $(PACKED)/wheels $(PACKED)/pex
+	@$(PIP) wheel --no-deps --no-index --no-build-isolation --wheel-dir $(PACKED)/wheels . $(PACKAGES:%=./%)
+	@$(PIP) --python $(PACKED_PYTHON) install --force-reinstall --no-deps --no-index --no-compile $(PACKED)/wheels/*.whl
+	@$(BIN)/pex --pex-root $(PACKED)/cache --venv-repository $(PACKED)/environment --intransitive --layout loose \
+		--inherit-path=fallback --output-file $(PACKED)/pex --python-shebang \
+		"$$($(BIN)/python -c 'import sys; print("/usr/bin/env python%d.%d" % sys.version_info[:2])')" >/dev/null
+	@mkdir -p $(@D)
+	@tar --create --use-compress-program 'gzip -3' --file $@.unfinished --directory $(PACKED)/pex .
+	@mv $@.unfinished $@

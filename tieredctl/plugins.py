@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -34,7 +34,7 @@ class PluginKind:
         """What the plugin of that name makes of what is given.
 
         Raises TieredctlError: `unknown` where none or several are called so, `missing-extra` where the plugin lacks
-        something that it imports; and as the plugin does.
+        something that it imports, or where tieredctl itself is not installed; and as the plugin does.
         """
         point = self._point(name)
         try:
@@ -49,12 +49,22 @@ class PluginKind:
     def _point(self, name: str) -> EntryPoint:
         found = {point.value: point for point in self._points() if point.name == name}
         if not found:
+            self._demand_installed()
             hint = f"Name an installed one, or install the plugin, for example with `pip install tieredctl-{name}`."
             raise TieredctlError(self.unknown, f"There is no {self.noun} {name!r}; {self.installed()}.", hint=hint)
         if len(found) > 1:
             message = f"Several plugins provide a {self.noun} {name!r}: {', '.join(sorted(found))}."
             raise TieredctlError(self.unknown, message, hint="Uninstall all of them but one.")
         return next(iter(found.values()))
+
+    def _demand_installed(self) -> None:
+        """Modules alone, such as a zip of sources given to Spark with --py-files, have no entry points."""
+        try:
+            distribution("tieredctl")
+        except PackageNotFoundError:
+            message = f"No {self.noun} can be found: tieredctl is not installed here, its sources were only copied."
+            hint = "Install its packages; on Spark, use --archives with the file that `make spark-archive` packs."
+            raise TieredctlError(ErrorCode.MISSING_EXTRA, message, hint=hint) from None
 
     def _points(self) -> list[EntryPoint]:
         return list(entry_points(group=self.group))

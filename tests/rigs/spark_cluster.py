@@ -1,0 +1,185 @@
+"""A Spark cluster of several processes on this machine: a standalone master and two workers, of PySpark's own
+distribution, and the environment that `make spark-archive` packs for them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .maven import java_command
+from .waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+ARCHIVE = ROOT / "dist" / "tieredctl-spark.tar.gz"
+START_SECONDS = 120
+STOP_SECONDS = 20
+JOB_SECONDS = 300
+WORKERS = 2
+_MASTER_URL = re.compile(r"Starting Spark master at (spark://\S+)")
+_WEB_UI = re.compile(r"Bound MasterWebUI to \S+, and started at (http://\S+)")
+_REGISTERED = "Successfully registered with master"
+# Small and short-lived processes: what a compiler or a collector of many threads does for them never pays.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def spark_archive() -> Path:
+    """The archive of the sources as they are, packed unless it is there already."""
+    # A make that runs these tests has left its own options in the environment.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    python = Path(sys.executable).parents[1]
+    subprocess.run(["make", "spark-archive", f"VENV={python}"], cwd=ROOT, env=environment, check=True)
+    return ARCHIVE
+
+
+class _Daemon:
+    """A master or a worker, and what it has logged."""
+
+    def __init__(self, folder: Path, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._log_file = folder / f"{name}.log"
+        with self._log_file.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def log(self) -> str:
+        return self._log_file.read_text("utf-8", "replace")
+
+    def await_line(self, pattern: re.Pattern[str] | str) -> re.Match[str]:
+        """The first match in its log."""
+        found: list[re.Match[str]] = []
+
+        def is_there() -> bool:
+            found.extend(re.finditer(pattern, self.log()))
+            return bool(found) or self.process.poll() is not None
+
+        wait_until(is_there, f"{self._log_file.name} has {pattern}", START_SECONDS, lambda: self.log()[-2_000:])
+        assert found, self.log()
+        return found[0]
+
+    def stop(self) -> None:
+        """Asks it to end, so that a worker ends its executors, and makes sure."""
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class SparkCluster:
+    """A master and two workers, running inside a `with`. The only Python on the workers' PATH has nothing installed."""
+
+    def __init__(self, archive: Path, worker_environment: Mapping[str, str]) -> None:
+        """`worker_environment` is what executors inherit from their workers."""
+        import pyspark
+
+        self._archive = archive
+        self._worker_environment = worker_environment
+        self._home = Path(pyspark.__file__).parent
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-cluster-")))
+            self._lay_out()
+            master = self._started(stack, "master", {}, "--host", "127.0.0.1")
+            self.url = master.await_line(_MASTER_URL)[1]
+            self.web_ui = master.await_line(_WEB_UI)[1]
+            self._workers = [self._start_worker(stack, f"worker-{number}") for number in range(WORKERS)]
+            for worker in self._workers:
+                worker.await_line(_REGISTERED)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def submitted(
+        self,
+        program: Path,
+        arguments: Sequence[str],
+        settings: Mapping[str, str],
+        environment: Mapping[str, str],
+    ) -> subprocess.Popen[str]:
+        """spark-submit of a program, the archive with it, in a process group of its own."""
+        defaults = {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+            "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
+            "spark.executor.memory": "512m",
+            "spark.archives": f"{self._archive}#environment",
+        }
+        words = [word for name, value in (defaults | dict(settings)).items() for word in ("--conf", f"{name}={value}")]
+        # Without the archive, driver and executors have but the Python that has nothing installed.
+        is_packed = bool((defaults | dict(settings))["spark.archives"])
+        interpreters = {
+            "PYSPARK_DRIVER_PYTHON": str(self._unpacked / "pex"),
+            "PYSPARK_PYTHON": "./environment/pex",
+        }
+        return subprocess.Popen(
+            [str(self._home / "bin" / "spark-submit"), "--master", self.url, *words, str(program), *arguments],
+            cwd=self.folder,
+            env=self._environment | (interpreters if is_packed else {}) | dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def executors(self) -> list[int]:
+        """The process ids of all executors."""
+        workers = {worker.process.pid for worker in self._workers}
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+        pairs = (map(int, line.split()) for line in listed.splitlines())
+        return [process for process, parent in pairs if parent in workers]
+
+    def _lay_out(self) -> None:
+        """The driver's copy of the archive, and the workers' Python."""
+        self._unpacked = self.folder / "driver"
+        self._unpacked.mkdir()
+        subprocess.run(["tar", "-xzf", self._archive, "-C", self._unpacked], check=True)
+        venv.create(self.folder / "python", symlinks=True)
+        java = Path(java_command()).resolve().parents[1]
+        self._environment = {
+            "PATH": os.pathsep.join([str(self.folder / "python" / "bin"), "/usr/bin", "/bin"]),
+            "JAVA_HOME": str(java),
+            "SPARK_HOME": str(self._home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(self.folder / "scratch"),
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": _JAVA_OPTIONS,
+            "HOME": str(self.folder / "home"),
+            "TMPDIR": str(self.folder),
+        }
+
+    def _start_worker(self, stack: ExitStack, name: str) -> _Daemon:
+        words = (
+            "--host",
+            "127.0.0.1",
+            "--cores",
+            "1",
+            "--memory",
+            "600m",
+            "--work-dir",
+            str(self.folder / "work" / name),
+        )
+        return self._started(stack, name, self._worker_environment, *words, self.url)
+
+    def _started(self, stack: ExitStack, name: str, environment: Mapping[str, str], *words: str) -> _Daemon:
+        kind = "master.Master" if name == "master" else "worker.Worker"
+        program = [str(self._home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"]
+        ports = ("--port", "0", "--webui-port", "0")
+        daemon = _Daemon(self.folder, name, [*program, *ports, *words], self._environment | dict(environment))
+        stack.callback(daemon.stop)
+        return daemon
