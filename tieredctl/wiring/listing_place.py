@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.documents import Document
-from tieredctl.ops.remote.listing import KeyFile, Listing, SpooledBatches
+from tieredctl.ops.remote.listing import KeyFile, Listing, SpooledBatches, SpooledListing
 from tieredctl.wiring.places import StorePlace
 
 if TYPE_CHECKING:
     from tieredctl.ops.orphans.bucket_inventory import BucketInventory
+    from tieredctl.ops.orphans.mark import Mark
     from tieredctl.storage.protocol import ObjectStore
 
 
@@ -23,6 +24,8 @@ class OpenedListing:
 
     objects: Listing
     described: Document = field(default_factory=dict)
+    mark: Mark | None = None
+    """What it is made of, if it has only what a job marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +38,18 @@ class ListingPlace:
     """The path or URL of the manifest of the bucket's inventory."""
     resume: Path | None = None
     """The checkpoint of the store's own listing, with which an interrupted one continues."""
+    mark: str | None = None
+    """The path or URL of the folder into which a job marked candidates: of the store's objects only those."""
 
     def __post_init__(self) -> None:
-        given = [self.key_list, self.inventory, self.resume]
+        given = [self.key_list, self.inventory, self.resume, self.mark]
         if sum(one is not None for one in given) > 1:
-            raise TieredctlError(ErrorCode.USAGE, "--key-list, --inventory and --resume exclude each other.")
+            raise TieredctlError(ErrorCode.USAGE, "--key-list, --inventory, --resume and --from exclude each other.")
 
     @property
     def is_of_store(self) -> bool:
         """Whether the store itself is listed."""
-        return self.key_list is None and self.inventory is None
+        return self.key_list is None and self.inventory is None and self.mark is None
 
     def open(self, store: ObjectStore, place: StorePlace, now_ms: int, oldest_ms: int) -> OpenedListing:
         """The listing of `store`, which was opened at `place`; a live one is made when it is entered.
@@ -57,6 +62,9 @@ class ListingPlace:
         if self.inventory is not None:
             found = _open_inventory(self.inventory, store.url, place)
             return OpenedListing(SpooledBatches(found.batches()), {"inventory": found.describe()})
+        if self.mark is not None:
+            mark = _open_mark(self.mark, store.url, place, now_ms)
+            return OpenedListing(SpooledListing(mark.objects(store)), {"mark": mark.describe()}, mark)
         from tieredctl.ops.orphans.live_listing import ResumableListing, live_listing
 
         if self.resume is None:
@@ -64,6 +72,21 @@ class ListingPlace:
         # At another endpoint, the same URL is another store.
         options = sorted(f"{name}={value}" for name, value in place.options.items())
         return OpenedListing(ResumableListing(store, " ".join([store.url, *options]), self.resume, now_ms, oldest_ms))
+
+
+def _open_mark(folder: str, store_url: str, place: StorePlace, now_ms: int) -> Mark:
+    """The mark at a path or URL. A bucket of the store's kind is opened with the store's options."""
+    from tieredctl.ops.orphans.mark import read_mark
+    from tieredctl.storage.registry import open_store
+
+    kind, colon, path = folder.partition(":")
+    if colon and kind in ("s3", "gs"):
+        options = place.options if kind == store_url.partition(":")[0] else {}
+        return read_mark(open_store(folder, options), store_url, now_ms)
+    local = Path(os.path.abspath(path if colon and kind == "file" else folder))
+    if not local.is_dir():
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no folder {local}.")
+    return read_mark(open_store(f"file:{local}", {}), store_url, now_ms)
 
 
 def _open_inventory(manifest: str, store_url: str, place: StorePlace) -> BucketInventory:

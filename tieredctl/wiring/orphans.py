@@ -119,7 +119,8 @@ def write_plan(
         written_plan(to, key, force=force) as writer,
     ):
         uploads_of = opened.remote.store if with_uploads else None
-        planning = Planning(opened.scan, writer, plan, layouts_installed(), uploads_of)
+        is_marked = places.listing.mark is not None
+        planning = Planning(opened.scan, writer, plan, layouts_installed(), uploads_of, lists_all=not is_marked)
         totals = planning.run()
         described = opened.scan.stream.source.describe() if opened.scan.stream else {}
         source = {**described, "store": opened.remote.store.url, "layout": opened.remote.layout.name}
@@ -132,8 +133,9 @@ def _opened(places: ScanPlaces, options: ScanOptions, *, asks_again: bool) -> It
     remote = places.store.open()
     oldest_ms = options.now_ms - options.min_age_ms
     listed = places.listing.open(remote.store, places.store, options.now_ms, oldest_ms)
-    with metadata.open():
-        pass  # refuse unreadable metadata now, not after listing the store
+    with metadata.open() as stream:  # refuse unreadable metadata now, not after listing the store
+        if listed.mark is not None:
+            listed.mark.demand_cluster(stream.source.cluster_id)
     metadata.demand_topic_based()
     with ExitStack() as stack:
 

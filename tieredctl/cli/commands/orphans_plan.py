@@ -15,7 +15,7 @@ from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, TableColumn, printable
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.view import View
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.removal import PlanTotals, RemovalMode
@@ -49,6 +49,14 @@ def plan(
     multipart: Annotated[bool, typer.Option("--multipart", help="Also plan to abort incomplete uploads.")] = False,
     inventory: Inventory = None,
     resume: Resume = None,
+    mark: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="PATH-OR-URL",
+            help="Consider only what a job on Spark marked in this folder; each object is judged again.",
+        ),
+    ] = None,
     min_age: MinAge = "24h",
     allow_young: Annotated[
         bool, typer.Option("--allow-young", help="Allow a --min-age below 1h; only if nothing writes to the store.")
@@ -93,12 +101,15 @@ def plan(
         unknown_keys=frozenset(unknown or ()),
         allow_young=allow_young,
     )
+    if mark is not None and (foreign or unknown):
+        message = "A job marks orphaned objects alone: --foreign and --unknown have nothing to name with --from."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Make another plan for those, without --from.")
     metadata = metadata_options.place()
     places = ScanPlaces(
         metadata,
         remote_options.place(),
         topic_lists.beside(metadata),
-        ListingPlace(inventory=inventory, resume=resume),
+        ListingPlace(inventory=inventory, resume=resume, mark=mark),
     )
     scanned = ScanOptions(
         now_ms=clock_ms(),

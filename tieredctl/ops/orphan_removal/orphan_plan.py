@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from math import inf
 
 import numpy as np
 
@@ -20,10 +22,13 @@ from tieredctl.ops.orphan_removal.fresh_metadata import Verdict, verdicts_on
 from tieredctl.ops.orphan_removal.limits import StoreOverlap, demand_age, demand_share
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphans.judgement import Judge, Verdicts, verdict_of
-from tieredctl.ops.orphans.object_columns import ObjectColumns
+from tieredctl.ops.orphans.object_columns import ObjectColumns, object_columns
 from tieredctl.ops.orphans.scan import Scan
 from tieredctl.ops.remote.inventory import Totals
-from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject
+from tieredctl.ops.remote.listing import record_batch
+from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, list_unreserved
+
+_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,9 @@ class Planning:
     """No folder of the store may look like the root of one of these."""
     uploads_of: ObjectStore | None = None
     """The store whose incomplete uploads are planned too, except those that a copy in progress may own."""
+    lists_all: bool = True
+    """Whether the scan is of all of the store's objects. If not, the store itself is listed as far as it takes to tell
+    whether the plan is too large a share of it."""
     left: int = 0
     """How many objects were left for another plan because of limits."""
     planned: dict[str, Totals] = field(default_factory=dict)
@@ -78,11 +86,28 @@ class Planning:
         if not begun:
             self._begin()
         self._demand_whole()
+        if not self.lists_all:
+            self._look_at_store(folders)
         folders.demand_none()
         self._overlap.demand(self.scan.subject, self.scan.layout.name)
         demand_share(self.writer.objects, self._overlap.listed, self.options.max_percent, self.scan.subject)
         self._add_uploads()
         return self.writer.end(self._overlap.listed)
+
+    def _look_at_store(self, folders: FolderCheck) -> None:
+        store, known = self.scan.store, self.scan.known
+        assert store is not None
+        assert known is not None
+        overlap = self._overlap = StoreOverlap()
+        most = self.options.max_percent
+        enough = self.writer.objects * 100 / most if most else inf
+        objects = iter(list_unreserved(store))
+        while listed := list(islice(objects, _AT_ONCE)):
+            for columns in object_columns([record_batch(listed)], self.scan.layout, known):
+                folders.look_at(columns)
+                overlap.look_at(columns)
+            if overlap.is_sure and overlap.listed >= enough:
+                break
 
     def _begin(self) -> None:
         self._demand_whole()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,6 +29,8 @@ _LARGEST_FILE_BYTES = 1 << 33
 _MOST_AGE_MS = 7 * 24 * 3_600_000
 _CLOCK_SKEW_MS = 3_600_000
 _AT_ONCE = 10_000
+_MOST_FILES = 100
+_DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +54,27 @@ class Mark:
         are missing or cannot be read."""
         keys = self._keys()
         while some := list(islice(keys, _AT_ONCE)):
-            yield from found_now(store, list(dict.fromkeys(some)))
+            yield from found_now(store, some)
 
     def describe(self) -> Document:
         """For the `source` of a JSON document."""
         return {"folder": self.folder.url, "marked": iso_8601(self.marked_ms), "candidates": self.candidates}
 
     def _keys(self) -> Iterator[str]:
-        count = 0
+        count, seen = 0, set[bytes]()
         for stored in self.folder.list(f"{CANDIDATES}/"):
             if not stored.key.endswith(".parquet"):
                 continue
             for key in self._keys_in(stored):
                 count += 1
-                yield key
+                digest = blake2b(key, digest_size=_DIGEST_BYTES).digest()
+                if digest not in seen:
+                    seen.add(digest)
+                    yield key.decode("utf-8", "surrogateescape")
         if count != self.candidates:
             raise _unusable(self.folder, f"It has {count} candidates, but its summary gives {self.candidates}")
 
-    def _keys_in(self, stored: StoredObject) -> Iterator[str]:
+    def _keys_in(self, stored: StoredObject) -> Iterator[bytes]:
         import pyarrow.parquet as pq
 
         if stored.size > _LARGEST_FILE_BYTES:
@@ -80,8 +86,10 @@ class Mark:
             try:
                 batches: Iterable[pa.RecordBatch] = pq.ParquetFile(copy).iter_batches(columns=["key"])
                 for batch in batches:
-                    for key in batch.column("key").cast(pa.binary()).to_pylist():
-                        yield key.decode("utf-8", "surrogateescape")
+                    keys = batch.column("key").cast(pa.binary())
+                    if keys.null_count:
+                        raise _unusable(self.folder, f"{stored.key} has rows without a key")
+                    yield from keys.to_pylist()
             except (pa.ArrowException, KeyError, OSError, AttributeError) as error:
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise _unusable(self.folder, f"{stored.key} cannot be read: {reason[:200].rstrip('.')}") from None
@@ -90,25 +98,34 @@ class Mark:
 def read_mark(folder: ObjectStore, store_url: str, now_ms: int) -> Mark:
     """The mark in a folder. Raises TieredctlError `mark-unusable` for one that is not finished, of another store, or
     from longer than a week before `now_ms`."""
-    if folder.head(SUMMARY) is None:
-        raise _unusable(folder, "It is not finished, or there is none")
     try:
-        found: Any = json.loads(folder.read(SUMMARY, 0, _LARGEST_SUMMARY_BYTES + 1))
-        source, summary = found["source"], found["summary"]
-        is_mark, is_finished = found["kind"] == KIND, summary["success"] is True
-        marked_ms, candidates = int(summary["markedMs"]), int(summary["candidates"]) if is_finished else 0
+        found: Any = json.loads(_summary(folder))
+        summary = found["summary"]
+        if found["kind"] == KIND and summary["success"] is not True:
+            raise _unusable(folder, "It is not finished")
+        source, is_mark = found["source"], found["kind"] == KIND
+        marked_ms, candidates = int(summary["markedMs"]), int(summary["candidates"])
         url, cluster_id = str(source["store"]), source["clusterId"]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise _unusable(folder, f"{SUMMARY} is not that of a mark") from None
     if not is_mark:
         raise _unusable(folder, f"{SUMMARY} is not that of a mark")
-    if not is_finished:
-        raise _unusable(folder, "It is not finished")
     if url.rstrip("/") != store_url.rstrip("/"):
         raise _unusable(folder, f"It is of {url}, not {store_url}")
     if not -_CLOCK_SKEW_MS <= now_ms - marked_ms <= _MOST_AGE_MS:
         raise _unusable(folder, f"It was made at {iso_8601(marked_ms)}, not within the last week")
     return Mark(folder, marked_ms, candidates, cluster_id if isinstance(cluster_id, str) else None)
+
+
+def _summary(folder: ObjectStore) -> bytes:
+    """A file, or a folder with a part that Spark wrote, and with `_SUCCESS` once it was written."""
+    there = [stored.key for stored in islice(folder.list(SUMMARY), _MOST_FILES)]
+    parts = [key for key in there if key.startswith(f"{SUMMARY}/part-")]
+    if SUMMARY in there:
+        parts = [SUMMARY]
+    elif f"{SUMMARY}/_SUCCESS" not in there or len(parts) != 1:
+        raise _unusable(folder, "It is not finished, or there is none")
+    return folder.read(parts[0], 0, _LARGEST_SUMMARY_BYTES + 1)
 
 
 def _unusable(folder: ObjectStore, why: str) -> TieredctlError:

@@ -1,0 +1,74 @@
+"""What jobs have in common: where things are, from arguments spelled like the command line's; and how a job ends."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
+
+
+def run_job(
+    parser: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], ExitCode],
+    arguments: Sequence[str] | None,
+) -> int:
+    """Runs a job, and returns its exit code. A failure is reported on stderr, in a sentence."""
+    try:
+        return int(run(parser.parse_args(arguments)))
+    except TieredctlError as error:
+        return _failed(error)
+    except KeyboardInterrupt:
+        return _failed(TieredctlError(ErrorCode.INTERRUPTED, "Interrupted."))
+    except OSError as error:
+        where = error.filename or "input or output"
+        return _failed(TieredctlError(ErrorCode.UNREADABLE, f"{error.strerror or error}: {where}."))
+
+
+def job_parser(name: str, description: str) -> argparse.ArgumentParser:
+    """With the arguments for metadata, store, topics and output."""
+    parser = argparse.ArgumentParser(prog=name, description=description)
+    add = parser.add_argument
+    add("--log-dir", type=Path, action="append", default=[], help="a broker's log directory; repeat it for several")
+    add("--bootstrap-server", help="a live cluster, as HOST:PORT")
+    add("--command-config", type=Path, help="client properties, as Kafka's own tools take them")
+    add("--export", type=Path, help="a file that `tieredctl metadata export` wrote")
+    add("--metadata-source", metavar="NAME:LOCATION", help="metadata that a plugin reads")
+    add("--metadata-source-option", **_PAIRS, help="for --metadata-source")
+    add("--store", required=True, help="the remote store, such as file:DIR")
+    add("--store-option", **_PAIRS, help="for the store")
+    add("--layout", required=True, help="how keys map to segments: local, or a plugin's name")
+    add("--layout-option", **_PAIRS, help="for the layout")
+    add("--live-topic-ids", type=Path, metavar="FILE", help="the ids of all topics, one per line")
+    add("--kraft-snapshot", type=Path, metavar="FILE", help="the topics of a cluster that is down")
+    add("--output", required=True, metavar="URL", help="the folder for the results, as a path that Spark can write")
+    return parser
+
+
+def places_of(options: argparse.Namespace) -> tuple[MetadataPlace, StorePlace, TopicsPlace]:
+    """Where the arguments say that things are."""
+    server, config = options.bootstrap_server, options.command_config
+    cluster = None if server is None else ClusterPlace(server, config)
+    plugin = PluginSource.given(options.metadata_source, dict(options.metadata_source_option))
+    metadata = MetadataPlace(tuple(options.log_dir), cluster, options.export, plugin=plugin)
+    store = StorePlace(options.store, dict(options.store_option), options.layout, dict(options.layout_option))
+    return metadata, store, TopicsPlace.beside(metadata, options.live_topic_ids, options.kraft_snapshot)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+_PAIRS: Any = {"action": "append", "default": [], "type": _pair, "metavar": "NAME=VALUE"}
+
+
+def _failed(error: TieredctlError) -> int:
+    sys.stderr.write(f"{error.message}\n  {error.hint}\n")
+    return int(error.exit_code)

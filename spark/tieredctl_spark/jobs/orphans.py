@@ -1,0 +1,100 @@
+"""`tieredctl orphans scan` on a cluster, at any size:
+
+    spark-submit --master … orphans.py --log-dir DIR --store URL --layout local --output URL
+
+Executors list the store, then read the metadata, judge, and ask the store again for what looks orphaned. The output
+folder, in any file system that Spark reaches, gets `candidates`, the orphaned objects with the evidence for each,
+`totals` by topic, status, cause and storage class, and at last `summary.json`: this is a mark, of which
+`tieredctl orphans plan --from FOLDER` makes a plan. `listing`, `metadata`, `segments`, `judged` and `orphans` are what
+the job itself works with. Exit codes are those of `tieredctl orphans scan`. Nothing in the store is changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import functions as fn
+
+from tieredctl.cli.arguments import duration_ms
+from tieredctl.errors import ExitCode
+from tieredctl.model.findings import exit_code_of
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.ops.orphans.mark import CANDIDATES, KIND, SUMMARY
+from tieredctl.ops.orphans.scan import ScanOptions
+from tieredctl.ops.remote.inventory import iso_8601
+from tieredctl.wiring.orphans import ScanPlaces
+from tieredctl_spark.failures import spark_failures
+from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
+from tieredctl_spark.job_arguments import job_parser, places_of, run_job
+from tieredctl_spark.orphan_scan import SparkScan, scanned
+from tieredctl_spark.output_folder import OutputFolder
+from tieredctl_spark.session import spark_session
+
+_TOTALS_SCHEMA = pa.schema(
+    {
+        "status": pa.string(),
+        "cause": pa.string(),
+        "topic": pa.string(),
+        "topicId": pa.string(),
+        "objects": pa.int64(),
+        "bytes": pa.int64(),
+        "monthlyCost": pa.float64(),
+        "oldest": pa.string(),
+        "newest": pa.string(),
+    }
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the job, and returns its exit code."""
+    parser = job_parser("orphans.py", "tieredctl orphans scan on a Spark cluster.")
+    parser.add_argument("--min-age", type=duration_ms, default="24h", help="ignore objects younger than this")
+    return run_job(parser, _run, arguments)
+
+
+def _run(options: argparse.Namespace) -> ExitCode:
+    from tieredctl.config.file import storage_price
+
+    metadata, store, topics = places_of(options)
+    now_ms = time.time_ns() // 1_000_000
+    how = ScanOptions(now_ms, options.min_age, price=storage_price(options.store))
+    with spark_session({}) as session, spark_failures():
+        output = OutputFolder(session, options.output)
+        # Whatever is in the folder is no mark from here on, until this one is whole.
+        output.write_text(SUMMARY, _text({"kind": KIND, "summary": {"success": False}}))
+        places = ScanPlaces(metadata, store, topics)
+        found = scanned(session, places, how, output.keep, frozenset({ObjectStatus.ORPHAN}))
+        return _write(found, how, output)
+
+
+def _write(found: SparkScan, how: ScanOptions, output: OutputFolder) -> ExitCode:
+    candidates = output.keep(found.verdicts.where(fn.col("status") == ObjectStatus.ORPHAN.value), CANDIDATES)
+    output.write_table("totals", pa.Table.from_pylist(found.totals.rows(), _TOTALS_SCHEMA))
+    findings = [finding_row(finding) for finding in found.findings]
+    output.write_table("findings", pa.Table.from_pylist(findings, pa.schema(list(FINDING_TYPE))))
+    code = exit_code_of(found.findings)
+    times = {"marked": iso_8601(how.now_ms), "markedMs": how.now_ms, "minAgeMs": how.min_age_ms}
+    cut_off = {"cutOff": iso_8601(how.now_ms - how.min_age_ms), "candidates": candidates.count()}
+    ends = {str(number): end for number, end in sorted(found.facts.end_offsets.items())}
+    document = {
+        "kind": KIND,
+        "apiVersion": "tieredctl/v1",
+        "source": found.source | {"clusterId": found.cluster_id, "metadataEndOffsets": ends, "engine": "spark"},
+        "summary": {"success": True, **times, **cut_off, **found.summary(), "exitCode": int(code)},
+    }
+    output.write_text(SUMMARY, _text(document))
+    sys.stdout.write(_text(document))
+    return code
+
+
+def _text(document: object) -> str:
+    return json.dumps(document) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
