@@ -14,15 +14,7 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.model.ids import UUID_CHARACTERS, uuid_bytes
 from tieredctl.ops.metadata.event_stream import AsOf
 
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_BYTE_UNITS: dict[str, int] = {"": 1, "B": 1} | {
-    f"{letter}{unit}": base**power
-    for power, letter in enumerate("KMGTP", 1)
-    for unit, base in (("B", 1000), ("IB", 1024))
-}
 # Of more digits nothing that is meant here has need, and Python refuses to read a number of thousands.
-_DURATION = re.compile(r"([0-9]{1,18})(ms|s|m|h|d)")
-_BYTES = re.compile(r"([0-9]{1,18})((?:[KMGTP]i?)?B|)", re.IGNORECASE)
 _TIME_MS = re.compile(r"[0-9]{1,18}")
 _TOPIC_PARTITION = re.compile(r"(?P<topic>.+)(?P<separator>[:-])(?P<partition>[0-9]{1,10})", re.DOTALL)
 _PARTITION = re.compile(r"[0-9]{1,10}")
@@ -57,24 +49,6 @@ def bootstrap_servers(text: str) -> str:
             hint = "For example broker-1:9092,broker-2:9092."
             raise TieredctlError(ErrorCode.USAGE, f"{server!r} is not HOST:PORT.", hint=hint)
     return text
-
-
-def duration_ms(text: str) -> int:
-    """`90s`, `15m`, `1h`, `7d` in milliseconds."""
-    match = _DURATION.fullmatch(text)
-    if not match:
-        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a duration.", hint="Write it as 90s, 15m, 1h or 7d.")
-    return int(match[1]) * _UNITS_MS[match[2]]
-
-
-def byte_count(text: str) -> int:
-    """`1048576`, `64MiB`, `12TB` in bytes."""
-    match = _BYTES.fullmatch(text)
-    if not match:
-        raise TieredctlError(
-            ErrorCode.USAGE, f"{text!r} is not a number of bytes.", hint="Write it as 1048576, 64MiB or 12TB."
-        )
-    return int(match[1]) * _BYTE_UNITS[match[2].upper()]
 
 
 def percentage(text: str) -> float:

@@ -20,10 +20,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyspark.sql import functions as fn
 
-from tieredctl.cli.arguments import duration_ms
 from tieredctl.errors import ExitCode
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.ownership import ObjectStatus
+from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.orphans.mark import CANDIDATES, KIND, SUMMARY
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.remote.inventory import iso_8601

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import duration_ms, given_path, now_ms, pairs
+from tieredctl.cli.arguments import given_path, now_ms, pairs
 from tieredctl.cli.findings_table import FINDING_FIELDS
 from tieredctl.cli.options import Now, Output, Quiet
 from tieredctl.cli.outcome import finding_documents, say
@@ -20,6 +20,7 @@ from tieredctl.errors import DecodeError, ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release, release
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import GREATEST_INT64, byte_count, given_path, now_ms, topic_partition
+from tieredctl.cli.arguments import GREATEST_INT64, given_path, now_ms, topic_partition
 from tieredctl.cli.options import Now, Output, Partition, Quiet, Topic, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
@@ -18,6 +18,7 @@ from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
+from tieredctl.model.quantities import byte_count
 from tieredctl.ops.estimates.bootstrap import live_bootstrap, stated_bootstrap
 from tieredctl.ops.estimates.cost import cost_estimate
 from tieredctl.ops.estimates.metadata_growth import read_metadata, stated_metadata

@@ -11,15 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tieredctl.cli.arguments import (
-    GREATEST_INT32,
-    GREATEST_INT64,
-    duration_ms,
-    given_path,
-    kafka_id,
-    now_ms,
-    topic_partition,
-)
+from tieredctl.cli.arguments import GREATEST_INT32, GREATEST_INT64, given_path, kafka_id, now_ms, topic_partition
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.metadata_tables import (
     EPOCH_COLUMNS,
@@ -38,6 +30,7 @@ from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of
+from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.documents import event_document, segment_document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection

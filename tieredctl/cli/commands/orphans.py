@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import duration_ms, given_path, now_ms
+from tieredctl.cli.arguments import given_path, now_ms
 from tieredctl.cli.commands.orphans_apply import apply
 from tieredctl.cli.commands.orphans_own import quarantine, unlock
 from tieredctl.cli.commands.orphans_plan import plan
@@ -23,6 +23,7 @@ from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.prices import StoragePrice
+from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.scan import Scan, ScanOptions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, kafka_id, objects_a_second, percentage
+from tieredctl.cli.arguments import clock_ms, given_path, kafka_id, objects_a_second, percentage
 from tieredctl.cli.commands.removal_outcome import (
     COLUMNS,
     FIELDS,
@@ -37,6 +37,7 @@ from tieredctl.cli.view import View
 from tieredctl.config.plan_key import known_key
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import duration_ms
 from tieredctl.model.removal import RemovalMode
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms, duration_ms, given_path, kafka_id, percentage
+from tieredctl.cli.arguments import clock_ms, given_path, kafka_id, percentage
 from tieredctl.cli.options import ClusterId, Inventory, MinAge, Resume
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, TableColumn, printable
@@ -18,6 +18,7 @@ from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import OrphanCause
+from tieredctl.model.quantities import duration_ms
 from tieredctl.model.removal import PlanTotals, RemovalMode
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.wiring.listing_place import ListingPlace

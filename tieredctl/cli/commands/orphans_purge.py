@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms, duration_ms, percentage
+from tieredctl.cli.arguments import clock_ms, percentage
 from tieredctl.cli.commands.removal_outcome import (
     FIELDS,
     DeleteVersions,
@@ -19,6 +19,7 @@ from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOption
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import duration_ms
 
 _WHICH_TOPICS = " Give --live-topic-ids or --kraft-snapshot to purge what deleted topics left."
 

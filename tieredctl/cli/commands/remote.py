@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import duration_ms, given_path, kafka_id, now_ms
+from tieredctl.cli.arguments import given_path, kafka_id, now_ms
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import Now, Output, Quiet
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings
@@ -19,6 +19,7 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
+from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.remote.remote_read import StoredPart, segment_in_metadata, segment_in_store

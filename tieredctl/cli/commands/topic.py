@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import duration_ms, now_ms
+from tieredctl.cli.arguments import now_ms
 from tieredctl.cli.commands.topic_disable import disable
 from tieredctl.cli.commands.topic_enable import enable
 from tieredctl.cli.options import Now
@@ -17,6 +17,7 @@ from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 from tieredctl.model.known_sum import known_sum
+from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.tiering.ability import TieringAbility
 from tieredctl.ops.tiering.topic_status import TopicStatus, remote_parts, topic_list, topic_status
 from tieredctl.wiring.places import MetadataPlace

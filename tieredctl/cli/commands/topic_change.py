@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from tieredctl.cli.arguments import duration_ms
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.findings_table import FINDING_FIELDS
 from tieredctl.cli.option_groups import OptionGroup
@@ -19,6 +18,7 @@ from tieredctl.cli.progress import ProgressMode, counted_progress
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
+from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.config_change import ConfigChange

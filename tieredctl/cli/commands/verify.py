@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import duration_ms, now_ms, pairs
+from tieredctl.cli.arguments import now_ms, pairs
 from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
 from tieredctl.cli.options import (
     Engine,
@@ -28,6 +28,7 @@ from tieredctl.cli.progress import ProgressMode, segment_progress
 from tieredctl.errors import ExitCode
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.ops.verification.verify import Subset, Verification, VerifyOptions
