@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Self
+from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.storage.bucket_address import BucketAddress
+from tieredctl.storage.bucket_store import BucketStore
 from tieredctl.storage.concurrently import concurrently
 from tieredctl.storage.gcs_connection import GcsConnection, GcsFailure, failing_as_tieredctl
 from tieredctl.storage.protocol import (
-    STREAM_CHUNK_BYTES,
     Capability,
     Deletion,
     DeletionOutcome,
@@ -23,7 +22,6 @@ from tieredctl.storage.protocol import (
     StoredObject,
     Versioning,
 )
-from tieredctl.storage.ranged_reads import pieces, read_range
 from tieredctl.storage.refusals import (
     demand,
     demand_batch,
@@ -55,24 +53,10 @@ _KEPT_BY_A_COPY = (
 
 
 @dataclass(frozen=True, slots=True)
-class GcsStore:
-    """The objects below a prefix of a bucket. An object's version is its generation.
+class GcsStore(BucketStore[GcsConnection]):
+    """An object's version is its generation."""
 
-    Makes each request once: `tieredctl.storage.retrying` retries.
-    """
-
-    parallel_reads: ClassVar[int] = 8
-
-    address: BucketAddress
-    connection: GcsConnection
     capabilities: frozenset[Capability] = GCS_CAPABILITIES
-
-    @property
-    def url(self) -> str:
-        return self.address.url
-
-    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
-        return self.address.listed(self._listing(prefix, start_after), prefix, start_after)
 
     def _listing(self, prefix: str, start_after: str) -> Iterator[StoredObject]:
         asked = {"prefix": self.address.root + prefix, "fields": _LISTED_FIELDS, "page_size": _PAGE_OBJECTS}
@@ -96,15 +80,6 @@ class GcsStore:
     def head(self, key: str) -> StoredObject | None:
         blob = self._description(key)
         return None if blob is None else self._stored(blob)
-
-    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
-        return read_range(self, key, start, end, self._read)
-
-    def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
-        return pieces(self, key, start, chunk_size, self._read_version)
-
-    def reconnected(self) -> Self:
-        return replace(self, connection=self.connection.another())
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         blob = self._description(stored.key)
@@ -263,19 +238,12 @@ class GcsStore:
             next(self._listing(key, ""), None)
         return blob
 
-    def _read_version(self, stored: StoredObject, start: int, end: int) -> bytes:
-        try:
-            return self._read(stored.key, start, end, if_generation_match=int(stored.version))
-        except GcsFailure as failure:
-            if failure.is_changed:
-                raise replaced_while_read(self.url, stored.key) from None
-            raise
-
-    def _read(self, key: str, start: int, end: int | None, **condition: int) -> bytes:
+    def _read(self, key: str, start: int, end: int | None, version: str | None = None) -> bytes:
         name = self._name(key)
         if name is None:
             raise object_missing(self.url, key)
         last = None if end is None else end - 1
+        condition = {} if version is None else {"if_generation_match": int(version)}
         try:
             with failing_as_tieredctl(self.url):
                 # Raw: else compressed objects would be decompressed in transit.
@@ -285,6 +253,8 @@ class GcsStore:
         except GcsFailure as failure:
             if failure.is_beyond_its_end:
                 return b""
+            if failure.is_changed:
+                raise replaced_while_read(self.url, key) from None
             if failure.is_missing:
                 next(self._listing(key, ""), None)
                 raise object_missing(self.url, key) from None
@@ -301,12 +271,6 @@ class GcsStore:
     def _name(self, key: str) -> str | None:
         name = self.address.name(key)
         return None if name in _NAMES_REFUSED else name
-
-    def _writable_name(self, key: str) -> str:
-        name = self._name(key)
-        if name is None:
-            raise key_impossible(self.url, key)
-        return name
 
     def _stored(self, blob: Any) -> StoredObject:
         try:

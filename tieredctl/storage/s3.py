@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import md5
-from typing import Any, ClassVar, Self
+from typing import Any
 from urllib.parse import unquote_plus
 
 from tieredctl.errors import ErrorCode
-from tieredctl.storage.bucket_address import BucketAddress
+from tieredctl.storage.bucket_store import BucketStore
 from tieredctl.storage.concurrently import concurrently
 from tieredctl.storage.protocol import (
-    STREAM_CHUNK_BYTES,
     Capability,
     Deletion,
     DeletionOutcome,
@@ -22,7 +21,6 @@ from tieredctl.storage.protocol import (
     Retention,
     StoredObject,
 )
-from tieredctl.storage.ranged_reads import pieces, read_range
 from tieredctl.storage.refusals import (
     demand,
     demand_batch,
@@ -50,25 +48,11 @@ _COPIED_PART_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class S3Store:
-    """The objects below a prefix of a bucket. An object's version is its ETag.
+class S3Store(BucketStore[S3Connection]):
+    """An object's version is its ETag."""
 
-    Makes each request once: `tieredctl.storage.retrying` retries.
-    """
-
-    parallel_reads: ClassVar[int] = 8
-
-    address: BucketAddress
-    connection: S3Connection
     capabilities: frozenset[Capability] = frozenset(Capability) - {Capability.MODIFICATION_TIMES}
     largest_copy_at_once: int = _LARGEST_COPY_AT_ONCE
-
-    @property
-    def url(self) -> str:
-        return self.address.url
-
-    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
-        return self.address.listed(self._listing(prefix, start_after), prefix, start_after)
 
     def _listing(self, prefix: str, start_after: str) -> Iterator[StoredObject]:
         parameters = {"Prefix": self.address.root + prefix}
@@ -91,15 +75,6 @@ class S3Store:
     def head(self, key: str) -> StoredObject | None:
         found = self._description(key)
         return None if found is None else _described(key, found)
-
-    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
-        return read_range(self, key, start, end, self._read)
-
-    def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
-        return pieces(self, key, start, chunk_size, self._read_version)
-
-    def reconnected(self) -> Self:
-        return replace(self, connection=self.connection.another())
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         found = self._description(stored.key, ChecksumMode="ENABLED")
@@ -296,25 +271,20 @@ class S3Store:
                 raise
         return self._request("head_object", Key=name, **more)
 
-    def _read_version(self, stored: StoredObject, start: int, end: int) -> bytes:
-        try:
-            return self._read(stored.key, start, end, IfMatch=stored.version)
-        except S3Failure as failure:
-            if failure.reason in _CHANGED:
-                raise replaced_while_read(self.url, stored.key) from None
-            raise
-
-    def _read(self, key: str, start: int, end: int | None, **condition: str) -> bytes:
+    def _read(self, key: str, start: int, end: int | None, version: str | None = None) -> bytes:
         name = self.address.name(key)
         if name is None:
             raise object_missing(self.url, key)
         span = f"bytes={start}-{'' if end is None else end - 1}"
+        condition = {} if version is None else {"IfMatch": version}
         try:
             answer = self._request("get_object", Key=name, Range=span, **condition)
             return self.connection.body(answer, self.url)
         except S3Failure as failure:
             if failure.reason == _BEYOND_ITS_END:
                 return b""
+            if failure.reason in _CHANGED:
+                raise replaced_while_read(self.url, key) from None
             if failure.reason in _MISSING:
                 raise object_missing(self.url, key) from None
             if failure.reason in _ARCHIVED:
@@ -323,12 +293,6 @@ class S3Store:
 
     def _request(self, operation: Operation, **parameters: Any) -> Answer:
         return self.connection.request(operation, self.url, Bucket=self.address.bucket, **parameters)
-
-    def _writable_name(self, key: str) -> str:
-        name = self.address.name(key)
-        if name is None:
-            raise key_impossible(self.url, key)
-        return name
 
 
 def _content_md5(data: bytes) -> str:

@@ -77,8 +77,7 @@ def plan_segment_recovery(
     Without `index_interval_bytes` the live cluster is asked. Raises TieredctlError as opening does, and
     `store-incapable` if the plan is to be applied but this store does not allow it.
     """
-    remote = store.open_writable() if to_apply else None
-    opened = remote or store.open()
+    opened, remote = store.open_to(apply=to_apply)
     with metadata.open() as stream:
         metadata.demand_topic_based()
         segment = finished_segment(stream, segment_id)

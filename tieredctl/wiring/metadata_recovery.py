@@ -112,8 +112,7 @@ def metadata_recovery(
     do not report it; `cluster_id` is the cluster that was named, if any. Metadata that cannot be read, or belongs to
     another cluster, is refused before the store is read.
     """
-    remote = store.open_writable() if to_apply else None
-    opened = remote or store.open()
+    opened, remote = store.open_to(apply=to_apply)
     followed = FollowedMetadata(partial(_source, metadata))
     with closing(followed):
         first = followed.source()

@@ -217,6 +217,11 @@ class StorePlace:
         """The store, for changing it."""
         return self._settled(self.open_writable_store())
 
+    def open_to(self, *, apply: bool) -> tuple[Remote[ObjectStore], Remote[WritableObjectStore] | None]:
+        """The store to make a plan by; and for applying it the same one, writable."""
+        writable = self.open_writable() if apply else None
+        return writable or self.open(), writable
+
     def open_store(self) -> ObjectStore:
         """The store, read-only, without a layout."""
         from tieredctl.storage.registry import open_store

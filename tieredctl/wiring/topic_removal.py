@@ -107,8 +107,7 @@ def topic_removal(
     The cluster is asked for the topic after its metadata was read: whatever has events is older than the answer.
     Raises TieredctlError if anything speaks against removing.
     """
-    remote = store.open_writable() if to_apply else None
-    opened = remote or store.open()
+    opened, remote = store.open_to(apply=to_apply)
     place = MetadataPlace(cluster=cluster)
     followed = FollowedMetadata(place.open_source)
     with closing(followed):

@@ -1,0 +1,90 @@
+"""What stores of buckets do alike: keys below a root, objects read in ranges, each range of the version seen first."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
+
+from tieredctl.storage.bucket_address import BucketAddress
+from tieredctl.storage.protocol import STREAM_CHUNK_BYTES, StoredObject
+from tieredctl.storage.refusals import key_impossible, object_missing
+
+RANGE_BYTES = 8 << 20
+"""How much one request reads, unless a larger piece is wanted: with less, waiting would outweigh reading."""
+
+
+class Connection(Protocol):
+    """The settings of a connection."""
+
+    def another(self) -> Self: ...
+
+
+_Connection = TypeVar("_Connection", bound=Connection)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketStore(ABC, Generic[_Connection]):
+    """The objects below a prefix of a bucket.
+
+    Makes each request once: `tieredctl.storage.retrying` retries.
+    """
+
+    parallel_reads: ClassVar[int] = 8
+
+    address: BucketAddress
+    connection: _Connection
+
+    @property
+    def url(self) -> str:
+        return self.address.url
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        return self.address.listed(self._listing(prefix, start_after), prefix, start_after)
+
+    @abstractmethod
+    def head(self, key: str) -> StoredObject | None: ...
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        if end is not None and end <= start:
+            # No range says "nothing", but the object must be there.
+            self._existing(key)
+            return b""
+        return self._read(key, start, end)
+
+    def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
+        stored = self._existing(key)
+        span = max(RANGE_BYTES // chunk_size, 1) * chunk_size
+        for position in range(start, stored.size, span):
+            data = self._read(key, position, min(position + span, stored.size), stored.version)
+            for offset in range(0, len(data), chunk_size):
+                yield data[offset : offset + chunk_size]
+
+    def reconnected(self) -> Self:
+        return replace(self, connection=self.connection.another())
+
+    @abstractmethod
+    def _listing(self, prefix: str, start_after: str) -> Iterator[StoredObject]:
+        """What the server lists, which may be more than was requested."""
+
+    @abstractmethod
+    def _read(self, key: str, start: int, end: int | None, version: str | None = None) -> bytes:
+        """A range of at least one byte, as far as the object has it. Raises TieredctlError; if a `version` is given,
+        `unreadable` for an object that now has another."""
+
+    def _existing(self, key: str) -> StoredObject:
+        stored = self.head(key)
+        if stored is None:
+            raise object_missing(self.url, key)
+        return stored
+
+    def _name(self, key: str) -> str | None:
+        """The object's name; None for a key that no object can have."""
+        return self.address.name(key)
+
+    def _writable_name(self, key: str) -> str:
+        name = self._name(key)
+        if name is None:
+            raise key_impossible(self.url, key)
+        return name
