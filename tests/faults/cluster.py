@@ -28,9 +28,10 @@ from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.verification.engine import LocalEngine
+from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
-from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify
+from tieredctl.ops.verification.verify import Verification, verify
 from tieredctl.storage.memory import MemoryStore
 
 LAYOUT = layout_named("local")

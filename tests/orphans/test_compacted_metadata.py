@@ -37,8 +37,9 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.ops.verification.engine import LocalEngine
+from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
-from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify
+from tieredctl.ops.verification.verify import Verification, verify
 from tieredctl.storage.memory import MemoryStore
 
 LIFE: list[MetadataEvent] = [

@@ -24,8 +24,9 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification import engine as engines
+from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
-from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify
+from tieredctl.ops.verification.verify import Verification, verify
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.protocol import StoredObject
 

@@ -33,8 +33,9 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.remote.part_finding import part_finding
 from tieredctl.ops.verification.engine import LocalEngine
+from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
-from tieredctl.ops.verification.verify import VerifyOptions, verify
+from tieredctl.ops.verification.verify import verify
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
 

@@ -11,8 +11,9 @@ from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.clock import Clock
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
+from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
-from tieredctl.ops.verification.verify import VerifyOptions, verify
+from tieredctl.ops.verification.verify import verify
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 

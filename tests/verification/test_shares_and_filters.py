@@ -10,8 +10,8 @@ import pytest
 from tests.cli.command_line import Outcome
 from tests.faults.cluster import Cluster
 from tieredctl.cli.main import run
+from tieredctl.ops.verification.options import Subset
 from tieredctl.ops.verification.report import Level
-from tieredctl.ops.verification.verify import Subset
 
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
 """A segment of orders7-0 with all six objects."""

@@ -17,10 +17,11 @@ from tieredctl.model.clock import Clock
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.confirmation import still_there
 from tieredctl.ops.verification.engine import LocalEngine
-from tieredctl.ops.verification.partition_check import unreferenced
+from tieredctl.ops.verification.object_check import unreferenced
+from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.silence import MOST_SEGMENTS_IN_A_ROW, Silence
-from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify
+from tieredctl.ops.verification.verify import Verification, verify
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.protocol import StoredObject
 from tieredctl.storage.retrying import RetryingStore, RetryPolicy

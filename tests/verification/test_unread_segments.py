@@ -26,8 +26,9 @@ from tieredctl.layouts.protocol import Part
 from tieredctl.model.clock import Clock
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
+from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
-from tieredctl.ops.verification.verify import Verification, VerifyOptions, verify
+from tieredctl.ops.verification.verify import Verification, verify
 from tieredctl.storage.registry import open_store
 
 CAPTURE = "aiven-zstd-encrypted-4.3.1"

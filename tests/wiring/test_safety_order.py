@@ -22,8 +22,8 @@ from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphan_removal.orphan_plan import PlanOptions
 from tieredctl.ops.orphans.scan import ScanOptions
+from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
-from tieredctl.ops.verification.verify import VerifyOptions
 from tieredctl.storage.protocol import ObjectStore, is_reserved
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.orphans import ScanPlaces, opened_scan, write_plan

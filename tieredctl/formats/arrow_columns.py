@@ -42,6 +42,14 @@ def bytes_array(values: Sequence[bytes]) -> pa.BinaryArray:
     )
 
 
+def bytes_or_null_array(values: Sequence[bytes | None]) -> pa.BinaryArray:
+    """Byte strings, null for None, of less than 2 GiB in all."""
+    present = np.array([value is not None for value in values], np.bool_)
+    plain = bytes_array([value or b"" for value in values])
+    validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.BinaryArray.from_buffers(pa.binary(), len(values), [validity, *plain.buffers()[1:]])
+
+
 def few_texts_array(texts: Sequence[str]) -> pa.DictionaryArray:
     """Texts with few distinct values; what UTF-8 cannot hold becomes a question mark."""
     distinct = list(dict.fromkeys(texts))

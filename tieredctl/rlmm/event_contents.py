@@ -90,6 +90,14 @@ class SomeBytes:
             self._lengths.add([len(value)])
             self._data += value
 
+    def are_of(self, rows: Rows) -> Flags:
+        """Whether some rows have one."""
+        known = self._rows.values
+        if not len(known):
+            return np.zeros(len(rows), np.bool_)
+        found: Flags = known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows
+        return found
+
     def of(self, rows: Rows) -> list[bytes | None]:
         """Those of some rows; None where there is none."""
         known = self._rows.values

@@ -191,6 +191,14 @@ class ReplayedMetadata:
                 found[place] = custom
         return found
 
+    def have_custom_metadata(self, rows: Ints) -> Flags:
+        """Whether the last events of some rows have any."""
+        started, contents, lasts = self._are_started(rows), self.events.contents, self.rows.lasts[rows]
+        found = np.empty(len(rows), np.bool_)
+        for which, said in ((started, contents.starts.said), (~started, contents.updates.said)):
+            found[which] = said.customs.are_of(lasts[which])
+        return found
+
     def authors(self, rows: Ints) -> Ints:
         """Who wrote the last events of some rows."""
         return self.events.contents.authors(self._are_started(rows), self.rows.lasts[rows])

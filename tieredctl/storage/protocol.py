@@ -31,6 +31,8 @@ RESERVED_FOLDER = ".tieredctl/"
 """The folder at a store's root that is tieredctl's own; what is in it is not part of any segment."""
 UNFINISHED = ".tieredctl-unfinished-"
 """The prefix of names of files that tieredctl is still writing, or left when it was killed."""
+_MARK = ".tieredctl"
+"""What every reserved key has."""
 LAST_CHARACTER = "\U0010ffff"
 """The greatest character: a prefix followed by it sorts after all keys with that prefix."""
 
@@ -216,11 +218,13 @@ def is_reserved(key: str) -> bool:
 def list_unreserved(store: ObjectStore, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
     """What `store.list` gives, without reserved objects; most of the reserved folder is not even listed."""
     for stored in store.list(prefix, start_after):
-        if stored.key.startswith(RESERVED_FOLDER):
+        if _MARK not in stored.key:  # as of nearly all
+            yield stored
+        elif stored.key.startswith(RESERVED_FOLDER):
             rest = store.list(prefix, RESERVED_FOLDER + LAST_CHARACTER)
             yield from (one for one in rest if not is_reserved(one.key))
             return
-        if not is_reserved(stored.key):
+        elif not is_reserved(stored.key):
             yield stored
 
 

@@ -26,8 +26,8 @@ import pyarrow as pa
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import exit_code_of
+from tieredctl.ops.verification.options import Subset, VerifyOptions
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
-from tieredctl.ops.verification.verify import Subset, VerifyOptions
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
 from tieredctl.wiring.verify import Verified, verify
 from tieredctl_spark.engine import SparkEngine

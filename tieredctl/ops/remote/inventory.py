@@ -54,7 +54,7 @@ class Inventory:
     def objects(self) -> Iterator[ListedObject]:
         """Every object but tieredctl's own, by ascending key. Streams."""
         everything = self.selection == _EVERYTHING
-        for stored in list_unreserved(self.store, self._prefix()):
+        for stored in list_unreserved(self.store, prefix_of(self.selection, self.layout)):
             explained = self.layout.explain(stored.key)
             if everything or (explained and self._selects(explained)):
                 self.total.count(stored)
@@ -91,14 +91,16 @@ class Inventory:
             "storageClasses": {name: {"objects": one.objects, "bytes": one.bytes} for name, one in classes},
         }
 
-    def _prefix(self) -> str:
-        topic, topic_id, partition = self.selection.topic, self.selection.topic_id, self.selection.partition
-        if topic is None or topic_id is None or partition is None:
-            return ""
-        return self.layout.partition_prefix(TopicIdPartition(topic_id, topic, partition))
-
     def _selects(self, explained: ExplainedKey) -> bool:
         return self.selection.has_segment(explained.topic_id_partition, explained.segment_id)
+
+
+def prefix_of(selection: Selection, layout: Layout) -> str:
+    """What the keys of all selected objects begin with."""
+    topic, topic_id, partition = selection.topic, selection.topic_id, selection.partition
+    if topic is None or topic_id is None or partition is None:
+        return ""
+    return layout.partition_prefix(TopicIdPartition(topic_id, topic, partition))
 
 
 def object_document(listed: ListedObject) -> Document:

@@ -20,7 +20,7 @@ from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.documents import partition_document
 from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
 from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
-from tieredctl.ops.verification.lineage_check import check_lineage
+from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 
 
@@ -131,7 +131,12 @@ def _check_seam(
     local = LocalLog(lineage, folder.local_start_offset, log_start)
     copied = [end for epoch in cache.epochs() if (end := cache.highest_offset_for_epoch(epoch)) is not None]
     seam = check_lineage(
-        partition, finished, lineage, local, copied=max(copied, default=None), deleted=cache.highest_deleted_offset
+        partition,
+        EpochRanges.said_by(finished),
+        lineage,
+        local,
+        copied=lambda: max(copied, default=None),
+        deleted=lambda: cache.highest_deleted_offset,
     )
     for finding in seam:
         # `verify` reports gaps between remote segments.

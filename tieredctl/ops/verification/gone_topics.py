@@ -6,11 +6,10 @@ they could not reach the store: the metadata keeps such segments as finished for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tieredctl.layouts.protocol import ExplainedKey
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import TopicSubject
@@ -25,7 +24,6 @@ from tieredctl.ops.cluster.live_topics import (
 )
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
-from tieredctl.storage.protocol import StoredObject
 
 
 @dataclass(slots=True)
@@ -61,22 +59,13 @@ class GoneTopics:
         """Whether tieredctl noted in the store that it removed an object."""
         return key in self._removed
 
-    def add(
-        self,
-        partition: TopicIdPartition,
-        segment_ids: Iterable[str],
-        listed: Iterable[tuple[StoredObject, ExplainedKey]] = (),
-    ) -> int:
-        """Counts a partition's segments of a deleted topic, with what was listed of the partition; returns how many
-        segments these are."""
-        ids = set(segment_ids)
+    def add(self, partition: TopicIdPartition, segments: int, objects: int = 0, size: int = 0) -> None:
+        """Counts a partition's segments of a deleted topic, with how many of their objects are still listed, and their
+        bytes."""
         found = self._found.setdefault((partition.topic, partition.topic_id), _Gone())
-        found.segments += len(ids)
-        for stored, explained in listed:
-            if explained.segment_id in ids:
-                found.objects += 1
-                found.size += stored.size
-        return len(ids)
+        found.segments += segments
+        found.objects += objects
+        found.size += size
 
     def findings(self) -> list[Finding]:
         """One finding per topic; only informational where none of its objects is left."""

@@ -1,284 +1,97 @@
-"""One partition: are the objects that its segments need listed, and do the segments make a log?"""
+"""One partition: are the objects that its segments need listed, and do the segments make a log?
+
+Columns have told which segments are complete, with the right sizes: only the others come here as objects.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterable, Mapping
+
+import numpy as np
 
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.segment_parts import leader_epoch_entries
-from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
-from tieredctl.model.clock import Clock
+from tieredctl.formats.windows import Ints
+from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import ObjectSubject, SegmentSubject, Subject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
 from tieredctl.ops.metadata.state import stuck_finding
-from tieredctl.ops.remote.part_finding import part_finding
-from tieredctl.ops.verification.gone_topics import GoneTopics
-from tieredctl.ops.verification.lineage_check import check_lineage
-from tieredctl.ops.verification.other_forms import report_missing
-from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
-from tieredctl.ops.verification.report import SegmentFindings
-from tieredctl.ops.verification.silence import Silence
+from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
+from tieredctl.ops.verification.object_check import AskedSegments, JudgedBy, check_finished, was_cleared
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
-from tieredctl.ops.verification.unread import report_archived, report_unread
-from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+from tieredctl.storage.protocol import StoredObject
 
 _BEING_DELETED = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
 
-OwnedObject = tuple[StoredObject, ExplainedKey]
-"""A listed object, and its segment by its key."""
 
-
-@dataclass(frozen=True, slots=True)
-class JudgedBy:
-    """What every partition is compared with."""
-
-    store: ObjectStore
-    layout: Layout
-    clock: Clock
-    transaction_indexes: PromisedTransactionIndexes
-    gone: GoneTopics
-    silence: Silence = field(default_factory=Silence)
-
-
-@dataclass(slots=True)
-class PartitionReport:
-    """What the listing showed of one partition."""
-
-    findings: list[Finding] = field(default_factory=list)
-    finished: list[tuple[RemoteLogSegmentMetadata, dict[Part, StoredObject]]] = field(default_factory=list)
-    """Segments in COPY_SEGMENT_FINISHED by start offset, with their objects that were listed."""
-    absent: list[RemoteLogSegmentMetadata] = field(default_factory=list)
-    """Those of them without any of the promised objects, which have no finding yet."""
-    not_looked_at: set[str] = field(default_factory=set)
-    """The ids of those of them that were not completely listed, and not asked for because the store is silent."""
-    skipped: int = 0
-    """Segments in other states, whose objects are not promised."""
-    objects: int = 0
-    transaction_indexes_unknown: int = 0
-    """For how many of them the listing does not show whether they lack a transaction index that they need."""
-
-
-def check_partition(
-    partition: TopicIdPartition,
-    cache: RemoteLogMetadataCache,
-    listed: Sequence[OwnedObject],
+def check_segments(
+    known: Iterable[KnownSegment],
+    listed: Mapping[str, Mapping[str, StoredObject]],
+    unlisted: Container[str],
     by: JudgedBy,
-    local: LocalLog | None,
-) -> PartitionReport:
-    """Judges a partition by its listing. An object is only reported missing after it was asked for by name."""
-    report = PartitionReport()
-    objects = {stored.key: stored for stored, _ in listed}
-    known = cache.list_remote_log_segments()
+    report: AskedSegments,
+) -> None:
+    """Asks about segments of which something is to be told, in their order. `listed` has their objects by segment id,
+    then key; `unlisted` are the ids of those of which no object is listed. An object is only reported missing after it
+    was asked for by name."""
     for segment in known:
-        if segment.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-            _check_finished(segment.metadata, objects, by, report)
-        else:
-            report.skipped += 1
-            age_ms = by.clock.now_ms - segment.metadata.event_timestamp_ms
-            if age_ms > by.clock.older_than_ms and not _was_cleared(segment.metadata, listed, by):
-                report.findings.append(stuck_finding(segment, by.clock.now_ms))
-    ids = {segment.metadata.segment_id for segment in known}
-    report.findings += (
-        unreferenced(stored, explained) for stored, explained in listed if explained.segment_id not in ids
-    )
-    finished = [metadata for metadata, _ in report.finished]
-    lineage = local.leader_epochs if local else _lineage(finished, by)
-    copied = [cache.highest_offset_for_epoch(epoch) for epoch in cache.epochs()]
-    deleted = [cache.highest_deleted_offset]
-    deleted += (segment.metadata.end_offset for segment in known if segment.metadata.state is _BEING_DELETED)
-    report.findings += check_lineage(
-        partition, finished, lineage, local, copied=_greatest(copied), deleted=_greatest(deleted)
-    )
-    return report
+        metadata = segment.metadata
+        if metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+            check_finished(metadata, listed.get(metadata.segment_id, {}), by, report)
+        elif metadata.segment_id not in unlisted or not was_cleared(metadata, by):
+            report.findings.append(stuck_finding(segment, by.clock.now_ms))
+
+
+def lineage_findings(
+    partition: TopicIdPartition, metadata: ReplayedMetadata, finished: Ints, by: JudgedBy, local: LocalLog | None
+) -> list[Finding]:
+    """Whether a partition's segments make a log; `finished` are the rows of those in COPY_SEGMENT_FINISHED."""
+    ranges = EpochRanges.of(metadata, finished)
+    lineage = local.leader_epochs if local else _lineage(metadata, finished, ranges, by)
+
+    def cache() -> RemoteLogMetadataCache:
+        return metadata.caches.get(partition, RemoteLogMetadataCache())
+
+    def deleted() -> int | None:
+        rows = metadata.rows_of(partition)
+        being_deleted = metadata.end_offsets(rows[metadata.rows.states[rows] == _BEING_DELETED])
+        return _greatest([cache().highest_deleted_offset, *being_deleted.tolist()])
+
+    def copied() -> int | None:
+        return cache().highest_offset()
+
+    return check_lineage(partition, ranges, lineage, local, copied=copied, deleted=deleted)
 
 
 def _greatest(offsets: Iterable[int | None]) -> int | None:
     return max((offset for offset in offsets if offset is not None), default=None)
 
 
-def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Finding:
-    """An object whose segment is not in the metadata."""
-    about: Subject = ObjectSubject(stored.key)
-    evidence: dict[str, object] = {"key": stored.key, "size": stored.size, "lastModifiedMs": stored.last_modified_ms}
-    if explained:
-        partition, segment_id = explained.topic_id_partition, explained.segment_id
-        about = SegmentSubject(partition, None, segment_id, explained.part, stored.key)
-        evidence |= {
-            "topic": explained.topic,
-            "topicId": explained.topic_id,
-            "partition": explained.partition,
-            "segmentId": explained.segment_id,
-        }
-    why = "its segment is not in the metadata" if explained else "no layout explains its key"
-    return Finding(FindingCode.OBJECT_UNREFERENCED, stored.key, f"{stored.size} bytes: {why}", evidence, about=about)
-
-
-def _check_finished(
-    metadata: RemoteLogSegmentMetadata, objects: Mapping[str, StoredObject], by: JudgedBy, report: PartitionReport
-) -> None:
-    store, layout, gone = by.store, by.layout, by.gone
-    promised, optional = layout.promised_objects(metadata), layout.optional_objects(metadata)
-    present = {part: objects[key] for part, key in (promised | optional).items() if key in objects}
-    findings = SegmentFindings(metadata, promised | optional)
-    missing = []
-    if by.silence.is_final and not promised.keys() <= present.keys():
-        report.not_looked_at.add(metadata.segment_id)
-        report.finished.append((metadata, {}))
-        return
-    for part, key in promised.items():
-        if part not in present:
-            try:
-                found = store.head(key)  # a listing may be older than the object
-            except TieredctlError as error:
-                report_unread(error, part, findings)
-                by.silence.note(error)
-                break
-            by.silence.note(None)
-            if found:
-                present[part] = found
-            else:
-                missing.append(key)
-                report_missing(part, findings)
-    if gone.was_removed(metadata.topic_id_partition, missing):
-        report.skipped += gone.add(metadata.topic_id_partition, [metadata.segment_id])
-        return
-    if missing and len(missing) == len(promised) and not present:
-        report.absent.append(metadata)
-        findings.found.clear()
-    if not _sizes_fit(metadata, promised, present, by, SegmentFindings(metadata, findings.keys)):
-        present = _as_described_now(present, by, findings)
-        _sizes_fit(metadata, promised, present, by, findings)
-    report_archived(present, findings)
-    _check_transaction_index(present, optional.get(Part.TRANSACTION_INDEX), by, findings, report)
-    report.findings += findings.found
-    report.objects += len(present)
-    report.finished.append((metadata, present))
-
-
-def _was_cleared(metadata: RemoteLogSegmentMetadata, listed: Sequence[OwnedObject], by: JudgedBy) -> bool:
-    """Whether tieredctl removed the leftovers of an unfinished copy or deletion."""
-    if any(explained.segment_id == metadata.segment_id for _, explained in listed):
-        return False
-    keys = by.layout.promised_objects(metadata).values()
-    if not any(by.gone.was_removed(metadata.topic_id_partition, [key]) for key in keys):
-        return False
-    by.gone.add(metadata.topic_id_partition, [metadata.segment_id])
-    return True
-
-
-def _check_transaction_index(
-    present: dict[Part, StoredObject],
-    key: str | None,
-    by: JudgedBy,
-    findings: SegmentFindings,
-    report: PartitionReport,
-) -> None:
-    """One that is not listed. Without a `key`, the layout stores it together with others."""
-    metadata = findings.metadata
-    if key is None or metadata.txn_idx_empty or Part.TRANSACTION_INDEX in present or Part.LOG not in present:
-        return
-    if by.silence.is_final or not by.transaction_indexes.has(metadata):
-        report.transaction_indexes_unknown += 1
-        return
-    try:
-        found = by.store.head(key)  # a listing may be older than the object
-    except TieredctlError as error:
-        report_unread(error, Part.TRANSACTION_INDEX, findings)
-        by.silence.note(error)
-        return
-    by.silence.note(None)
-    if found:
-        present[Part.TRANSACTION_INDEX] = found
-        return
-    message = (
-        f"{key} is not in the store; broker {metadata.author} sets txnIdxEmpty for segments without one, but not here"
-    )
-    findings.add(FindingCode.TRANSACTION_INDEX_MISSING, Part.TRANSACTION_INDEX, message)
-
-
-def _sizes_fit(
-    metadata: RemoteLogSegmentMetadata,
-    promised: Mapping[Part, str],
-    present: Mapping[Part, StoredObject],
-    by: JudgedBy,
-    findings: SegmentFindings,
-) -> bool:
-    """Whether the objects have the sizes in the metadata; a finding for each that does not."""
-    before = len(findings.found)
-    sizes = {part: stored.size for part, stored in present.items()}
-    _check_size(metadata, sizes, by.layout, findings)
-    if promised.keys() <= present.keys():
-        _check_stored_size(sum(sizes[part] for part in promised), by.layout.stored_size(metadata), findings)
-    return len(findings.found) == before
-
-
-def _as_described_now(
-    present: Mapping[Part, StoredObject], by: JudgedBy, findings: SegmentFindings
-) -> dict[Part, StoredObject]:
-    """The objects by their own descriptions, since a listing may be altered on its way; those that cannot be had are
-    left out."""
-    described = {}
-    for part, stored in present.items():
-        try:
-            described[part] = by.store.head(stored.key) or stored
-        except TieredctlError as error:
-            report_unread(error, part, findings)
-            by.silence.note(error)
-    return described
-
-
-def _check_size(
-    metadata: RemoteLogSegmentMetadata, sizes: Mapping[Part, int], layout: Layout, findings: SegmentFindings
-) -> None:
-    size = layout.original_log_size(sizes)
-    if size is not None and size != metadata.segment_size_in_bytes:
-        message = f"the log has {size} bytes where the metadata says {metadata.segment_size_in_bytes}"
-        short = size < metadata.segment_size_in_bytes
-        findings.add(
-            FindingCode.SIZE_MISMATCH,
-            Part.LOG,
-            message,
-            position=min(size, metadata.segment_size_in_bytes),
-            offsets=(metadata.start_offset, metadata.end_offset) if short else None,
-        )
-
-
-def _check_stored_size(size: int, claimed: int | None, findings: SegmentFindings) -> None:
-    if claimed is not None and size != claimed:
-        message = f"the segment's objects have {size} bytes in total, but its custom metadata has {claimed}"
-        segment, code = findings.metadata, FindingCode.SIZE_MISMATCH
-        finding = part_finding(code, segment, findings.keys, Part.LOG, message, storedSize=size)
-        about = SegmentSubject(segment.topic_id_partition, None, segment.segment_id)
-        findings.found.append(replace(finding, about=about))
-
-
-def _lineage(finished: Sequence[RemoteLogSegmentMetadata], by: JudgedBy) -> LeaderEpochs:
+def _lineage(metadata: ReplayedMetadata, finished: Ints, ranges: EpochRanges, by: JudgedBy) -> LeaderEpochs:
     """The lineage in which the segment with the highest leader epoch and end was written."""
-    if not finished:
+    if not len(finished):
         return ()
-    latest = max(finished, key=lambda metadata: (metadata.segment_leader_epochs[-1][0], metadata.end_offset))
     if by.silence.is_final:
-        return _joined(finished)
+        return ranges.joined()
+    latest = _latest(metadata, finished, ranges)
     try:
         entries = leader_epoch_entries(by.layout.open_segment(by.store, latest).read(Part.LEADER_EPOCH))
     except TieredctlError as error:
         by.silence.note(error)
         entries = []
     if leader_epoch_contradiction(entries, latest):  # damaged, or missing, which is a finding of its own
-        return _joined(finished)
+        return ranges.joined()
     return [(entry.epoch, entry.start_offset) for entry in entries]
 
 
-def _joined(finished: Sequence[RemoteLogSegmentMetadata]) -> LeaderEpochs:
-    """Each leader epoch with the first offset that any segment has of it."""
-    starts: dict[int, int] = {}
-    for metadata in finished:
-        for epoch, offset in metadata.segment_leader_epochs:
-            starts[epoch] = min(offset, starts.get(epoch, offset))
-    return sorted(starts.items())
+def _latest(metadata: ReplayedMetadata, finished: Ints, ranges: EpochRanges) -> RemoteLogSegmentMetadata:
+    last_of_each = np.append(ranges.segments[1:] != ranges.segments[:-1], [True])
+    epochs, ends = ranges.epochs[last_of_each], metadata.end_offsets(finished)
+    highest = np.flatnonzero(epochs == epochs.max())
+    farthest = highest[ends[highest] == ends[highest].max()]
+    alike = [known.metadata for _, known in metadata.known(finished[farthest])]
+    return min(alike, key=lambda one: (one.start_offset, one.segment_id))

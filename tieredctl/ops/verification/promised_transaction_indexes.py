@@ -7,12 +7,12 @@ means something by its silence: it was neither upgraded nor downgraded between.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
@@ -25,7 +25,7 @@ _BY_THE_COPIER = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentSt
 class PromisedTransactionIndexes:
     """When each broker said of a segment that it has none, in milliseconds, rising."""
 
-    said: Mapping[int, list[int]]
+    said: Mapping[int, Ints]
 
     @classmethod
     def by(cls, metadata: ReplayedMetadata) -> PromisedTransactionIndexes:
@@ -34,13 +34,25 @@ class PromisedTransactionIndexes:
         authors, times = metadata.authors(empty), metadata.event_timestamps(empty)
         order = np.lexsort((times, authors))
         brokers, firsts = np.unique(authors[order], return_index=True)
-        groups = np.split(times[order], firsts[1:])
-        return cls(dict(zip(brokers.tolist(), (one.tolist() for one in groups), strict=False)))
+        return cls(dict(zip(brokers.tolist(), np.split(times[order], firsts[1:]), strict=False)))
 
     def has(self, metadata: RemoteLogSegmentMetadata) -> bool:
         """Whether this segment must have a transaction index. False where unknown."""
-        if metadata.txn_idx_empty:
-            return False
-        times, at = self.said.get(metadata.author, []), metadata.event_timestamp_ms
-        later = bisect_right(times, at)
-        return 0 < later < len(times) and at - times[later - 1] <= NEAR_MS and times[later] - at <= NEAR_MS
+        columns = np.array([metadata.author], np.int64), np.array([metadata.event_timestamp_ms], np.int64)
+        return not metadata.txn_idx_empty and bool(self.have(*columns)[0])
+
+    def have(self, authors: Ints, times: Ints) -> Flags:
+        """Whether segments must have one that do not say that they have none, by whose broker wrote their last events,
+        and when, in ms. False where unknown."""
+        found = np.zeros(len(authors), np.bool_)
+        for author in np.unique(authors).tolist():
+            said = self.said.get(author)
+            if said is None:
+                continue
+            rows = np.flatnonzero(authors == author)
+            at = times[rows]
+            later = np.searchsorted(said, at, side="right")
+            between = (later > 0) & (later < len(said))
+            before, after = said[np.maximum(later - 1, 0)], said[np.minimum(later, len(said) - 1)]
+            found[rows] = between & (at - before <= NEAR_MS) & (after - at <= NEAR_MS)
+        return found

@@ -6,9 +6,12 @@ Planning makes batches of it by columns, at any size; an engine takes them in ba
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tieredctl.layouts.protocol import Part
@@ -60,6 +63,7 @@ by."""
 
 _HEADERS_LOG_BYTES = 1 << 16
 _HEADERS_MORE_REQUESTS = 1
+_TASKS_AT_ONCE = 1 << 12
 _METADATA_COLUMNS = (
     ("startOffset", "start_offset"),
     ("endOffset", "end_offset"),
@@ -70,6 +74,26 @@ _METADATA_COLUMNS = (
     ("brokerId", "author"),
     ("eventTimestampMs", "event_timestamp_ms"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTable:
+    """Tasks in batches by TASK_SCHEMA, made when they are asked for; going through it gives objects instead."""
+
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+
+    def __iter__(self) -> Iterator[SegmentTask]:
+        return chain.from_iterable(map(tasks_in, self.batches()))
+
+
+def task_batches(tasks: Iterable[SegmentTask]) -> Iterator[pa.RecordBatch]:
+    """Any tasks in batches by TASK_SCHEMA; of a table, those that it has."""
+    if isinstance(tasks, TaskTable):
+        yield from tasks.batches()
+        return
+    waiting = iter(tasks)
+    while some := list(islice(waiting, _TASKS_AT_ONCE)):
+        yield task_batch(some)
 
 
 def task_batch(tasks: Sequence[SegmentTask]) -> pa.RecordBatch:
@@ -86,8 +110,7 @@ def _row(task: SegmentTask) -> dict[str, Any]:
     metadata, level = task.metadata, task.level
     partition = metadata.topic_id_partition
     log_bytes = sum(stored.size for part, stored in task.listed.items() if part is Part.LOG)
-    other_bytes = sum(stored.size for part, stored in task.listed.items() if part is not Part.LOG)
-    full = level is Level.FULL
+    other_bytes = sum(stored.size for part, stored in task.listed.items()) - log_bytes
     return {
         "topic": partition.topic,
         "topicId": partition.topic_id,
@@ -100,9 +123,19 @@ def _row(task: SegmentTask) -> dict[str, Any]:
         "objects": [_object_row(part, stored) for part, stored in task.listed.items()],
         "level": level.value,
         "indexIntervalBytes": task.index_interval_bytes,
-        "bytesToRead": other_bytes + (log_bytes if full else min(log_bytes, _HEADERS_LOG_BYTES)),
-        "requests": len(task.listed) + (0 if full else _HEADERS_MORE_REQUESTS),
+        "bytesToRead": int(bytes_to_read(level, np.int64(log_bytes), np.int64(other_bytes))),
+        "requests": int(requests(level, np.int64(len(task.listed)))),
     }
+
+
+def bytes_to_read(level: Level, log_bytes: Any, other_bytes: Any) -> Any:
+    """About how many a level reads of a log and of other objects of these sizes; numbers, or columns of them."""
+    return other_bytes + (log_bytes if level is Level.FULL else np.minimum(log_bytes, _HEADERS_LOG_BYTES))
+
+
+def requests(level: Level, objects: Any) -> Any:
+    """About how many a level makes for that many objects; a number, or a column."""
+    return objects + (0 if level is Level.FULL else _HEADERS_MORE_REQUESTS)
 
 
 def _object_row(part: Part, stored: StoredObject) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import SegmentFindings, Unread
 from tieredctl.storage.protocol import StoredObject
 
-_ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
+ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
 """S3's. Google Cloud Storage's ARCHIVE can be read like any other class."""
 UNDECRYPTABLE = FindingCode.SEGMENT_UNDECRYPTABLE
 _CODES = {ErrorCode.OBJECT_ARCHIVED: FindingCode.OBJECT_ARCHIVED, ErrorCode.PRIVATE_KEY: UNDECRYPTABLE}
@@ -35,7 +35,7 @@ def report_unread(error: TieredctlError, part: Part, findings: SegmentFindings) 
 def report_archived(present: Mapping[Part, StoredObject], findings: SegmentFindings) -> None:
     """The objects of a segment in a storage class from which they must first be restored."""
     for part, stored in present.items():
-        if stored.storage_class in _ARCHIVES:
+        if stored.storage_class in ARCHIVES:
             message = (
                 f"{stored.key} is in storage class {stored.storage_class}, and cannot be read until it is restored"
             )

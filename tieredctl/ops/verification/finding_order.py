@@ -1,0 +1,61 @@
+"""In which order findings are told, and which of them are told once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tieredctl.kafka.source import CUT_SHORT
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject, SegmentSubject
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.metadata.compaction import COMPACTED
+from tieredctl.ops.metadata.coverage import MISSING
+
+_NOTICED_TWICE = (
+    FindingCode.OBJECT_ARCHIVED,
+    FindingCode.SIZE_MISMATCH,
+    FindingCode.TRANSACTION_INDEX_MISSING,
+    FindingCode.UNREADABLE,
+)
+
+
+def concerning(findings: Iterable[Finding], segment_id: str | None) -> list[Finding]:
+    """The findings about a segment, or about metadata that may concern it; all of them without one."""
+    return [one for one in findings if segment_id is None or _concerns(one, segment_id)]
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings by partition, then offset, each told once."""
+    return _without_repetition(sorted(findings, key=_place))
+
+
+def _concerns(finding: Finding, segment_id: str) -> bool:
+    if finding.code in (MISSING, COMPACTED, CUT_SHORT, FindingCode.TOPIC_GONE):
+        return True
+    about = finding.about
+    if isinstance(about, MetadataSubject):
+        return about.segment_id in (None, segment_id)
+    return isinstance(about, SegmentSubject) and about.segment_id == segment_id
+
+
+def _place(finding: Finding) -> tuple[bool, tuple[str, str, int, int], str, str]:
+    """Where a finding stands among others: what of the metadata is not here first; by partition, then offset, then
+    object."""
+    is_about_what_is_here = finding.code not in (MISSING, COMPACTED, CUT_SHORT)
+    return (is_about_what_is_here, finding.about.place, finding.subject, finding.code)
+
+
+def _without_repetition(findings: list[Finding]) -> list[Finding]:
+    """One finding for what both the listing and the reading of a segment found: the reading knows more about it."""
+    last = {(f.code, f.subject): f for f in findings if f.code in _NOTICED_TWICE}
+    grave = (f.about for f in findings if f.severity > Severity.WARNING and _of_all_objects(f) is None)
+    placed = {about.segment_id for about in grave if isinstance(about, SegmentSubject)}
+    return [f for f in findings if last.get((f.code, f.subject), f) is f and _of_all_objects(f) not in placed]
+
+
+def _of_all_objects(finding: Finding) -> str | None:
+    """The segment, where a finding only says that one of its objects does not have its original size."""
+    about = finding.about
+    if finding.code is FindingCode.SIZE_MISMATCH and isinstance(about, SegmentSubject) and about.part is None:
+        return about.segment_id
+    return None

@@ -1,0 +1,124 @@
+"""Which partitions are judged, numbered, and where each listed object stands among them by its key."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tieredctl.formats.windows import Flags
+from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
+from tieredctl.model.ids import ZERO_UUID, TopicIdPartition
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.verification.elsewhere import Elsewhere
+
+PARTS = tuple(Part)
+"""A part's place here is its number in columns."""
+NO_PARTITION = -1
+NO_PART = len(PARTS)
+Masks = NDArray[np.uint16]
+"""Which parts, a bit each."""
+
+
+class Place(IntEnum):
+    """Where an object's key puts it."""
+
+    UNEXPLAINED = 0
+    NOT_SELECTED = 1
+    ELSEWHERE = 2
+    """Its partition's events may be in metadata that is not here."""
+    STRANGE = 3
+    """Its partition is in no metadata."""
+    JUDGED = 4
+
+
+def mask_of(parts: Sequence[Part]) -> int:
+    """A bit for each part."""
+    return sum(1 << PARTS.index(part) for part in parts)
+
+
+@dataclass(frozen=True)
+class JudgedPartitions:
+    """The partitions that a run judges; those of the metadata have the numbers that they have there."""
+
+    layout: Layout
+    partitions: Sequence[TopicIdPartition]
+    in_order: Sequence[TopicIdPartition]
+    """Those that are judged, as they are looked at where nothing of them is listed."""
+    are_gone: Flags
+    """Of each number, whether the partition's topic is known to be deleted: nothing is promised of it."""
+
+    @cached_property
+    def promised(self) -> Masks:
+        """The parts that the layout promises of each one's segments."""
+        return self._masks("promised_objects")
+
+    @cached_property
+    def optional(self) -> Masks:
+        """Those that may be there besides."""
+        return self._masks("optional_objects")
+
+    @cached_property
+    def numbers(self) -> dict[TopicIdPartition, int]:
+        """Of those that are judged."""
+        numbers = {partition: number for number, partition in enumerate(self.partitions)}
+        return {partition: numbers[partition] for partition in self.in_order}
+
+    def _masks(self, objects: str) -> Masks:
+        asked = getattr(self.layout, objects)
+        return np.array([mask_of(list(asked(any_segment(one)))) for one in self.partitions], np.uint16)
+
+
+def any_segment(partition: TopicIdPartition) -> ExplainedKey:
+    """What stands for each segment of a partition that has no custom metadata."""
+    return ExplainedKey(partition.topic, partition.topic_id, partition.partition, 0, ZERO_UUID, Part.LOG)
+
+
+@dataclass
+class KeyPlaces:
+    """Where the stems of keys stand (`KeyColumns`); each is found out when it is met first."""
+
+    judged: JudgedPartitions
+    selection: Selection
+    elsewhere: Elsewhere
+    topic_ids: Container[str]
+    """Of the topics in the metadata."""
+    places: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
+    partitions: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    parts: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
+    of_known_topics: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+    def extend(self, explained: Sequence[ExplainedKey | None]) -> None:
+        """`explained` begins with those that are known already."""
+        new = explained[len(self.places) :]
+        if not new:
+            return
+        places = [self._place(one) for one in new]
+        self.places = np.append(self.places, np.array(places, np.int8))
+        self.partitions = np.append(self.partitions, np.array([self._number(one) for one in new], np.int32))
+        parts = [PARTS.index(one.part) if one else NO_PART for one in new]
+        self.parts = np.append(self.parts, np.array(parts, np.int8))
+        known = [
+            one is not None and place in (Place.STRANGE, Place.JUDGED) and one.topic_id in self.topic_ids
+            for one, place in zip(new, places, strict=True)
+        ]
+        self.of_known_topics = np.append(self.of_known_topics, np.array(known, np.bool_))
+
+    def _place(self, explained: ExplainedKey | None) -> Place:
+        if explained is None:
+            return Place.UNEXPLAINED if self.selection == Selection() else Place.NOT_SELECTED
+        partition = explained.topic_id_partition
+        if not self.selection.has(partition):
+            return Place.NOT_SELECTED
+        if self.elsewhere.may_have(partition):
+            return Place.ELSEWHERE
+        return Place.JUDGED if partition in self.judged.numbers else Place.STRANGE
+
+    def _number(self, explained: ExplainedKey | None) -> int:
+        if explained is None:
+            return NO_PARTITION
+        return self.judged.numbers.get(explained.topic_id_partition, NO_PARTITION)

@@ -1,0 +1,219 @@
+"""The store's listing beside the metadata: what of each known segment is listed, and which objects nobody knows.
+
+A row is one of `ReplayedMetadata.rows`. Objects themselves are put aside in a temporary file, with the row and the part
+that each is of; few of them are looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from tempfile import TemporaryFile
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.arrow_columns import number_array, numbers_in
+from tieredctl.formats.uuid_lookup import NOT_FOUND
+from tieredctl.formats.windows import Flags, Ints
+from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.ops.remote.inventory import prefix_of
+from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer
+from tieredctl.ops.remote.listing import LISTING_SCHEMA, record_batch
+from tieredctl.ops.verification.elsewhere import Elsewhere
+from tieredctl.ops.verification.judged_partitions import NO_PART, PARTS, JudgedPartitions, KeyPlaces, Masks, Place
+from tieredctl.ops.verification.known_segments import KnownSegments
+from tieredctl.ops.verification.object_check import unreferenced
+from tieredctl.ops.verification.overlap import Overlap
+from tieredctl.ops.verification.unread import ARCHIVES
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserved
+
+NAMED = 1 << len(PARTS)
+"""Of a segment: some object's key names it."""
+ARCHIVED = NAMED << 1
+"""Of a segment: one of its objects is in an archive."""
+OBJECT_SCHEMA = pa.schema([*LISTING_SCHEMA, ("partition", pa.int32()), ("row", pa.int32()), ("part", pa.int8())])
+"""An object; the number of the judged partition and the row of the segment that its key names, negative where there is
+none; and its part, `NO_PART` where it is not under the key of one."""
+_AT_ONCE = 1 << 16
+_LOG = PARTS.index(Part.LOG)
+
+
+@dataclass
+class ListedObjects:
+    """A listing, once it was read."""
+
+    metadata: ReplayedMetadata
+    judged: JudgedPartitions
+    overlap: Overlap
+    are_selected: Flags
+    """Which rows count where the objects of deleted topics are counted."""
+    findings: list[Finding] = field(default_factory=list)
+    partitions: dict[int, None] = field(default_factory=dict)
+    """Those with listed objects, in the order of the listing."""
+    are_together: bool = True
+    """Whether all objects of each segment are listed one after the other."""
+    _last: int = NOT_FOUND
+    """The row of the last object whose segment is known."""
+
+    def __post_init__(self) -> None:
+        segments, partitions = len(self.metadata.rows), len(self.judged.partitions)
+        self.flags: Masks = np.zeros(segments, np.uint16)
+        """Of each segment: the parts that are listed, NAMED, ARCHIVED."""
+        self.log_sizes: Ints = np.zeros(segments, np.int64)
+        """Of each segment's log, in bytes, as stored."""
+        self.promised_sizes: Ints = np.zeros(segments, np.int64)
+        """Of each segment's promised objects in all."""
+        self.counted_objects, self.counted_bytes = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)
+        """Of each partition whose topic is deleted, of segments that count."""
+
+    def __enter__(self) -> ListedObjects:
+        with ExitStack() as stack:
+            self._file = stack.enter_context(TemporaryFile())
+            stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def read(self, places: KeyPlaces) -> None:
+        """Lists the store. A listing that ends too early is a finding: objects can still be asked for by name. Raises
+        TieredctlError where it does not even begin."""
+        store, explainer = self.overlap.store, KeyExplainer(self.overlap.layout)
+        known = KnownSegments(self.metadata.rows)
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with pa.ipc.new_stream(self._file, OBJECT_SCHEMA, options=options) as writer:
+            for batch in self._batches(store, prefix_of(places.selection, self.overlap.layout)):
+                said = explainer.explain(batch.column("key"))
+                places.extend(said.explained)
+                writer.write_batch(self._take(batch, said, places, known))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All objects by OBJECT_SCHEMA, in the order of the listing."""
+        self._file.seek(0)
+        yield from pa.ipc.open_stream(self._file)
+
+    def _batches(self, store: ObjectStore, prefix: str) -> Iterator[pa.RecordBatch]:
+        objects: list[StoredObject] = []
+        try:
+            for stored in list_unreserved(store, prefix):
+                objects.append(stored)
+                if len(objects) == _AT_ONCE:
+                    yield record_batch(objects)
+                    objects.clear()
+        except TieredctlError as error:
+            if objects:
+                yield record_batch(objects)
+            if not self.overlap.listed:
+                raise
+            self.overlap.of_known_topics += 1  # what was not listed may have it
+            message = f"its listing ended too early: {error.message}"
+            evidence = {"file": store.url, "error": error.code.value}
+            self.findings.append(Finding(FindingCode.UNREADABLE, store.url, message, evidence))
+        else:
+            if objects:
+                yield record_batch(objects)
+
+    def _take(self, batch: pa.RecordBatch, said: KeyColumns, places: KeyPlaces, known: KnownSegments) -> pa.RecordBatch:
+        where, partitions = places.places[said.stems], places.partitions[said.stems]
+        self._count(where, places.of_known_topics[said.stems], places.elsewhere)
+        judged = where == Place.JUDGED
+        rows = np.full(len(where), NOT_FOUND, np.int64)
+        rows[judged] = known.rows_of(said.named_segments, said.names[judged], partitions[judged])
+        parts = np.where(self._are_under_their_keys(rows, said), places.parts[said.stems], np.int8(NO_PART))
+        self._note(rows, parts, batch)
+        self._count_of_deleted(rows, numbers_in(batch.column("size")))
+        self.partitions.update(dict.fromkeys(_in_order(partitions[judged])))
+        nobodys = (where == Place.STRANGE) | (judged & (rows == NOT_FOUND)) | (where == Place.UNEXPLAINED)
+        for place in np.flatnonzero(nobodys).tolist():
+            self._add_unreferenced(stored_object(batch, place), said.of(place))
+        columns = [number_array(partitions), number_array(rows.astype(np.int32)), number_array(parts)]
+        return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=OBJECT_SCHEMA)
+
+    def _count(self, where: NDArray[np.int8], known_topic: Flags, elsewhere: Elsewhere) -> None:
+        listed = int((where != Place.NOT_SELECTED).sum())
+        self.overlap.listed += listed
+        self.overlap.explained += listed - int((where == Place.UNEXPLAINED).sum())
+        objects = int((where == Place.ELSEWHERE).sum())
+        elsewhere.objects += objects
+        self.overlap.of_known_topics += objects + int(known_topic.sum())
+
+    def _are_under_their_keys(self, rows: Ints, said: KeyColumns) -> Flags:
+        found = np.flatnonzero(rows != NOT_FOUND)
+        same = np.zeros(len(rows), np.bool_)
+        same[found] = self.metadata.start_offsets(rows[found]) == said.start_offsets[found]
+        return same
+
+    def _note(self, rows: Ints, parts: NDArray[np.int8], batch: pa.RecordBatch) -> None:
+        known = rows[rows != NOT_FOUND]
+        self._note_together(known)
+        self.flags[known] |= np.uint16(NAMED)
+        sizes, archived = numbers_in(batch.column("size")), _are_archived(batch)
+        for part in np.unique(parts).tolist():
+            if part == NO_PART:
+                continue
+            places = np.flatnonzero(parts == part)
+            here, bit = rows[places], 1 << part
+            self.flags[here] |= np.uint16(bit)
+            self.flags[here[archived[places]]] |= np.uint16(ARCHIVED)
+            promised = (self.judged.promised[self.metadata.rows.partitions[here]] & bit) != 0
+            self.promised_sizes[here[promised]] += sizes[places[promised]]
+            if part == _LOG:
+                self.log_sizes[here] = sizes[places]
+
+    def _note_together(self, known: Ints) -> None:
+        """Whether objects come of segments that were left already; the last one may go on."""
+        if not len(known):
+            return
+        begins = known[np.append([True], known[1:] != known[:-1])]
+        later = begins[1:] if int(begins[0]) == self._last else begins
+        if len(np.unique(begins)) < len(begins) or (self.flags[later] & NAMED).any():
+            self.are_together = False
+        self._last = int(known[-1])
+
+    def _count_of_deleted(self, rows: Ints, sizes: Ints) -> None:
+        if not self.judged.are_gone.any():
+            return
+        found = np.flatnonzero(rows != NOT_FOUND)
+        partitions = self.metadata.rows.partitions[rows[found]]
+        gone = self.judged.are_gone[partitions] & self.are_selected[rows[found]]
+        np.add.at(self.counted_objects, partitions[gone], 1)
+        np.add.at(self.counted_bytes, partitions[gone], sizes[found[gone]])
+
+    def _add_unreferenced(self, stored: StoredObject, explained: ExplainedKey | None) -> None:
+        if explained is None and self.overlap.layout.other_form(stored.key) is not None:
+            self.overlap.of_known_topics += 1  # it may hold what is promised
+            return
+        self.findings.append(unreferenced(stored, explained))
+
+
+def stored_object(batch: pa.RecordBatch, row: int) -> StoredObject:
+    """One object of a batch."""
+    key, size, modified_ms, version, storage_class = (column[row].as_py() for column in batch.columns[:5])
+    return StoredObject(
+        key.decode("utf-8", "surrogateescape"), size, modified_ms, (version or b"").decode(), storage_class or None
+    )
+
+
+def _in_order(numbers: NDArray[np.int32]) -> list[int]:
+    """Numbers without those that repeat the one before."""
+    if not len(numbers):
+        return []
+    found: list[int] = numbers[np.append([True], numbers[1:] != numbers[:-1])].tolist()
+    return found
+
+
+def _are_archived(batch: pa.RecordBatch) -> Flags:
+    classes = batch.column("storageClass")
+    archives = np.array([name in ARCHIVES for name in classes.dictionary.to_pylist()], np.bool_)
+    archived: Flags = archives[numbers_in(classes.indices)]
+    return archived

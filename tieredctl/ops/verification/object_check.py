@@ -1,0 +1,213 @@
+"""One segment whose objects are not all listed as they should be: what of it is missing, or has another size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
+from tieredctl.model.clock import Clock
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import ObjectSubject, SegmentSubject, Subject
+from tieredctl.model.findings import Finding
+from tieredctl.ops.remote.part_finding import part_finding
+from tieredctl.ops.verification.gone_topics import GoneTopics
+from tieredctl.ops.verification.other_forms import report_missing
+from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
+from tieredctl.ops.verification.report import SegmentFindings
+from tieredctl.ops.verification.silence import Silence
+from tieredctl.ops.verification.unread import report_archived, report_unread
+from tieredctl.storage.protocol import ObjectStore, StoredObject
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBy:
+    """What every segment is compared with."""
+
+    store: ObjectStore
+    layout: Layout
+    clock: Clock
+    transaction_indexes: PromisedTransactionIndexes
+    gone: GoneTopics
+    silence: Silence = field(default_factory=Silence)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSegment:
+    """One in COPY_SEGMENT_FINISHED that was asked about, with those of its objects that exist."""
+
+    metadata: RemoteLogSegmentMetadata
+    present: dict[Part, StoredObject]
+
+
+@dataclass(slots=True)
+class AskedSegments:
+    """What asking about segments has shown."""
+
+    findings: list[Finding] = field(default_factory=list)
+    finished: list[FinishedSegment] = field(default_factory=list)
+    absent: list[RemoteLogSegmentMetadata] = field(default_factory=list)
+    """Those of them without any of the promised objects, which have no finding yet."""
+    not_looked_at: set[str] = field(default_factory=set)
+    """The ids of those of them that were not completely listed, and not asked for because the store is silent."""
+    removed: set[str] = field(default_factory=set)
+    """The ids of segments that are not missing, as tieredctl removed their objects."""
+    transaction_indexes_unknown: int = 0
+    """For how many of them the listing does not show whether they lack a transaction index that they need."""
+
+
+def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Finding:
+    """An object whose segment is not in the metadata."""
+    about: Subject = ObjectSubject(stored.key)
+    evidence: dict[str, object] = {"key": stored.key, "size": stored.size, "lastModifiedMs": stored.last_modified_ms}
+    if explained:
+        partition, segment_id = explained.topic_id_partition, explained.segment_id
+        about = SegmentSubject(partition, None, segment_id, explained.part, stored.key)
+        evidence |= {
+            "topic": explained.topic,
+            "topicId": explained.topic_id,
+            "partition": explained.partition,
+            "segmentId": explained.segment_id,
+        }
+    why = "its segment is not in the metadata" if explained else "no layout explains its key"
+    return Finding(FindingCode.OBJECT_UNREFERENCED, stored.key, f"{stored.size} bytes: {why}", evidence, about=about)
+
+
+def check_finished(
+    metadata: RemoteLogSegmentMetadata, objects: Mapping[str, StoredObject], by: JudgedBy, report: AskedSegments
+) -> None:
+    """Looks at a segment's listed `objects`, by key, and asks for the others by name."""
+    store, layout, gone = by.store, by.layout, by.gone
+    promised, optional = layout.promised_objects(metadata), layout.optional_objects(metadata)
+    present = {part: objects[key] for part, key in (promised | optional).items() if key in objects}
+    findings = SegmentFindings(metadata, promised | optional)
+    missing = []
+    if by.silence.is_final and not promised.keys() <= present.keys():
+        report.not_looked_at.add(metadata.segment_id)
+        report.finished.append(FinishedSegment(metadata, {}))
+        return
+    for part, key in promised.items():
+        if part not in present:
+            try:
+                found = store.head(key)  # a listing may be older than the object
+            except TieredctlError as error:
+                report_unread(error, part, findings)
+                by.silence.note(error)
+                break
+            by.silence.note(None)
+            if found:
+                present[part] = found
+            else:
+                missing.append(key)
+                report_missing(part, findings)
+    if gone.was_removed(metadata.topic_id_partition, missing):
+        gone.add(metadata.topic_id_partition, segments=1)
+        report.removed.add(metadata.segment_id)
+        return
+    if missing and len(missing) == len(promised) and not present:
+        report.absent.append(metadata)
+        findings.found.clear()
+    if not _sizes_fit(metadata, promised, present, by, SegmentFindings(metadata, findings.keys)):
+        present = _as_described_now(present, by, findings)
+        _sizes_fit(metadata, promised, present, by, findings)
+    report_archived(present, findings)
+    _check_transaction_index(present, optional.get(Part.TRANSACTION_INDEX), by, findings, report)
+    report.findings += findings.found
+    report.finished.append(FinishedSegment(metadata, present))
+
+
+def was_cleared(metadata: RemoteLogSegmentMetadata, by: JudgedBy) -> bool:
+    """Whether tieredctl removed the leftovers of an unfinished copy or deletion of which nothing was listed."""
+    keys = by.layout.promised_objects(metadata).values()
+    if not any(by.gone.was_removed(metadata.topic_id_partition, [key]) for key in keys):
+        return False
+    by.gone.add(metadata.topic_id_partition, segments=1)
+    return True
+
+
+def _check_transaction_index(
+    present: dict[Part, StoredObject],
+    key: str | None,
+    by: JudgedBy,
+    findings: SegmentFindings,
+    report: AskedSegments,
+) -> None:
+    """One that is not listed. Without a `key`, the layout stores it together with others."""
+    metadata = findings.metadata
+    if key is None or metadata.txn_idx_empty or Part.TRANSACTION_INDEX in present or Part.LOG not in present:
+        return
+    if by.silence.is_final or not by.transaction_indexes.has(metadata):
+        report.transaction_indexes_unknown += 1
+        return
+    try:
+        found = by.store.head(key)  # a listing may be older than the object
+    except TieredctlError as error:
+        report_unread(error, Part.TRANSACTION_INDEX, findings)
+        by.silence.note(error)
+        return
+    by.silence.note(None)
+    if found:
+        present[Part.TRANSACTION_INDEX] = found
+        return
+    message = (
+        f"{key} is not in the store; broker {metadata.author} sets txnIdxEmpty for segments without one, but not here"
+    )
+    findings.add(FindingCode.TRANSACTION_INDEX_MISSING, Part.TRANSACTION_INDEX, message)
+
+
+def _sizes_fit(
+    metadata: RemoteLogSegmentMetadata,
+    promised: Mapping[Part, str],
+    present: Mapping[Part, StoredObject],
+    by: JudgedBy,
+    findings: SegmentFindings,
+) -> bool:
+    """Whether the objects have the sizes in the metadata; a finding for each that does not."""
+    before = len(findings.found)
+    sizes = {part: stored.size for part, stored in present.items()}
+    _check_size(metadata, sizes, by.layout, findings)
+    if promised.keys() <= present.keys():
+        _check_stored_size(sum(sizes[part] for part in promised), by.layout.stored_size(metadata), findings)
+    return len(findings.found) == before
+
+
+def _as_described_now(
+    present: Mapping[Part, StoredObject], by: JudgedBy, findings: SegmentFindings
+) -> dict[Part, StoredObject]:
+    """The objects by their own descriptions, since a listing may be altered on its way; those that cannot be had are
+    left out."""
+    described = {}
+    for part, stored in present.items():
+        try:
+            described[part] = by.store.head(stored.key) or stored
+        except TieredctlError as error:
+            report_unread(error, part, findings)
+            by.silence.note(error)
+    return described
+
+
+def _check_size(
+    metadata: RemoteLogSegmentMetadata, sizes: Mapping[Part, int], layout: Layout, findings: SegmentFindings
+) -> None:
+    size = layout.original_log_size(sizes)
+    if size is not None and size != metadata.segment_size_in_bytes:
+        message = f"the log has {size} bytes where the metadata says {metadata.segment_size_in_bytes}"
+        short = size < metadata.segment_size_in_bytes
+        findings.add(
+            FindingCode.SIZE_MISMATCH,
+            Part.LOG,
+            message,
+            position=min(size, metadata.segment_size_in_bytes),
+            offsets=(metadata.start_offset, metadata.end_offset) if short else None,
+        )
+
+
+def _check_stored_size(size: int, claimed: int | None, findings: SegmentFindings) -> None:
+    if claimed is not None and size != claimed:
+        message = f"the segment's objects have {size} bytes in total, but its custom metadata has {claimed}"
+        segment, code = findings.metadata, FindingCode.SIZE_MISMATCH
+        finding = part_finding(code, segment, findings.keys, Part.LOG, message, storedSize=size)
+        about = SegmentSubject(segment.topic_id_partition, None, segment.segment_id)
+        findings.found.append(replace(finding, about=about))
