@@ -130,9 +130,10 @@ def admitted(begins: Mapping[int, int], ends: Mapping[int, int], most: int | Non
     if most is None:
         return {number: begin + backlogs[number] for number, begin in begins.items()}
     waiting = sorted((number for number, backlog in backlogs.items() if backlog), key=backlogs.__getitem__)
+    served = waiting[-most:]
     reached = dict(begins)
-    for place, number in enumerate(waiting[-most:]):
-        taken = min(backlogs[number], most // (len(waiting[-most:]) - place))
+    for place, number in enumerate(served):
+        taken = min(backlogs[number], most // (len(served) - place))
         reached[number] += taken
         most -= taken
     return reached
