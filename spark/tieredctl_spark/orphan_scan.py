@@ -50,7 +50,7 @@ class SparkScan:
     """By VERDICT_SCHEMA: a row for each object that was to be listed, and what is counted of the others."""
     totals: ScanTotals
     gone: int
-    """How many objects looked orphaned, and were not there any more."""
+    """How many objects looked orphaned, but no longer exist."""
     facts: MetadataFacts
     cluster_id: str | None
     remote: Remote[ObjectStore]

@@ -1,4 +1,4 @@
-"""What is known of one partition's remote segments (Kafka's RemoteLogMetadataCache, as of 3.6 and later)."""
+"""The known remote segments of one partition (Kafka's RemoteLogMetadataCache, as of 3.6 and later)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any number of events, put apart so that all of a segment are together among few others.
+"""Any number of events, divided so that all events of a segment are together, among few others.
 
 What is done to a bucket then fits into the processor's cache, and needs no memory beyond that of all events.
 """
@@ -22,13 +22,13 @@ _SHIFT = np.uint64(64 - 8)
 
 @dataclass(frozen=True)
 class _Part:
-    """Events by fine bucket, which is by the first bits of the segment ids' hashes; a bucket's from its edge on."""
+    """Events by fine bucket: by the first bits of their segment ids' hashes. A bucket's events begin at its edge."""
 
     events: EventColumns
     edges: Ints
 
     def of_partition(self, number: int) -> EventColumns:
-        """Those about segments of one partition, in no order."""
+        """Events about segments of one partition, in no order."""
         order, edges = self._by_partition
         if number + 1 >= len(edges):
             return self.events.between(0, 0)
@@ -42,14 +42,14 @@ class _Part:
 
 @dataclass(slots=True)
 class EventBuckets:
-    """Takes events, and gives them by bucket, as often as is wished."""
+    """Takes events, and returns them by bucket, any number of times."""
 
     _parts: list[_Part] = field(default_factory=list)
     _pending: list[EventColumns] = field(default_factory=list)
     _pending_events: int = 0
 
     def add(self, events: EventColumns) -> None:
-        """More events; those of a segment stay in the order in which they are added."""
+        """Adds events; those of a segment stay in the order in which they are added."""
         self._pending.append(events)
         self._pending_events += len(events)
         if self._pending_events >= _PART_EVENTS:
@@ -77,7 +77,7 @@ class EventBuckets:
         return joined_events([events.at(np.flatnonzero(events.starts)) for events in self]).in_order()
 
     def _step(self) -> int:
-        """How many fine buckets make one that is worth it."""
+        """How many fine buckets make one of a useful size."""
         step, events = _FINE_BUCKETS, len(self)
         while step > 1 and events * step // _FINE_BUCKETS > _BUCKET_EVENTS:
             step //= 2

@@ -1,4 +1,4 @@
-"""Events about segments, a row each, with what decides in which state a segment is in the end."""
+"""Events about segments, one per row, with what decides the state in which a segment ends."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class EventColumns:
     partitions: NDArray[np.int32]
     """Rows of `SegmentEvents.partitions`."""
     starts: Flags
-    """Whether the event is the one that a copy begins with."""
+    """Whether the event begins a copy."""
     states: NDArray[np.int8]
     contents: NDArray[np.int32]
-    """What it says besides: a row of `EventContents.starts` or `.updates`."""
+    """The rest of its content: a row of `EventContents.starts` or `.updates`."""
     metadata_partitions: NDArray[np.int32]
     metadata_offsets: Ints
 
@@ -73,7 +73,7 @@ class EventColumns:
         return EventColumns(self.segment_ids.at(rows), *(column[rows] for column in self._numbers()))
 
     def between(self, first: int, end: int) -> EventColumns:
-        """The rows from one up to, not including, another, not copied."""
+        """The rows from one up to, not including, another; not a copy."""
         high, low = self.segment_ids.high[first:end], self.segment_ids.low[first:end]
         return EventColumns(UuidColumns(high, low), *(column[first:end] for column in self._numbers()))
 

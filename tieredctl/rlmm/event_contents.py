@@ -1,4 +1,4 @@
-"""What events about segments say besides the segment and its state, a row each in columns that grow."""
+"""The content of events about segments, apart from segment and state, one per row, in columns that grow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FORMS = tuple(RecordForm)
 
 
 class Column:
-    """Numbers to which others are added, with room for more of them."""
+    """An array of numbers that grows."""
 
     def __init__(self, dtype: Any) -> None:
         self._room: NDArray[Any] = np.empty(0, dtype)
@@ -53,7 +53,7 @@ class Column:
 
     @property
     def ends(self) -> Ints:
-        """Of numbers that are lengths: where each stretch ends if they follow one another."""
+        """For numbers that are lengths: where each stretch ends if they follow one another."""
         if self._ends is None:
             self._ends = np.cumsum(self.values, dtype=np.int64)
         return self._ends
@@ -73,7 +73,7 @@ class SomeBytes:
     _data: bytearray = field(default_factory=bytearray)
 
     def add(self, first_row: int, data: Bytes, spans: Spans) -> None:
-        """Those of some spans of data, which are of the rows from `first_row` on."""
+        """Adds spans of data, which belong to the rows from `first_row` on."""
         present = np.flatnonzero(spans.starts != NULL)
         if len(present):
             starts, ends = spans.starts[present], spans.ends[present]
@@ -84,7 +84,7 @@ class SomeBytes:
             self._data += packed or b""
 
     def add_one(self, row: int, value: bytes | None) -> None:
-        """That of one row, where it has one."""
+        """Sets that of one row, if it has one."""
         if value is not None:
             self._rows.add([row])
             self._lengths.add([len(value)])
@@ -99,7 +99,7 @@ class SomeBytes:
         return found
 
     def of(self, rows: Rows) -> list[bytes | None]:
-        """Those of some rows; None where there is none."""
+        """The strings of some rows; None for a row without one."""
         known = self._rows.values
         if not len(known):
             return [None] * len(rows)
@@ -115,7 +115,7 @@ class SomeBytes:
 
 @dataclass(slots=True)
 class _Said:
-    """What every event says of itself."""
+    """What every event has."""
 
     authors: Column = field(default_factory=_NUMBERS)
     event_timestamps: Column = field(default_factory=_OFFSETS)
@@ -134,7 +134,7 @@ class _Said:
         self.customs.add_one(row, event.custom_metadata)
 
     def by(self, rows: Rows) -> Iterator[dict[str, Any]]:
-        """What some rows say, by the names that events have."""
+        """The content of some rows, by the names of an event's fields."""
         authors, times = self.authors.values[rows].tolist(), self.event_timestamps.values[rows].tolist()
         for author, event_timestamp_ms, custom in zip(authors, times, self.customs.of(rows), strict=True):
             yield {"author": author, "event_timestamp_ms": event_timestamp_ms, "custom_metadata": custom}
@@ -142,7 +142,7 @@ class _Said:
 
 @dataclass(slots=True)
 class StartedCopies:
-    """What the events say that copies begin with. Offsets are inclusive; all but them is there if it is described."""
+    """The content of events that begin copies. Offsets are inclusive; everything else is only kept if described."""
 
     is_described: bool
     said: _Said = field(default_factory=_Said)
@@ -154,13 +154,13 @@ class StartedCopies:
     forms: Column = field(default_factory=_SMALL_NUMBERS)
     epoch_counts: Column = field(default_factory=_NUMBERS)
     leader_epochs: Column = field(default_factory=_NUMBERS)
-    """Of all rows, one after the other, as are the offsets that they begin with."""
+    """Of all rows, one after another, like the offsets that they begin with."""
     epoch_offsets: Column = field(default_factory=_OFFSETS)
     tagged_fields: dict[int, tuple[TaggedField, ...]] = field(default_factory=dict)
     _count: int = 0
 
     def add(self, data: Bytes, group: EventGroup) -> NDArray[np.int32]:
-        """A group's events; gives their rows."""
+        """Adds a group's events, and returns their rows."""
         first, columns = self._count, group.columns
         self._count += len(group.rows)
         self.start_offsets.add(columns["StartOffset"])
@@ -178,7 +178,7 @@ class StartedCopies:
         return np.arange(first, self._count, dtype=np.int32)
 
     def add_one(self, event: RemoteLogSegmentMetadata) -> NDArray[np.int32]:
-        """One event that columns do not read."""
+        """Adds one event that was not decoded by columns."""
         row = self._count
         self._count += 1
         self.start_offsets.add([event.start_offset])
@@ -197,7 +197,7 @@ class StartedCopies:
         return np.array([row], np.int32)
 
     def objects(self, rows: Rows) -> Iterator[dict[str, Any]]:
-        """What some rows say that no update changes, by the names that RemoteLogSegmentMetadata has."""
+        """The fields of some rows that no update changes, by their names in RemoteLogSegmentMetadata."""
         columns = zip(
             rows.tolist(),
             self.start_offsets.values[rows].tolist(),
@@ -222,7 +222,7 @@ class StartedCopies:
             }
 
     def begun(self, rows: Rows) -> Iterator[dict[str, Any]]:
-        """All that some rows say, by the same names."""
+        """All fields of some rows, by the same names."""
         return (one | said for one, said in zip(self.objects(rows), self.said.by(rows), strict=True))
 
     def epochs_of(self, rows: Rows) -> Lists:
@@ -241,14 +241,14 @@ def _pairs(epochs: Lists) -> Iterator[tuple[tuple[int, int], ...]]:
 
 @dataclass(slots=True)
 class SegmentUpdates:
-    """What updates say, if it is described."""
+    """The content of updates, if described."""
 
     is_described: bool
     said: _Said = field(default_factory=_Said)
     _count: int = 0
 
     def add(self, data: Bytes, group: EventGroup) -> NDArray[np.int32]:
-        """A group's events; gives their rows."""
+        """Adds a group's events, and returns their rows."""
         first = self._count
         self._count += len(group.rows)
         if self.is_described:
@@ -256,7 +256,7 @@ class SegmentUpdates:
         return np.arange(first, self._count, dtype=np.int32)
 
     def add_one(self, event: RemoteLogSegmentMetadataUpdate) -> NDArray[np.int32]:
-        """One event that columns do not read."""
+        """Adds one event that was not decoded by columns."""
         row = self._count
         self._count += 1
         if self.is_described:
@@ -266,7 +266,7 @@ class SegmentUpdates:
 
 @dataclass(slots=True)
 class EventContents:
-    """What all events say, so far as it is kept."""
+    """The content of all events, as far as it is kept."""
 
     starts: StartedCopies
     updates: SegmentUpdates

@@ -16,7 +16,7 @@ from tieredctl.rlmm.lineage import EpochEndOffset, end_offset_for, epoch_for_off
 
 
 class FetchError(StrEnum):
-    """What a leader answers to a follower's fetch in place of records, by Kafka's names."""
+    """A leader's answer to a follower's fetch instead of records, by Kafka's names."""
 
     OFFSET_OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
     OFFSET_MOVED_TO_TIERED_STORAGE = "OFFSET_MOVED_TO_TIERED_STORAGE"
@@ -43,7 +43,7 @@ class FollowerWait(StrEnum):
     """Why a follower cannot begin, and tries again."""
 
     PENDING_UPLOAD_UNKNOWN = "pending-upload-unknown"
-    """Segments are uploaded, but the leader does not tell up to where: right after its election, and for as long as
+    """Segments are uploaded, but the leader does not report up to where: right after its election, and for as long as
     every record that it has is uploaded."""
     REMOTE_SEGMENT_UNKNOWN = "remote-segment-unknown"
     """The metadata has no segment with the offset before the one that it is to start at. With KIP-1023 that is so, too,
@@ -73,7 +73,7 @@ EMPTY_FOLLOWER = FollowerLog()
 
 @dataclass(slots=True)
 class FollowerFetch:
-    """The way of a follower to its first records."""
+    """How a follower gets to its first records."""
 
     steps: list[FollowerStep] = field(default_factory=list)
     fetch_offset: int | None = None
@@ -138,7 +138,7 @@ def truncation_offset(leader: LeaderLog, follower: FollowerLog) -> int:
 
 
 class _Follower:
-    """Walks the way and notes each step. What returns None has no offset to fetch from, and tries again later."""
+    """Takes and notes each step. A method that returns None has no offset to fetch from; the follower retries later."""
 
     def __init__(self, leader: LeaderLog, remote: RemoteLogMetadataCache, way: FollowerFetch, tiered: bool) -> None:
         self._leader = leader

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 
 
 class LeaderEpochState:
-    """Which segment serves which offset of an epoch, which ids serve none, and how far the epoch ever reached."""
+    """Which segment serves which offset of an epoch, which ids serve none, and the epoch's highest offset ever."""
 
     def __init__(self) -> None:
         self._id_by_start: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""What the removal of partitions does to the events about their segments, by columns."""
+"""How the removal of partitions affects the events about their segments, by columns."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _FINISHED = RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """For each event in which life of its partition it came: each removal that finishes ends one. From the first on,
+    """For each event, in which life of its partition it came: each finished removal ends a life. From the first on,
     events are refused: no broker takes them, even when the partition is reported as removed again."""
 
     numbers: Ints
     refused: Flags
     are_last: Flags
-    """Whether the life is the one that the partition has now."""
+    """Whether it is the partition's current life."""
 
     def at(self, rows: Ints) -> Lives:
         """Of some events."""
@@ -33,13 +33,13 @@ class Lives:
 
 
 class PartitionRemovals:
-    """The events about the removal of partitions, as they come among others."""
+    """The events about the removal of partitions, and where they stand among others."""
 
     def __init__(self, deletes: Sequence[PartitionDelete], partitions: int) -> None:
         """`partitions` is how many there are."""
         self._columns = np.array([tuple(map(int, one)) for one in deletes], np.int64).reshape(-1, 4)
         self._ends: Flags = np.zeros(partitions, np.bool_)
-        """Which partitions have a removal that finished."""
+        """Which partitions have a finished removal."""
         self._ends[self._columns[self._columns[:, 3] == _FINISHED, 0]] = True
 
     def lives(self, events: EventColumns) -> Lives:

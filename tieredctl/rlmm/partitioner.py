@@ -12,12 +12,12 @@ DEFAULT_METADATA_PARTITIONS = 50
 
 
 def metadata_partition(topic_id: str, partition: int, metadata_partitions: int) -> int:
-    """The metadata partition of a user partition. The topic's name takes no part, so it is stable per topic id."""
+    """The metadata partition of a user partition. The topic's name has no influence, so it is stable per topic id."""
     return partition_hash(topic_id, partition) % metadata_partitions
 
 
 def partition_hash(topic_id: str, partition: int) -> int:
-    """What the metadata partition is the remainder of: below 2^31."""
+    """The number whose remainder is the metadata partition: below 2^31."""
     data = uuid_bytes(topic_id)
     code = 1
     for half in (data[8:], data[:8]):  # the least significant half comes first

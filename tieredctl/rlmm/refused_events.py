@@ -18,7 +18,7 @@ def refused_event(
     refusal: Refusal,
     segment_id: str | None = None,
 ) -> Finding:
-    """An event that is not taken: `states` are that in which it found its subject, and that which it claims."""
+    """An event that is not taken: `states` are the state before it, and the one that it claims."""
     before, after = states
     evidence: dict[str, object] = {
         "metadataPartition": metadata_partition,

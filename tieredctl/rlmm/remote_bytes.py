@@ -1,4 +1,4 @@
-"""How many bytes of a partition's remote segments lie where, as far as offsets tell."""
+"""Where the bytes of a partition's remote segments lie, as far as offsets show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tieredctl.rlmm.cache import RemoteLogMetadataCache
 
 
 def segments_in_use(remote: RemoteLogMetadataCache) -> list[RemoteLogSegmentMetadata]:
-    """The segments in COPY_SEGMENT_FINISHED that some look-up can reach."""
+    """The segments in COPY_SEGMENT_FINISHED that a look-up can reach."""
     known = (segment.metadata for segment in remote.list_remote_log_segments())
     finished = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
     return [metadata for metadata in known if metadata.state is finished and remote.is_referenced(metadata)]

@@ -69,7 +69,7 @@ def expired_segments(
 
 
 def is_within_leader_epochs(segment: RemoteLogSegmentMetadata, log_end_offset: int, epochs: Mapping[int, int]) -> bool:
-    """Whether a segment is of the leader's line: each of its epochs is known and has its offsets there
+    """Whether a segment belongs to the leader's lineage: each of its epochs is known and has its offsets there
     (RemoteLogManager.isRemoteSegmentWithinLeaderEpochs). Epochs before the first that is known may be cut off."""
     own = _with_records(segment.segment_leader_epochs)
     known = sorted(epochs)
@@ -103,7 +103,7 @@ def _by_epoch(cache: RemoteLogMetadataCache, epochs: Mapping[int, int]) -> Itera
 def _excess_bytes(
     cache: RemoteLogMetadataCache, log: LeaderLog, epochs: Mapping[int, int], only_local_bytes: int, limit: int
 ) -> int:
-    """How much more there is than retention.bytes keeps; 0 without such a limit. Copies that never finished are not
+    """How far the size exceeds retention.bytes; 0 without such a limit. Copies that never finished are not
     counted (before 3.8.0 they were: KAFKA-17359)."""
     if limit < 0:
         return 0
@@ -116,7 +116,7 @@ def _excess_bytes(
 
 
 def _below_log_start(segment: RemoteLogSegmentMetadata, log: LeaderLog, epochs: Mapping[int, int]) -> Breach | None:
-    """A segment all below the log start, as DeleteRecords leaves it."""
+    """A segment wholly below the log start, as after DeleteRecords."""
     first = min(epochs, default=None)
     is_below = (
         first is not None

@@ -44,7 +44,7 @@ _Place = tuple[int, int]
 
 
 class ReplayedMetadata:
-    """What is known after all events that were taken; of events that are described.
+    """The state after all events that were taken.
 
     With `keep_deleted`, segments that reached DELETE_SEGMENT_FINISHED and those of partitions that reached
     DELETE_PARTITION_FINISHED are remembered too.
@@ -67,12 +67,12 @@ class ReplayedMetadata:
 
     @cached_property
     def partition_deletes(self) -> dict[TopicIdPartition, RemotePartitionDeleteState]:
-        """How far the removal of partitions is, of those where somebody began one."""
+        """The state of each partition removal that was begun."""
         return {self.partitions[one.partition]: one.state for one in sorted(self.events.partition_deletes, key=_place)}
 
     @cached_property
     def caches(self) -> Mapping[TopicIdPartition, RemoteLogMetadataCache]:
-        """What a broker knows of each partition that has events and is not removed; made again whenever it is taken."""
+        """A broker's cache for each partition that has events and is not removed; built again at each call."""
         return _Caches(self.events, self._with_cache)
 
     @cached_property
@@ -110,7 +110,7 @@ class ReplayedMetadata:
         return self.order[np.isin(self.rows.states[self.order], list(states))]
 
     def selected(self, rows: Ints, has: Callable[[TopicIdPartition], bool], segment_id: str | None = None) -> Ints:
-        """Those of some rows that are of partitions that are meant, and of one segment if it is named."""
+        """Those of some rows whose partitions are selected, and of one segment if it is named."""
         wanted = np.array([has(partition) for partition in self.partitions], np.bool_)
         if not wanted.all():
             rows = rows[wanted[self.rows.partitions[rows]]]
@@ -145,12 +145,12 @@ class ReplayedMetadata:
 
     @property
     def txn_idx_empty(self) -> Flags:
-        """Of each row whether its broker said that it has no transaction index."""
+        """Whether each row's broker reported that it has no transaction index."""
         empty: Flags = self.events.contents.starts.txn_idx_empty.values[self.rows.starts]
         return empty
 
     def named(self, segment_ids: Iterable[str], rows: Ints | None = None) -> Ints:
-        """Which of some rows, or of all in their order, are these segments; none is for what is not an id."""
+        """Which of some rows, or of all in their order, are these segments. A text that is not an id names none."""
         rows = self.order if rows is None else rows
         wanted, _ = uuids_of_texts(list(segment_ids))
         return rows[UuidSet(wanted).has(self.rows.segment_ids.at(rows))]
@@ -182,7 +182,7 @@ class ReplayedMetadata:
         return self.events.contents.event_timestamps(self._are_started(rows), self.rows.lasts[rows])
 
     def custom_metadata(self, rows: Ints) -> list[bytes | None]:
-        """As the last events of some rows say it."""
+        """By the last events of some rows."""
         started, contents, lasts = self._are_started(rows), self.events.contents, self.rows.lasts[rows]
         found: list[bytes | None] = [None] * len(rows)
         for which, said in ((started, contents.starts.said), (~started, contents.updates.said)):
@@ -204,7 +204,7 @@ class ReplayedMetadata:
         return self.events.contents.authors(self._are_started(rows), self.rows.lasts[rows])
 
     def _are_started(self, rows: Ints) -> Flags:
-        """Whose last event is the one that their copy began with."""
+        """Whose last event began their copy."""
         started: Flags = self.rows.states[rows] == _STARTED
         return started
 

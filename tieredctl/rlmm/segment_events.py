@@ -34,10 +34,10 @@ class EventChunk(NamedTuple):
     timestamps: Ints
     """Of the records, in milliseconds."""
     data: Bytes
-    """What the spans of `groups` are of."""
+    """What the spans of `groups` refer to."""
     groups: Sequence[EventGroup]
     records: Sequence[tuple[int, EventRecord]]
-    """The events that no group has, by the number of their record."""
+    """The events that are in no group, by the number of their record."""
 
 
 class PartitionDelete(NamedTuple):
@@ -57,14 +57,14 @@ class SegmentEvents:
     selects: Callable[[TopicIdPartition], bool] | None = None
     """Which user partitions' events are kept; None for all."""
     partitions: dict[TopicIdPartition, int] = field(default_factory=dict)
-    """Every user partition that an event named that was kept, numbered."""
+    """Every user partition with an event that was kept, numbered."""
     partition_deletes: list[PartitionDelete] = field(default_factory=list)
     misplaced: list[EventRecord] = field(default_factory=list)
     """Events that do not belong in the topic."""
     first_events_ms: dict[str, int] = field(default_factory=dict)
     """Each topic id that an event named, with the time of its earliest record."""
     last_timestamp_ms: int = -1
-    """Of the last record that was read, of whatever partition."""
+    """The time of the last record that was read, of any partition."""
     buckets: EventBuckets = field(default_factory=EventBuckets)
     """All events about segments, those of a segment together, in the order in which they were read."""
     contents: EventContents = field(init=False)
@@ -114,7 +114,7 @@ class SegmentEvents:
         return found
 
     def named_in(self, states: Collection[RemoteLogSegmentState]) -> UuidColumns:
-        """The segments that an update of any partition names in one of these states, whether or not it may be."""
+        """The segments that any partition's update puts into one of these states, legal or not."""
         wanted = list(states)
         found = [
             events.segment_ids.at(np.flatnonzero(~events.starts & np.isin(events.states, wanted)))

@@ -1,4 +1,4 @@
-"""What events leave of every segment, by columns: `cache.py` for all of a cluster's segments at once."""
+"""The state of every segment after its events, by columns: `cache.py` for all of a cluster's segments at once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.states import start_refusal, update_refusal
 
 NO_STATE = 4
-"""Of a segment that no event could begin."""
+"""The state of a segment that was never begun."""
 _STATES = tuple(RemoteLogSegmentState)
 _DELETED = RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRows:
-    """A row for each segment of each partition, those that are gone too, in no order."""
+    """A row for each segment of each partition, including those that are gone, in no order."""
 
     segment_ids: UuidColumns
     partitions: NDArray[np.int32]
@@ -33,13 +33,13 @@ class SegmentRows:
     states: NDArray[np.int8]
     """RemoteLogSegmentState or NO_STATE."""
     are_known: Flags
-    """Whether a broker knows it still: its deletion has not finished, and neither has that of its partition."""
+    """Whether a broker still knows it: its deletion has not finished, and neither has that of its partition."""
     starts: NDArray[np.int32]
     """Its beginning: a row of `EventContents.starts`."""
     lasts: NDArray[np.int32]
-    """Its last event that was taken: a row of `starts` in COPY_SEGMENT_STARTED, else of `updates`."""
+    """Its last event that was taken: a row of `starts` in COPY_SEGMENT_STARTED, otherwise of `updates`."""
     metadata_partitions: NDArray[np.int32]
-    """Where its last event is that was taken; of one that no event could begin the first one."""
+    """Where its last event that was taken is; the first event for a segment that was never begun."""
     metadata_offsets: Ints
     events: NDArray[np.int32]
     """How many it has had since it began."""
@@ -55,7 +55,7 @@ class SegmentRows:
 
 @dataclass(frozen=True, slots=True)
 class RefusedEvents:
-    """Events that changed nothing, a row each."""
+    """Events that changed nothing, one per row."""
 
     events: EventColumns
     before: NDArray[np.int8]
@@ -66,14 +66,14 @@ class RefusedEvents:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedBucket:
-    """What a bucket of events leaves."""
+    """The result of a bucket of events."""
 
     segments: SegmentRows
     refused: RefusedEvents
     takes: Flags
     """Which of the bucket's events were taken."""
     partitions: Ints
-    """Those of which a broker knows something: an event came, and they were not removed since."""
+    """The partitions that a broker knows: they had an event, and were not removed since."""
 
 
 def replayed_buckets(found: SegmentEvents) -> Iterator[ReplayedBucket]:
@@ -183,7 +183,7 @@ def _transitions() -> Flags:
 
 
 def state_known(number: int) -> RemoteLogSegmentState | None:
-    """What a broker knows of a segment in a state: nothing of one that is deleted."""
+    """A segment's state as a broker knows it; None for a deleted segment."""
     return None if number in (NO_STATE, _DELETED) else RemoteLogSegmentState(number)
 
 

@@ -29,7 +29,7 @@ _PARTITION_TRANSITIONS: dict[Partition | None, frozenset[Partition]] = {
 
 
 def segment_may_become(before: Segment | None, after: Segment) -> bool:
-    """Whether a segment in state `before` (None: never seen) may be said to be in `after`."""
+    """Whether a segment in state `before` (None: never seen) may go to `after`."""
     return after in _SEGMENT_TRANSITIONS[before]
 
 
@@ -49,14 +49,14 @@ class Refusal(Enum):
 
 
 def start_refusal(before: Segment | None, after: Segment) -> Refusal | None:
-    """Why an event that a copy begins with is refused of a segment in state `before`, None where it is taken."""
+    """Why an event that begins a copy is refused for a segment in state `before`; None where it is taken."""
     if after is not Segment.COPY_SEGMENT_STARTED:
         return Refusal.NOT_A_START
     return None if segment_may_become(before, after) else Refusal.ILLEGAL_TRANSITION
 
 
 def update_refusal(before: Segment | None, after: Segment) -> Refusal | None:
-    """The same of an update."""
+    """The same for an update."""
     if before is None:
         return Refusal.UNKNOWN_SEGMENT
     if not segment_may_become(before, after):

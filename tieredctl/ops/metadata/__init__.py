@@ -1,1 +1,1 @@
-"""Reading `__remote_log_metadata`: its events, which of them are here, and what they come to."""
+"""Reading `__remote_log_metadata`: its events, which of them are here, and their result."""

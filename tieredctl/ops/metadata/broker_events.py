@@ -1,4 +1,4 @@
-"""What brokers wrote, among events of which tools wrote some."""
+"""The events that brokers wrote, among those that tools wrote."""
 
 from __future__ import annotations
 

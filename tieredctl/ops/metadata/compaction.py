@@ -29,13 +29,13 @@ _KEY_BYTES = 37
 
 @dataclass(slots=True)
 class MetadataCompaction:
-    """What one metadata partition's log shows of it. Offsets are inclusive."""
+    """What one metadata partition's log shows about it. Offsets are inclusive."""
 
     metadata_partition: int
     next_offset: int | None
     """Which one the next record should have; None where damage hides that."""
     is_damaged: bool = False
-    """Whether damage somewhere in the log, it is not known where, has left gaps too."""
+    """Whether damage somewhere in the log, in an unknown place, has left gaps too."""
     first_gap: tuple[int, int] | None = None
     missing: int = 0
     """How many offsets no record has."""
@@ -109,7 +109,7 @@ def _first_gap(chunk: RecordChunk) -> tuple[int, int] | None:
 
 @dataclass(slots=True)
 class CompactionSigns:
-    """The same of every metadata partition that was read."""
+    """The same for every metadata partition that was read."""
 
     by_partition: dict[int, MetadataCompaction] = field(default_factory=dict)
 
@@ -127,7 +127,7 @@ class CompactionSigns:
         return [finding for one in self.by_partition.values() if (finding := one.finding()) is not None]
 
     def explains(self, finding: Finding) -> bool:
-        """Whether an event may only look illegal as one before it is gone."""
+        """Whether an event may look illegal only because one before it is gone."""
         about = finding.about
         if finding.code is not FindingCode.EVENT_ILLEGAL or not isinstance(about, MetadataSubject):
             return False

@@ -26,18 +26,18 @@ MISSING = FindingCode.METADATA_PARTITION_MISSING
 READ_ALL = "Read all of them: every broker's log directory, one --log-dir each, or a live cluster."
 
 _MOST_PARTITIONS = 1 << 20
-"""More than any cluster has: who says so is not believed."""
+"""More than any cluster has: such a count is not believed."""
 _SPELLED_OUT = 10
 
 
 @dataclass(frozen=True)
 class MetadataCoverage:
-    """What is known of the metadata partitions that a source has."""
+    """What is known about a source's metadata partitions."""
 
     here: Sequence[int]
     """Ascending."""
     counts: Sequence[int] | None
-    """How many partitions the topic may have, ascending; empty where no number puts all events where they are, None
+    """How many partitions the topic may have, ascending; empty where no count explains where all events are, None
     where nothing tells."""
 
     @property
@@ -97,7 +97,7 @@ class MetadataPlaces:
 
     seen: set[tuple[TopicIdPartition, int]] = field(default_factory=set)
     divided: int = 0
-    """What every number of metadata partitions divides that puts all events where they are; 0: any number does."""
+    """Every partition count that explains where all events are divides this; 0: any count does."""
 
     def note(self, metadata_partition: int, partitions: Iterable[TopicIdPartition]) -> None:
         """User partitions that have events in a metadata partition."""
@@ -109,7 +109,7 @@ class MetadataPlaces:
                 self.divided = gcd(self.divided, hashed - metadata_partition)
 
     def coverage(self, here: Sequence[int], told: int | None) -> MetadataCoverage:
-        """Of a source that has these metadata partitions, and may have been told how many there are."""
+        """Of a source that has these metadata partitions, and may know how many there are."""
         fewest = max(here, default=-1) + 1
         if told is not None and fewest <= told <= _MOST_PARTITIONS:
             return MetadataCoverage(here, (told,))

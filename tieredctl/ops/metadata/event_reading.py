@@ -19,13 +19,13 @@ _SEGMENT_ID = "RemoteLogSegmentId.Id"
 
 
 def read_events(stream: EventStream, events: SegmentEvents) -> None:
-    """All of a stream. What cannot be decoded becomes a finding of it."""
+    """Reads a whole stream. What cannot be decoded becomes a finding of the stream."""
     for chunk in decoded_chunks(stream):
         events.take(chunk)
 
 
 def decoded_chunks(stream: EventStream) -> Iterator[EventChunk]:
-    """A stream's chunks, decoded; what cannot be becomes a finding of it."""
+    """A stream's chunks, decoded; what cannot be decoded becomes a finding of the stream."""
     return (event_chunk(stream, metadata_partition, chunk) for metadata_partition, chunk in stream.chunks())
 
 

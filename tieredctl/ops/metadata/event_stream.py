@@ -1,4 +1,4 @@
-"""Reads events out of any metadata source, in order, and keeps what was odd on the way."""
+"""Reads events from any metadata source, in order, and collects findings on the way."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class EventStream:
         places: MetadataPlaces | None = None,
     ) -> None:
         """`from_offsets`: where to begin (inclusive) in each metadata partition; at its beginning where not named.
-        `places`: what was seen below them, which this adds to."""
+        `places`: what was seen before those offsets; this adds to it."""
         self.source = source
         self.findings: list[Finding] = source.findings()
         """Grows while the stream is read."""
@@ -78,7 +78,7 @@ class EventStream:
         self._places = MetadataPlaces() if places is None else places
         self._missing: Finding | None = None
         self.compaction = CompactionSigns()
-        """What the logs that were read so far lack in their middle."""
+        """What the middle of the logs that were read so far lacks."""
         if metadata_partition is not None:
             self.findings = [f for f in self.findings if _concerns(f, metadata_partition)]
         self._say_what_is_missing()
@@ -115,7 +115,7 @@ class EventStream:
         self._say_what_is_missing()
 
     def not_explained(self, findings: Iterable[Finding]) -> list[Finding]:
-        """What replay found, without what is so only as events are gone, once all was read."""
+        """Replay's findings, without those that only missing events explain, once all was read."""
         return [finding for finding in findings if not self.compaction.explains(finding)]
 
     @property
@@ -169,7 +169,7 @@ class EventStream:
         return groups, left
 
     def _say_what_is_missing(self) -> None:
-        """Before all else, as early as it is known; who asked for one metadata partition misses none."""
+        """Reported first, as soon as it is known; a caller that asked for one metadata partition misses none."""
         if self._is_restricted:
             return
         if self._missing is not None:
@@ -188,7 +188,7 @@ class EventStream:
             self.compaction.begin(metadata_partition, offset).note_tombstone(offset, key)
 
     def _report_undecodable(self, metadata_partition: int, offset: int, error: DecodeError) -> None:
-        """A finding for each, until there are so many that they would fill the memory: the rest is counted in one."""
+        """A finding for each, up to a limit, to save memory; the rest is counted in one finding."""
         reported = self._undecodable.get(metadata_partition, 0)
         self._undecodable[metadata_partition] = reported + 1
         if reported < _MOST_NAMED:

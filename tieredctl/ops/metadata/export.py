@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 _ROW_GROUP_RECORDS = 1 << 16
 _COPY_BYTES = 1 << 20
 _FOUND_AGAIN = (FindingCode.EVENT_UNDECODABLE, FindingCode.METADATA_PARTITION_MISSING)
-"""What reading the export finds by itself, so that it would be found twice if it were in the header too."""
+"""What reading the export finds again, so that it would be reported twice if the header had it too."""
 
 
 def export_metadata(stream: EventStream, path: Path, *, force: bool) -> list[Document]:
     """Writes all that a stream holds, as Parquet (`.parquet`) or JSON lines (`.jsonl`): a row a metadata partition.
 
-    The file is there whole or not at all; one that exists is replaced with `force` alone. Memory follows a row group.
+    The file is there whole or not at all; an existing one is only replaced with `force`. Memory follows a row group.
     Raises TieredctlError where it cannot be written.
     """
     open_writer = _WRITERS.get(path.suffix)
@@ -119,7 +119,7 @@ def _parquet_writer(file: BinaryIO) -> Iterator[_Writer]:
 
 
 class _LinesWriter:
-    """Writes the lines aside first: what their header tells is known after the last of them."""
+    """Writes the lines to another file first: the header's content is only known after the last of them."""
 
     def __init__(self, file: BinaryIO, body: BinaryIO) -> None:
         self._file = file

@@ -1,6 +1,6 @@
 """The metadata of one cluster, read once from its beginning, and then only what was added since.
 
-Whatever shows that this is another cluster, or that history is missing, is a refusal: what is built on it deletes.
+Whatever shows that this is another cluster, or that history is missing, is a refusal, since its users delete.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ class Reading(NamedTuple):
 
 @dataclass(slots=True)
 class FollowedMetadata:
-    """How far the metadata was read, and of which cluster it is. To be closed."""
+    """How far the metadata was read, and its cluster. To be closed."""
 
     open_source: Callable[[], MetadataSource]
     """Opens the metadata; called once."""
     cluster_id: str | None = None
-    """Of which cluster it has to be; None until the first reading tells."""
+    """The cluster that it must belong to; None until the first reading shows it."""
     read_before: Mapping[int, int] = field(default_factory=dict)
     """How far (exclusive) it must go at least, by metadata partition, which have to be the same ones; empty where
     nobody read it before."""
     _source: MetadataSource | None = None
     _is_read: bool = False
-    """Whether all that the source has was taken."""
+    """Whether everything that the source has was taken."""
     _topic_id: str | None = None
     _end_offsets: dict[int, int] = field(default_factory=dict)
     _places: MetadataPlaces = field(default_factory=MetadataPlaces)
 
     def source(self) -> MetadataSource:
-        """The source as it was read last; opened where it was not. Raises TieredctlError as opening it does."""
+        """The source as last read; opened if it was not. Raises TieredctlError as opening it does."""
         if self._source is None:
             self._source = self.open_source()
         return self._source
@@ -109,7 +109,7 @@ class FollowedMetadata:
 
 
 def demand_whole(findings: Iterable[Finding]) -> None:
-    """Raises TieredctlError `metadata-incomplete` where something of the metadata could not be read."""
+    """Raises TieredctlError `metadata-incomplete` where some of the metadata could not be read."""
     for finding in findings:
         if finding.severity >= Severity.ERROR:
             hint = READ_ALL if finding.code == MISSING else None

@@ -35,7 +35,7 @@ _LARGEST_CHECKSUM_FILE = 256
 
 @dataclass(frozen=True, slots=True)
 class BucketPlace:
-    """The bucket and the folder in it that a scan is of. `root` is empty or ends in `/`."""
+    """The bucket and the folder in it that are scanned. `root` is empty or ends in `/`."""
 
     scheme: str
     bucket: str

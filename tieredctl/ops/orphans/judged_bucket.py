@@ -82,7 +82,7 @@ _STATES = [state.name for state in RemoteLogSegmentState]
 
 @dataclass(frozen=True)
 class AskedTopics:
-    """What was answered about topics, as a value."""
+    """The answers about topics, as a value."""
 
     answers: Mapping[str, bool | None]
 
@@ -101,7 +101,7 @@ class JudgedBy:
     now_ms: int
     min_age_ms: int
     last_timestamp_ms: int
-    """Of the last record of all metadata."""
+    """The time of the last record of all metadata."""
     certainty: Certainty
     live_topics: LiveTopics
     named_topics: Container[str]
@@ -147,7 +147,7 @@ def _listings(objects: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 class _StemTexts:
-    """What verdicts say of each stem, found out when the stem is met first."""
+    """What verdicts need about each stem, computed when it first occurs."""
 
     def __init__(self, by: JudgedBy) -> None:
         self._by = by

@@ -47,7 +47,7 @@ _STATE_SHIFT = 10
 
 
 class _Fact(IntFlag):
-    """What may be true of an object; above these bits stands its segment's state, NO_STATE where it has none."""
+    """Facts about an object, as bits; above them is its segment's state, NO_STATE where it has none."""
 
     EXPLAINED = 1
     KNOWN_TOPIC = 1 << 1
@@ -99,11 +99,11 @@ class Certainty:
     partitions_are_sure: bool
     """Whether a partition without events has none in any metadata partition that is not here either."""
     events_may_be_gone: bool
-    """Whether some may be gone from the middle of the logs that were read, as after compaction."""
+    """Whether some may be missing from the middle of the logs that were read, as after compaction."""
 
     @classmethod
     def of(cls, stream: EventStream) -> Certainty:
-        """Of a stream that was read to its end."""
+        """Completeness of a stream that was read to its end."""
         is_whole = all(finding.severity in (Severity.INFO, Severity.WARNING) for finding in stream.findings)
         return cls(is_whole, stream.coverage.is_certain, bool(stream.compaction.shown))
 
@@ -241,5 +241,5 @@ class _Decision:
 
 
 def _where(flags: Flags, fact: _Fact) -> _Facts:
-    """A fact in the rows of which it is true."""
+    """A fact, set in the rows where it is true."""
     return flags.astype(np.uint16) * np.uint16(fact)

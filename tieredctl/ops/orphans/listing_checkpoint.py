@@ -21,7 +21,7 @@ from tieredctl.ops.remote.listing import LISTING_SCHEMA
 
 _APPLICATION_ID = 0x74696572
 _FORMAT = 1
-"""Another one where the columns of a listing are others."""
+"""To be changed with the columns of a listing."""
 _SCHEMA = (
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_FORMAT}",
@@ -86,7 +86,7 @@ class ListingCheckpoint:
             database.execute("DELETE FROM ranges WHERE id = ?", (number,))
 
     def divide(self, number: int, edge: str, last: str | None) -> int:
-        """Lets a range end with a key, and makes another of what follows. Gives the number of that."""
+        """Ends a range with a key, and makes another of what follows. Returns the new range's number."""
         with self._transaction() as database:
             database.execute("UPDATE ranges SET last = ? WHERE id = ?", (_bytes(edge), number))
             values = (_bytes(edge), None if last is None else _bytes(last))

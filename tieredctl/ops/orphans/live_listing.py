@@ -54,7 +54,7 @@ class LiveListing:
 
 
 class ResumableListing:
-    """A store's listing in a file that is named, and removed when all went well: with what was listed before an
+    """A store's listing in a named file, which is removed after success: with what was listed before an
     interruption, the listing continues."""
 
     def __init__(self, store: ObjectStore, identity: str, file: Path, now_ms: int, oldest_ms: int) -> None:
@@ -99,7 +99,7 @@ class ResumableListing:
 
 
 def _in_large_batches(checkpoint: ListingCheckpoint) -> Iterator[pa.RecordBatch]:
-    """Batches of a size that columns are quick in."""
+    """Batches of a size that columns handle quickly."""
     kept: list[pa.RecordBatch] = []
     for batch in checkpoint.batches():
         kept.append(batch)

@@ -19,7 +19,7 @@ _NOT_TOLD = (ErrorCode.STORE_FORBIDDEN, ErrorCode.UNREADABLE)
 
 @dataclass(frozen=True, slots=True)
 class Noncurrent:
-    """How much it is; None where the store does not tell."""
+    """How much it is; None where the store does not report it."""
 
     versioning: Versioning
     versions: int | None = None
@@ -52,7 +52,7 @@ class Noncurrent:
 
 
 def noncurrent(store: ObjectStore, layout: Layout, selection: Selection, price: StoragePrice | None) -> Noncurrent:
-    """Counts what the store keeps of the selected objects, of all of them where nothing is selected."""
+    """Counts what the store keeps of the selected objects, or of all if nothing is selected."""
     is_counted = _selected(layout, selection)
     versioning, versions, markers, class_bytes = Versioning.UNKNOWN, 0, 0, Counter[str]()
     try:

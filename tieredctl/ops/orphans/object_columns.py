@@ -1,4 +1,4 @@
-"""Objects of a listing as columns, with what their keys say and what the metadata calls it."""
+"""Objects of a listing as columns, with the content of their keys, and the metadata's names for it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def object_columns(batches: Iterable[pa.RecordBatch], layout: Layout, known: Kno
 
 
 def selected_rows(objects: ObjectColumns, selection: Selection) -> Ints:
-    """The rows that a selection means."""
+    """The rows that are selected."""
     if selection == Selection():
         return np.arange(len(objects.sizes))
     stems = [stem is not None and selection.has(stem.topic_id_partition) for stem in objects.said.explained]
@@ -97,7 +97,7 @@ def selected_rows(objects: ObjectColumns, selection: Selection) -> Ints:
 
 
 class _StemColumns:
-    """What is known of each stem, found out when the stem is met first: there may be many, and batches."""
+    """The facts about each stem, computed when it first occurs: there may be many, and batches."""
 
     def __init__(self, known: KnownOwners) -> None:
         self._known = known

@@ -53,7 +53,7 @@ class RangeListing:
         self._changed = Condition()
 
     def run(self) -> None:
-        """Lists to the end. Whatever ends it early, what was listed is in the checkpoint."""
+        """Lists to the end. If it ends early, for any reason, what was listed is in the checkpoint."""
         threads = max(self._store.parallel_reads, 1)
         with ThreadPoolExecutor(threads, "listing") as pool:
             futures = [pool.submit(self._work) for _ in range(threads)]
@@ -110,7 +110,7 @@ class RangeListing:
         return max(long, key=lambda one: one.given, default=None)
 
     def _divide(self, long: _Range) -> tuple[_Range, Iterator[StoredObject]] | None:
-        """Takes a part off the end of a range; None where there seems to be none worth taking."""
+        """Splits off the end of a range; None where nothing seems worth splitting off."""
         with self._changed:
             low, high = long.position, long.last
         following: Iterator[StoredObject] = iter(())

@@ -1,4 +1,4 @@
-"""What tieredctl itself keeps in a store, passed over and counted."""
+"""tieredctl's own objects in a store, skipped and counted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class UnreservedObjects:
 
 
 def are_reserved(keys: Any) -> Any:
-    """As `is_reserved` says it of each."""
+    """`is_reserved` for each."""
     reserved: Any = pc.starts_with(keys, pattern=RESERVED_FOLDER)
     like_unfinished: Any = pc.match_substring(keys, UNFINISHED)
     if not like_unfinished.true_count:

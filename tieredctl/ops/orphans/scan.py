@@ -58,7 +58,7 @@ class ScanOptions:
     price: StoragePrice | None = None
     """What storing costs; None where that is not known."""
     key: bytes | None = None
-    """What notes of how old objects are were sealed with; None where there are none to go by."""
+    """The key that sealed the notes of objects' ages; None where no notes are used."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Scan:
     listing: Listing
     layout: Layout
     subject: str
-    """What findings name: the store."""
+    """The findings' subject: the store."""
     read_metadata: Callable[[], EventStream]
     """Opens the metadata, up to its end offsets of the moment; called after the store was listed."""
     options: ScanOptions
@@ -76,11 +76,11 @@ class Scan:
     """Where what looks orphaned is asked for again: who deleted it may have been at work since the listing. None where
     the listing is of no store that can be asked."""
     gone: int = 0
-    """How many objects looked orphaned, and were not there any more."""
+    """How many objects looked orphaned, but no longer exist."""
     stream: EventStream | None = None
     """The metadata, once it was opened."""
     live_topics: LiveTopics | None = None
-    """Which topics there are, once the metadata was read."""
+    """Which topics exist, once the metadata was read."""
     judge: Judge | None = None
     """What objects are judged by, and `known` whose they may be, once the metadata was read."""
     known: KnownOwners | None = None
@@ -99,7 +99,7 @@ class Scan:
                 yield self._document(judge, objects, verdicts, row, codes[row])
 
     def run(self) -> None:
-        """Reads all, for the totals alone."""
+        """Reads everything, only for the totals."""
         for _ in self.judged():
             pass
 
@@ -163,7 +163,7 @@ class Scan:
         return Judge(states, options.now_ms, options.min_age_ms, live, Certainty.of(stream), times)
 
     def _original_times(self) -> OriginalTimes:
-        """Of what was put back, and may look young for that."""
+        """Of what was put back, and may therefore look young."""
         if self.store is None:
             return NO_ORIGINAL_TIMES
         since_ms = self.options.now_ms - self.options.min_age_ms

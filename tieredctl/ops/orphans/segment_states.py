@@ -1,4 +1,4 @@
-"""What metadata says in the end of every segment that it ever named, by id: whose objects are."""
+"""The final state of every segment that metadata ever named, by id: who owns objects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SegmentStates:
 
     segment_ids: UuidColumns
     states: NDArray[np.int8]
-    """RemoteLogSegmentState, or NO_STATE of one that no event could begin or that two partitions claim."""
+    """RemoteLogSegmentState; NO_STATE for a segment that was never begun or that two partitions claim."""
     owners: Ints
     """Rows of `partitions`."""
     start_offsets: Ints
@@ -44,7 +44,7 @@ class SegmentStates:
 
     @property
     def ids(self) -> pa.StringArray:
-        """The segments' ids as Kafka prints them, made when they are asked for."""
+        """The segments' ids as Kafka prints them, made on demand."""
         return self.segment_ids.texts()
 
     @cached_property
@@ -53,7 +53,7 @@ class SegmentStates:
         return UuidLookup(self.segment_ids)
 
     def topics_with_segments(self) -> set[str]:
-        """The ids of those with segments that brokers may read, if the topic is there."""
+        """The topic ids with segments that brokers may read, if the topic exists."""
         finished = self.states == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
         owners = np.unique(self.owners[finished]).tolist()
         return {self.partitions[owner].topic_id for owner in owners if owner not in self.partition_deletes}
@@ -119,7 +119,7 @@ def _superseded(
 
 
 def _all_copies(found: SegmentEvents, buckets: Sequence[ReplayedBucket], concerned: Flags) -> Copies:
-    """Those that some partitions' events began."""
+    """The segments that some partitions' events began."""
     columns: list[tuple[NDArray[Any], ...]] = []
     for events, bucket in zip(found.buckets, buckets, strict=True):
         rows = np.flatnonzero(bucket.takes & events.starts & concerned[events.partitions])

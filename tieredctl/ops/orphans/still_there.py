@@ -14,7 +14,7 @@ _LISTED_FOR_EACH = 100
 """How many objects are listed at most for each that is looked for: beyond that, asking for it is quicker."""
 
 _TIMES_ARE_WITHIN_MS = 1_000
-"""Of each other, of one object: an inventory may give them more exactly than an answer does."""
+"""How far two times of one object may differ: an inventory may give them more exactly than an answer does."""
 
 
 def keys_still_there(store: ObjectStore, listed_ms: Mapping[str, int]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Which copies that never ended were given up: another of the same offsets began later."""
+"""Which copies that never ended were abandoned: another one of the same offsets began later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEAR = 64
 
 
 class Copies(NamedTuple):
-    """The events that copies began with, a row each. Offsets are inclusive."""
+    """The events that began copies, one per row. Offsets are inclusive."""
 
     partitions: NDArray[np.int32]
     metadata_offsets: Ints
@@ -27,7 +27,7 @@ class Copies(NamedTuple):
 
 
 def superseded_copies(copies: Copies, all_copies: Copies) -> Flags:
-    """For each event that a copy began with, whether another of its partition that overlaps it began later.
+    """For each event that began a copy, whether another of its partition that overlaps it began later.
 
     `all_copies` are all such events of those partitions. A leader tries again what it could not copy before it goes
     on, so that the other copy is nearly always among the next that began.

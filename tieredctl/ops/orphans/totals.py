@@ -1,4 +1,4 @@
-"""How much each verdict was given to, and what it costs to keep."""
+"""How many objects and bytes got each verdict, and what keeping them costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tieredctl.ops.remote.inventory import iso_8601
 
 @dataclass(slots=True)
 class GroupTotals:
-    """How much a verdict was given to: bytes as stored, the oldest and newest time of modification in ms."""
+    """Objects and bytes with a verdict: bytes as stored, the oldest and newest time of modification in ms."""
 
     objects: int = 0
     bytes: int = 0
