@@ -113,4 +113,33 @@ def test_no_key_is_ever_shown(tmp_path: Path, wrapped: bytes) -> None:
     shown = [repr(layout), str(layout), f"{private_keys(str(file))}", json.dumps({"layout": repr(layout)})]
 
     assert not any(secret in text for text in shown)
+
+
+def test_a_pickled_layout_holds_the_place_of_its_keys_and_reads_them_again(tmp_path: Path, wrapped: bytes) -> None:
+    file = tmp_path / "private.pem"
+    file.write_text(private_key())
+
+    pickled = pickle.dumps(aiven_layout({"private-key": str(file)}))
+
+    assert private_key().splitlines()[1].encode() not in pickled
+    assert str(file).encode() in pickled
+    assert pickle.loads(pickled) == aiven_layout({"private-key": str(file)})
     assert pickle.loads(pickle.dumps(private_keys(str(file)))).unwrap(wrapped) is not None
+
+
+@pytest.mark.parametrize(("in_file", "code"), [(True, "path-missing"), (False, "private-key")])
+def test_a_node_without_the_keys_refuses_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_file: bool, code: str
+) -> None:
+    file = tmp_path / "private.pem"
+    file.write_text(private_key())
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, private_key())
+    pickled = pickle.dumps(private_keys(str(file) if in_file else None))
+
+    file.unlink()
+    monkeypatch.delenv(ENVIRONMENT_VARIABLE)
+
+    with pytest.raises(TieredctlError) as raised:
+        pickle.loads(pickled)
+    assert raised.value.kind.code == code
+    assert private_key().splitlines()[1].encode() not in pickled

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tieredctl_aiven import AivenLayout
-from tieredctl_aiven.keys import PrivateKeys
+from tieredctl_aiven.keys import ENVIRONMENT_VARIABLE, PrivateKeys
 
 from tests.faults.aiven_storage_manager import AivenStorageManager, private_key
 from tieredctl.errors import TieredctlError
@@ -270,7 +270,9 @@ def test_a_range_is_cut_as_a_slice_is(case: LayoutCase, start: int, end: int | N
 
 
 @each_layout
-def test_a_pickled_layout_is_the_same(layout: Layout) -> None:
+def test_a_pickled_layout_is_the_same(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, private_key())
+
     copy: Layout = pickle.loads(pickle.dumps(layout))
 
     assert copy == layout

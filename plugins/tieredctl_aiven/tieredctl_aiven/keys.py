@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -27,10 +27,18 @@ _DATA_KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class PrivateKeys:
-    """RSA private keys: several, where a cluster's key pair was rotated. Pickling includes them."""
+    """RSA private keys: several, where a cluster's key pair was rotated.
+
+    Pickled, they are only the name of the place where they are read again: what is sent to executors can be seen.
+    """
 
     texts: tuple[str, ...] = field(default=(), repr=False)
     """In PEM."""
+    file: str | None = None
+    """Where they are from; None for the environment."""
+
+    def __reduce__(self) -> tuple[Callable[..., PrivateKeys], tuple[str | None, ...]]:
+        return (_read_again, (self.file,)) if self.texts else (PrivateKeys, ())
 
     def unwrap(self, wrapped: bytes) -> bytes | None:
         """The data key that was wrapped for one of these; None where it was not, or was altered since."""
@@ -53,10 +61,20 @@ def private_keys(file: str | None, environment: Mapping[str, str] = os.environ) 
     Raises TieredctlError: `private-key` for anything but an RSA private key, `path-missing` and `path-forbidden`.
     """
     if file is not None:
-        return _parsed(_text_of(file), file)
+        return PrivateKeys(_parsed(_text_of(file), file), file)
     if ENVIRONMENT_VARIABLE in environment:
-        return _parsed(environment[ENVIRONMENT_VARIABLE], ENVIRONMENT_VARIABLE)
+        return PrivateKeys(_parsed(environment[ENVIRONMENT_VARIABLE], ENVIRONMENT_VARIABLE))
     return PrivateKeys()
+
+
+def _read_again(file: str | None) -> PrivateKeys:
+    """Raises TieredctlError as `private_keys` does, and where this process lacks what the other one had."""
+    keys = private_keys(file)
+    if not keys.texts:
+        message = f"A process that reads segments lacks the variable {ENVIRONMENT_VARIABLE}."
+        hint = f"Set it on every node, or use --layout-option {OPTION}=FILE with a file that every node has."
+        raise TieredctlError(ErrorCode.PRIVATE_KEY, message, hint=hint)
+    return keys
 
 
 def _text_of(file: str) -> str:
@@ -71,12 +89,12 @@ def _text_of(file: str) -> str:
         raise TieredctlError(ErrorCode.PRIVATE_KEY, f"The private key {file!r} cannot be read: {error}.") from None
 
 
-def _parsed(text: str, where: str) -> PrivateKeys:
+def _parsed(text: str, where: str) -> tuple[str, ...]:
     blocks = tuple(match[0] for match in _PEM_BLOCK.finditer(text))
     if not blocks or not all(map(_is_usable, blocks)):
         hint = "It is a file in PEM that begins with -----BEGIN PRIVATE KEY-----, without a passphrase."
         raise TieredctlError(ErrorCode.PRIVATE_KEY, f"{where} does not hold an RSA private key.", hint=hint)
-    return PrivateKeys(blocks)
+    return blocks
 
 
 def _is_usable(text: str) -> bool:
