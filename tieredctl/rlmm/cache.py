@@ -22,10 +22,16 @@ class KnownSegment:
 class RemoteLogMetadataCache:
     """Takes a partition's events in order; answers what a broker would answer from them."""
 
-    def __init__(self) -> None:
-        self._segments: dict[str, KnownSegment] = {}
-        self._epochs: dict[int, LeaderEpochState] = {}
-        self.highest_deleted_offset: int | None = None
+    def __init__(
+        self,
+        segments: dict[str, KnownSegment] | None = None,
+        epochs: dict[int, LeaderEpochState] | None = None,
+        highest_deleted_offset: int | None = None,
+    ) -> None:
+        """Empty, or as earlier events left it."""
+        self._segments = {} if segments is None else segments
+        self._epochs = {} if epochs is None else epochs
+        self.highest_deleted_offset = highest_deleted_offset
         """The greatest end offset (inclusive) of all segments whose deletion has finished."""
 
     def state_of(self, segment_id: str) -> RemoteLogSegmentState | None:

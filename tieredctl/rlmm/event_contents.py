@@ -233,6 +233,13 @@ class StartedCopies:
         columns = {"LeaderEpoch": self.leader_epochs, "Offset": self.epoch_offsets}
         return Lists(bounds, {name: column.values[places] for name, column in columns.items()})
 
+    def epoch_ranges(self, rows: Rows) -> Lists:
+        """The same with the last offset of each, inclusive, as `LastOffset`."""
+        epochs = self.epochs_of(rows)
+        lasts = np.append(epochs.elements["Offset"][1:] - 1, 0)
+        lasts[epochs.bounds[1:] - 1] = self.end_offsets.values[rows]
+        return Lists(epochs.bounds, epochs.elements | {"LastOffset": lasts[: epochs.bounds[-1]]})
+
 
 def _pairs(epochs: Lists) -> Iterator[tuple[tuple[int, int], ...]]:
     pairs = list(zip(*(column.tolist() for column in epochs.elements.values()), strict=True))

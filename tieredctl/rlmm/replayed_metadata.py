@@ -16,7 +16,6 @@ from tieredctl.formats.uuid_lookup import UuidSet
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import (
     RemoteLogSegmentMetadata,
-    RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
     RemotePartitionDeleteState,
 )
@@ -24,9 +23,16 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.event_columns import EventColumns
-from tieredctl.rlmm.partition_removals import PartitionRemovals
 from tieredctl.rlmm.refused_events import misplaced_event, refused_event
+from tieredctl.rlmm.replayed_cache import replayed_cache
 from tieredctl.rlmm.segment_events import PartitionDelete, SegmentEvents
+from tieredctl.rlmm.segment_objects import (
+    authors,
+    custom_metadata,
+    event_timestamps,
+    have_custom_metadata,
+    known_segments,
+)
 from tieredctl.rlmm.segment_rows import (
     NO_STATE,
     SegmentRows,
@@ -39,7 +45,6 @@ from tieredctl.rlmm.states import Refusal, partition_may_become, start_refusal, 
 
 _STATES = tuple(RemoteLogSegmentState)
 _STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
-_AT_ONCE = 1 << 12
 _Place = tuple[int, int]
 
 
@@ -102,8 +107,7 @@ class ReplayedMetadata:
 
     def known(self, rows: Ints) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
         """Some rows as objects."""
-        for first in range(0, len(rows), _AT_ONCE):
-            yield from self._known(rows[first : first + _AT_ONCE])
+        return known_segments(self.events, self.rows.at(rows))
 
     def in_states(self, states: Collection[RemoteLogSegmentState]) -> Ints:
         """The rows in one of these states, by topic, topic id, partition, start offset."""
@@ -179,34 +183,19 @@ class ReplayedMetadata:
 
     def event_timestamps(self, rows: Ints) -> Ints:
         """Of the last events of some rows, in milliseconds since the epoch."""
-        return self.events.contents.event_timestamps(self._are_started(rows), self.rows.lasts[rows])
+        return event_timestamps(self.events, self.rows.at(rows))
 
     def custom_metadata(self, rows: Ints) -> list[bytes | None]:
         """By the last events of some rows."""
-        started, contents, lasts = self._are_started(rows), self.events.contents, self.rows.lasts[rows]
-        found: list[bytes | None] = [None] * len(rows)
-        for which, said in ((started, contents.starts.said), (~started, contents.updates.said)):
-            places = np.flatnonzero(which)
-            for place, custom in zip(places.tolist(), said.customs.of(lasts[places]), strict=True):
-                found[place] = custom
-        return found
+        return custom_metadata(self.events, self.rows.at(rows))
 
     def have_custom_metadata(self, rows: Ints) -> Flags:
         """Whether the last events of some rows have any."""
-        started, contents, lasts = self._are_started(rows), self.events.contents, self.rows.lasts[rows]
-        found = np.empty(len(rows), np.bool_)
-        for which, said in ((started, contents.starts.said), (~started, contents.updates.said)):
-            found[which] = said.customs.are_of(lasts[which])
-        return found
+        return have_custom_metadata(self.events, self.rows.at(rows))
 
     def authors(self, rows: Ints) -> Ints:
         """Who wrote the last events of some rows."""
-        return self.events.contents.authors(self._are_started(rows), self.rows.lasts[rows])
-
-    def _are_started(self, rows: Ints) -> Flags:
-        """Whose last event began their copy."""
-        started: Flags = self.rows.states[rows] == _STARTED
-        return started
+        return authors(self.events, self.rows.at(rows))
 
     @cached_property
     def _ranks(self) -> Ints:
@@ -219,32 +208,6 @@ class ReplayedMetadata:
     def _ordered_ranks(self) -> Ints:
         ranks: Ints = self._ranks[self.rows.partitions[self.order]]
         return ranks
-
-    def _known(self, rows: Ints) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
-        segments, starts = self.rows.at(rows), self.events.contents.starts
-        columns = zip(
-            (self.partitions[number] for number in segments.partitions.tolist()),
-            segments.segment_ids.texts().to_pylist(),
-            starts.objects(segments.starts),
-            self.authors(rows).tolist(),
-            self.event_timestamps(rows).tolist(),
-            self.custom_metadata(rows),
-            segments.states.tolist(),
-            segments.metadata_partitions.tolist(),
-            segments.metadata_offsets.tolist(),
-            strict=True,
-        )
-        for partition, segment_id, said, author, timestamp_ms, custom, state, metadata_partition, offset in columns:
-            metadata = RemoteLogSegmentMetadata(
-                topic_id_partition=partition,
-                segment_id=segment_id,
-                author=author,
-                event_timestamp_ms=timestamp_ms,
-                custom_metadata=custom,
-                state=_STATES[state],
-                **said,
-            )
-            yield partition, KnownSegment(metadata, metadata_partition, offset)
 
     def _refused_events(self) -> Iterator[tuple[_Place, Finding]]:
         events = self._refused.events
@@ -280,21 +243,12 @@ class ReplayedMetadata:
 class _Caches(Mapping[TopicIdPartition, RemoteLogMetadataCache]):
     def __init__(self, events: SegmentEvents, known: Flags) -> None:
         self._events = events
-        self._partitions = list(events.partitions)
         self._known = known
-        self._removals = PartitionRemovals(events.partition_deletes, len(known))
 
     def __getitem__(self, partition: TopicIdPartition) -> RemoteLogMetadataCache:
         if partition not in self:
             raise KeyError(partition)
-        number = self._events.partitions[partition]
-        events = self._events.buckets.of_partition(number)
-        lives = self._removals.lives(events)
-        events = events.at(np.flatnonzero(lives.are_last & ~lives.refused))
-        cache = RemoteLogMetadataCache()
-        for first in range(0, len(events), _AT_ONCE):
-            self._take(cache, partition, events.between(first, first + _AT_ONCE))
-        return cache
+        return replayed_cache(self._events, self._events.partitions[partition])
 
     def __contains__(self, partition: object) -> bool:
         number = self._events.partitions.get(partition) if isinstance(partition, TopicIdPartition) else None
@@ -305,26 +259,6 @@ class _Caches(Mapping[TopicIdPartition, RemoteLogMetadataCache]):
 
     def __len__(self) -> int:
         return int(self._known.sum())
-
-    def _take(self, cache: RemoteLogMetadataCache, partition: TopicIdPartition, events: EventColumns) -> None:
-        begun = _started(self._events, self._partitions, events.at(np.flatnonzero(events.starts)))
-        said = self._events.contents.updates.said.by(events.contents[~events.starts])
-        columns = zip(
-            events.starts.tolist(),
-            events.segment_ids.texts().to_pylist(),
-            events.states.tolist(),
-            events.metadata_partitions.tolist(),
-            events.metadata_offsets.tolist(),
-            strict=True,
-        )
-        for starts, segment_id, state, metadata_partition, offset in columns:
-            if starts:
-                cache.add(KnownSegment(next(begun), metadata_partition, offset))
-            else:
-                update = RemoteLogSegmentMetadataUpdate(
-                    topic_id_partition=partition, segment_id=segment_id, state=_STATES[state], **next(said)
-                )
-                cache.update(update, metadata_partition, offset)
 
 
 def _started(

@@ -80,7 +80,7 @@ def replayed_buckets(found: SegmentEvents) -> Iterator[ReplayedBucket]:
     """Applies each segment's events in their order; what the state machine forbids changes nothing. In the order of the
     buckets of events."""
     removals = PartitionRemovals(found.partition_deletes, len(found.partitions))
-    return (_replayed(events, removals) for events in found.buckets)
+    return (replayed_events(events, removals) for events in found.buckets)
 
 
 def joined_rows(parts: Sequence[SegmentRows]) -> SegmentRows:
@@ -100,8 +100,9 @@ def joined_refused(parts: Sequence[RefusedEvents]) -> RefusedEvents:
     )
 
 
-def _replayed(events: EventColumns, removals: PartitionRemovals) -> ReplayedBucket:
-    order, ids = _by_segment(events)
+def replayed_events(events: EventColumns, removals: PartitionRemovals) -> ReplayedBucket:
+    """What events leave that are all of their segments; in no order but that a segment's are as they were read."""
+    order, ids = by_segment(events)
     lives = removals.lives(events)
     ordered, in_order = events.at(order), lives.at(order)
     first = ids.changes()
@@ -124,7 +125,7 @@ def _replayed(events: EventColumns, removals: PartitionRemovals) -> ReplayedBuck
     )
 
 
-def _by_segment(events: EventColumns) -> tuple[Ints, UuidColumns]:
+def by_segment(events: EventColumns) -> tuple[Ints, UuidColumns]:
     """An order in which the events of each partition's segments stand together, as they are in the log; and the ids in
     it."""
     order, ids = grouped(events.segment_ids)

@@ -39,12 +39,9 @@ class EpochRanges:
     @classmethod
     def of(cls, metadata: ReplayedMetadata, rows: Ints) -> EpochRanges:
         """Those of some rows."""
-        said = metadata.events.contents.starts.epochs_of(metadata.rows.starts[rows])
-        edges, (epochs, firsts) = said.bounds, said.elements.values()
-        lasts = np.empty_like(firsts)
-        lasts[:-1] = firsts[1:] - 1
-        lasts[edges[1:] - 1] = metadata.end_offsets(rows)
-        segments = np.repeat(np.arange(len(rows)), np.diff(edges))
+        ranges = metadata.events.contents.starts.epoch_ranges(metadata.rows.starts[rows])
+        epochs, firsts, lasts = ranges.elements.values()
+        segments = np.repeat(np.arange(len(rows)), np.diff(ranges.bounds))
         return cls(metadata.rows.segment_ids.at(rows), segments, epochs, firsts, lasts)
 
     @classmethod

@@ -1,0 +1,86 @@
+"""What a broker knows of one partition, put together from its events by columns: the same as `cache.py` has after it
+took each of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tieredctl.formats.windows import Ints
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.event_columns import EventColumns
+from tieredctl.rlmm.event_contents import StartedCopies
+from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
+from tieredctl.rlmm.partition_removals import PartitionRemovals
+from tieredctl.rlmm.segment_events import SegmentEvents
+from tieredctl.rlmm.segment_objects import known_segments
+from tieredctl.rlmm.segment_rows import by_segment, replayed_events
+
+_STARTED, _COPIED, _DELETING, _DELETED = RemoteLogSegmentState
+
+
+def replayed_cache(found: SegmentEvents, number: int) -> RemoteLogMetadataCache:
+    """Of the partition with a number, as of its present life; `found` describes its events."""
+    events = found.buckets.of_partition(number)
+    lives = PartitionRemovals(found.partition_deletes, len(found.partitions)).lives(events)
+    events = events.at(np.flatnonzero(lives.are_last & ~lives.refused))
+    bucket = replayed_events(events, PartitionRemovals((), len(found.partitions)))
+    known = bucket.segments.at(np.flatnonzero(bucket.segments.are_known))
+    taken = _taken(events.at(np.flatnonzero(bucket.takes)))
+    ends = found.contents.starts.end_offsets.values[taken.begun[taken.events.states == _DELETED]]
+    return RemoteLogMetadataCache(
+        {segment.metadata.segment_id: segment for _, segment in known_segments(found, known)},
+        _leader_epochs(found.contents.starts, taken),
+        max(0, int(ends.max())) if len(ends) else None,
+    )
+
+
+class _Taken(NamedTuple):
+    """The events that a broker takes, in order."""
+
+    events: EventColumns
+    segments: Ints
+    """Which segment each is about: a number."""
+    ids: list[str]
+    """Of the segments, by number."""
+    begun: NDArray[np.int32]
+    """What the copy of its segment began with: a row of `EventContents.starts`."""
+
+
+def _taken(events: EventColumns) -> _Taken:
+    order, ids = by_segment(events)
+    first = ids.changes()
+    # The first that is taken of a segment is one that a copy begins with.
+    begins = np.maximum.accumulate(np.where(events.starts[order], np.arange(len(order)), 0))
+    segments, begun = np.empty(len(order), np.int64), np.empty(len(order), np.int32)
+    segments[order] = np.cumsum(first) - 1
+    begun[order] = events.contents[order][begins]
+    return _Taken(events, segments, ids.at(np.flatnonzero(first)).texts().to_pylist(), begun)
+
+
+def _leader_epochs(starts: StartedCopies, taken: _Taken) -> dict[int, LeaderEpochState]:
+    """What the events leave of each leader epoch: they say the same of every epoch that their segment has."""
+    epochs = starts.epoch_ranges(taken.begun)
+    numbers, firsts, lasts = epochs.elements.values()
+    events = np.repeat(np.arange(len(taken.begun)), np.diff(epochs.bounds))
+    order = np.argsort(numbers, kind="stable")
+    columns = (taken.segments[events[order]], taken.events.states[events[order]], firsts[order], lasts[order])
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    found, begins = np.unique(numbers[order], return_index=True)
+    left: dict[int, LeaderEpochState] = {}
+    for epoch, (begin, end) in zip(found.tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True):
+        state = left[epoch] = LeaderEpochState()
+        for segment, event, first, last in rows[begin:end]:
+            if event == _COPIED:
+                state.copy_finished(taken.ids[segment], first, last)
+            elif event == _STARTED:
+                state.copy_started(taken.ids[segment])
+            elif event == _DELETING:
+                state.delete_started(taken.ids[segment], first)
+            else:
+                state.delete_finished(taken.ids[segment])
+    return left
