@@ -88,7 +88,7 @@ def time_ms(text: str) -> int:
 
 
 def now_ms(text: str | None) -> int:
-    """What `--now` says, else the clock."""
+    """`--now`, or the clock without it."""
     return time_ms(text) if text is not None else clock_ms()
 
 

@@ -48,7 +48,7 @@ _WAITS = {
 
 
 def explanation_rows(item: Item) -> Iterator[dict[str, str]]:
-    """What an explanation's document says, a sentence a row."""
+    """An explanation's document in sentences, one per row."""
     for about, answer in _facts(item):
         yield {"about": about, "answer": answer}
 

@@ -27,7 +27,7 @@ def describe(file: InspectedFile, out: TextIO, *, wide: bool) -> None:
 
 
 def _columns(kind: FileKind, first: Item) -> list[TableColumn]:
-    """The columns that people look for, and in a wide table whatever else the entries have."""
+    """The columns that people look for; in a wide table, all others too."""
     chosen = list(_CHOSEN.get(kind, ())) or list(map(_column, first))
     headings = {column.heading for column in chosen}
     return chosen + [_column(name, wide=True) for name in first if _heading(name) not in headings]

@@ -84,7 +84,7 @@ def _say_version() -> int:
 
 
 def run(words: list[str]) -> int:
-    """Runs the command line: its exit code. Says on stderr, in a sentence, whatever goes wrong."""
+    """Runs the command line, and returns its exit code. Any error is a sentence on stderr."""
     import typer
 
     _prepare_output(words)
@@ -115,7 +115,7 @@ def invoke(words: Sequence[str]) -> int:
 
 
 def _invoke(app: typer.Typer, words: Sequence[str]) -> int:
-    """Runs the command that the words name. Raises whatever it raises, a reader that has gone included."""
+    """Runs the command that the words name. Raises whatever it raises, also where the reader has gone."""
     import typer.main
 
     if _COMPLETION_VARIABLE in os.environ:
@@ -132,7 +132,7 @@ def _invoke(app: typer.Typer, words: Sequence[str]) -> int:
 
 
 def _typed(command: object, words: Sequence[str]) -> str:
-    """Of the words those that name a command: `orphans scan`."""
+    """The words that name a command: `orphans scan`."""
     named: list[str] = []
     for word in words:
         inner = getattr(command, "commands", {}).get(word)

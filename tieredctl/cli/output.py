@@ -72,7 +72,7 @@ def known(name: str) -> Callable[[Item], object]:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a command has to say: items, and a summary that may only be known after the last of them."""
+    """A command's output: items, and a summary that may only be known after the last of them."""
 
     kind: str
     source: Mapping[str, Any] | Callable[[], Mapping[str, Any]]

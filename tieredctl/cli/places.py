@@ -69,7 +69,7 @@ class MetadataOptions(OptionGroup):
         return ClusterOptions(self.bootstrap_server, self.command_config)
 
     def place(self) -> MetadataPlace:
-        """The one source that was named; of no source, what opens it tells. Raises TieredctlError for several."""
+        """The one source that was named; without one, opening it raises. Raises TieredctlError for several."""
         return self._up_to(None)
 
     def _up_to(self, point: str | None) -> MetadataPlace:
@@ -115,7 +115,7 @@ class RemoteOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True)
 class TopicListOptions(OptionGroup):
-    """Who says which topics there are, where the cluster does not."""
+    """Which topics exist, where the cluster cannot be asked."""
 
     live_topic_ids: LiveTopicIds = None
     kraft_snapshot: KraftSnapshot = None

@@ -30,7 +30,7 @@ class ProgressMode(StrEnum):
 
 @contextmanager
 def segment_progress(mode: ProgressMode, quiet: bool) -> Iterator[Told | None]:
-    """What to tell of each segment that was read; None where nothing is to be shown."""
+    """Shows each segment that was read; None where nothing is to be shown."""
     if mode is ProgressMode.AUTO:
         mode = ProgressMode.BAR if sys.stderr.isatty() else ProgressMode.PLAIN
     if quiet or mode is ProgressMode.NONE:
@@ -63,7 +63,7 @@ class LinesApart:
         self._last = time.monotonic()
 
     def is_due(self) -> bool:
-        """Whether to say one now; the next is not due at once then."""
+        """Whether to print one now; the next is then not due at once."""
         if time.monotonic() - self._last < _SECONDS_BETWEEN_LINES:
             return False
         self._last = time.monotonic()

@@ -22,7 +22,7 @@ _Done = TypeVar("_Done")
 
 @dataclass(frozen=True, slots=True)
 class View(OptionGroup):
-    """What was asked for of what is shown."""
+    """How output was requested."""
 
     output: Output = OutputFormat.TABLE
     quiet: Quiet = False
@@ -65,7 +65,7 @@ class View(OptionGroup):
     def end(
         self, listing: Listing, outcome: Outcome, findings: Iterable[Finding] = (), advice: Iterable[str] = ()
     ) -> ExitCode:
-        """Shows what was done, says some advice, and what stopped it; the exit code is the gravest of all that
+        """Shows what was done, some advice, and what stopped it; the exit code is the gravest of all that
         happened. `findings` are those that were there before."""
         code = outcome.exit_code
         code = worst(code, self.show(listing, [*findings, *outcome.findings], code))

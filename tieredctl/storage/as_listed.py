@@ -13,7 +13,7 @@ from tieredctl.storage.read_only import ReadOnlyStore
 class AsListed(ReadOnlyStore):
     """Another store that is not asked what a listing already said of some objects.
 
-    A listing grows old: whatever looks wrong is for the store itself to say.
+    A listing grows old: what looks wrong is decided by the store itself.
     """
 
     listed: Mapping[str, StoredObject] = field(default_factory=dict)

@@ -71,11 +71,11 @@ class Versioning(StrEnum):
     SUSPENDED = "suspended"
     """The store made versions before, and keeps those: what is deleted now is kept only if it was written then."""
     UNKNOWN = "unknown"
-    """The store does not tell this user."""
+    """The store does not report it to this user."""
 
 
 class Retention(NamedTuple):
-    """What a store keeps of deleted objects, as far as it tells. What is kept is paid for."""
+    """What a store keeps of deleted objects, as far as it reports. What is kept is billed."""
 
     versioning: Versioning = Versioning.OFF
     lock: str | None = None

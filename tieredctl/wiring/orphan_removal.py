@@ -35,7 +35,7 @@ _PLAN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
 class Applied(NamedTuple):
-    """What became of a plan."""
+    """The result of a plan."""
 
     outcome: RemovalOutcome
     stays: WhatStays
@@ -47,7 +47,7 @@ class Applied(NamedTuple):
 
 
 class Purged(NamedTuple):
-    """What became of the copies in a quarantine."""
+    """What happened to the copies in a quarantine."""
 
     outcome: PurgeOutcome
     stays: WhatStays

@@ -1,4 +1,4 @@
-"""`tieredctl demo`: the main job on a real captured cluster, with the real commands and what they really say."""
+"""`tieredctl demo`: the main job on a real captured cluster, with the real commands and their real output."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _damage(cluster: Path) -> None:
 
 
 def _find_faults() -> dict[str, Any]:
-    """What `-o json` says."""
+    """The output of `-o json`."""
     _demand(ExitCode.CORRUPTION, _run(_VERIFY_DAMAGED, show_exit_code=True))
     _title("The same as data, next to what was done:")
     found = _document(_VERIFY_DAMAGED, Path("found.json"))

@@ -78,7 +78,7 @@ def indexes(
 
 
 def _code(plan: IndexRecoveryPlan, apply: bool) -> ExitCode:
-    """Of a run that writes nothing."""
+    """For a run that writes nothing."""
     if plan.log_damage is not None:
         return ExitCode.CORRUPTION
     if not plan.to_write() and not plan.impossible():

@@ -1,4 +1,4 @@
-"""What `orphans apply`, `restore` and `purge` share: whom they ask, and how they list what became of each object."""
+"""What `orphans apply`, `restore` and `purge` share: whom they ask, and how they list what happened to each object."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, are_l
 
 
 def receipt_rows(receipts: Receipts | None, output: OutputFormat) -> list[dict[str, object]]:
-    """What became of each object; tables have only what is not done."""
+    """What happened to each object; tables only have what is not done."""
     from tieredctl.ops.orphan_removal.receipts import last_receipts
 
     shown = last_receipts(receipts.entries(lambda _damage: None)).values() if receipts else []

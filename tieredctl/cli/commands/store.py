@@ -61,7 +61,7 @@ def inspect_files(
 
 
 class _Inspection:
-    """Several files, of which one that is damaged keeps none of the others from being shown."""
+    """Several files; a damaged one does not keep the others from being shown."""
 
     def __init__(self, paths: Sequence[Path], kind: FileKind | None) -> None:
         self._paths = paths
@@ -96,7 +96,7 @@ class _Inspection:
                 self.errors[path] = error
 
     def _summary(self) -> dict[str, Any]:
-        """Of what was read so far."""
+        """The progress so far."""
         errors = [
             {"path": str(path), "code": error.code.value, "message": error.message}
             for path, error in self.errors.items()

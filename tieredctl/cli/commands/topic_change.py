@@ -64,7 +64,7 @@ class ApplyOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a command that changes a topic shows what it has to say: what it found makes the rows."""
+    """How a command that changes a topic shows its plan and outcome: findings are the rows."""
 
     kind: str
     source: Mapping[str, Any]
@@ -99,7 +99,7 @@ class Waiting:
     patience: Patience
     progress: ProgressMode
     counted: str
-    """What becomes more."""
+    """What is counted."""
     ends: Mapping[Seen, str]
     """What to report when the wait ends in time, by how it ends, with the topic's name."""
 

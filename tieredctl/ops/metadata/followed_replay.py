@@ -1,4 +1,4 @@
-"""What the metadata says of some partitions, by columns: read once, then only what was added since."""
+"""The metadata of some partitions, by columns: read once, then only what was added since."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FollowedReplay:
         return self._known
 
     def read(self, judge: Callable[[EventStream], Iterable[Finding]]) -> None:
-        """Reads what is new, up to now. `judge` says what is wrong with it, once it is read. Raises TieredctlError as
+        """Reads what is new, up to now. `judge` returns the findings about it, once it is read. Raises TieredctlError as
         FollowedMetadata does."""
 
         def take(stream: EventStream) -> Iterable[Finding]:

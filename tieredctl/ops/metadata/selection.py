@@ -41,7 +41,7 @@ class Selection:
         return self.segment_id in (None, segment_id)
 
     def known_besides(self, known: Iterable[TopicIdPartition]) -> str:
-        """What is known of a selected topic when the selected partition is not: words after a sentence."""
+        """The known partitions of a selected topic when the selected one is unknown: words after a sentence."""
         others = sorted({one.partition for one in known if replace(self, partition=None, segment_id=None).has(one)})
         if self.partition is None or not others or not (self.topic or self.topic_id):
             return ""

@@ -61,7 +61,7 @@ def partition_of_today(
     coverage: MetadataCoverage,
     topic_id_of: Callable[[str], str | None],
 ) -> TopicIdPartition:
-    """The one partition that a selection means; where its topic was made again, the one that has the topic id of today,
+    """The one partition that is selected; where its topic was recreated, the one that has the topic id of today,
     which `topic_id_of` gives by name, None where that is unknown. Raises TieredctlError as `one_partition` does."""
     partitions = list(known)
     try:
