@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
+from tieredctl.model.findings import Finding
 
 FINDING_TYPE = pa.struct(
     {
@@ -32,6 +31,4 @@ def finding_row(finding: Finding) -> dict[str, Any]:
 
 def read_finding(row: Mapping[str, Any]) -> Finding:
     """The finding of a row that `finding_row` made."""
-    code, severity = FindingCode(row["code"]), Severity[row["severity"].upper()]
-    override = None if severity is FINDING_KINDS[code].severity else severity
-    return Finding(code, row["subject"], row["message"], json.loads(row["evidence"]), override)
+    return Finding.read({**row, "evidence": json.loads(row["evidence"])})

@@ -12,8 +12,6 @@ from tieredctl.errors import ErrorCode
 from tieredctl.formats.metadata_records import decode_event, encode_event
 from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RecordForm, RemoteLogSegmentMetadata
-from tieredctl.model.finding_subjects import SegmentSubject
-from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask, Unread
 from tieredctl.ops.verification.silence import Silence
 from tieredctl.storage.protocol import ObjectStore
@@ -89,15 +87,10 @@ def read_report(row: Mapping[str, Any]) -> SegmentReport:
         row["bytesRead"],
         row["batches"],
         row["records"],
-        tuple(_segment_finding(finding) for finding in row["findings"]),
+        tuple(read_finding(finding) for finding in row["findings"]),
         tuple(Unread(ErrorCode(one["code"]), one["message"], one["hint"]) for one in row["unread"] or ()),
         row["notLookedAt"],
     )
-
-
-def _segment_finding(row: Mapping[str, Any]) -> Finding:
-    finding = read_finding(row)
-    return replace(finding, about=SegmentSubject.read(finding.evidence))
 
 
 def check_rows(batches: Iterable[pa.RecordBatch], store: ObjectStore, layout: Layout) -> Iterator[pa.RecordBatch]:

@@ -12,8 +12,8 @@ from tieredctl.ops.change import demand_same_cluster
 def demand_confirmation(what: str, cluster_id: str | None, *, yes: bool, typed_cluster_id: str | None) -> None:
     """Returns where `what` is confirmed: by --yes and the right --cluster-id, or by typing the id at a terminal.
 
-    Raises TieredctlError `another-cluster` for another id, `not-confirmed` if the answer is no, or if there is no terminal to ask at, and
-    where it is unknown which cluster this is.
+    Raises TieredctlError `another-cluster` for another id, `not-confirmed` if the answer is no, if there is no
+    terminal to ask at, and where it is unknown which cluster this is.
     """
     if cluster_id is None:
         hint = "A change is confirmed by the cluster's id, and this cluster does not report its id."

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.crc32c import crc32c
-from tieredctl.model.finding_subjects import MetadataSubject, Subject
-from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
+from tieredctl.model.findings import Finding
 
 METADATA_PARTITION, METADATA_OFFSET, TIMESTAMP_MS, VALUE = (
     *("metadataPartition", "metadataOffset", "timestampMs", "value"),
@@ -94,7 +93,7 @@ def read_header(data: bytes) -> ExportHeader:
         raise DecodeError("the header of the metadata export was altered", 0)
     try:
         partitions = [_partition(entry) for entry in document["partitions"]]
-        findings = [_finding(entry) for entry in document["findings"]]
+        findings = [Finding.read(entry) for entry in document["findings"]]
         return ExportHeader(dict(document["source"]), partitions, findings)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DecodeError(f"the header of the metadata export has a wrong {error}", 0) from None
@@ -165,17 +164,4 @@ def _partition(document: Mapping[str, Any]) -> ExportedPartition:
         int(document["endOffset"]),
         int(document["records"]),
         None if lines is None else LinesExtent(int(lines["position"]), int(lines["length"]), int(lines["crc32c"])),
-    )
-
-
-def _finding(document: Mapping[str, Any]) -> Finding:
-    kind = FINDING_KINDS[document["code"]]
-    severity, evidence = Severity[str(document["severity"]).upper()], dict(document["evidence"])
-    return Finding(
-        kind.code,
-        str(document["subject"]),
-        str(document["message"]),
-        evidence,
-        None if severity is kind.severity else severity,
-        MetadataSubject.read(evidence) or Subject(),
     )

@@ -67,17 +67,6 @@ class SegmentSubject(PartitionSubject):
     def segment_ids(self) -> tuple[str, ...]:
         return tuple(one for one in (self.segment_id, self.previous_segment_id) if one)
 
-    @classmethod
-    def read(cls, evidence: Mapping[str, Any]) -> SegmentSubject:
-        """From the evidence of a finding about a segment's part, as it was written. Raises KeyError."""
-        return cls(
-            TopicIdPartition(evidence["topicId"], evidence["topic"], evidence["partition"]),
-            _offsets(evidence),
-            evidence["segmentId"],
-            evidence["part"] if "storedSize" not in evidence else None,
-            evidence["key"],
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class ObjectSubject(Subject):
@@ -104,15 +93,6 @@ class MetadataSubject(Subject):
     def segment_ids(self) -> tuple[str, ...]:
         return (self.segment_id,) if self.segment_id else ()
 
-    @classmethod
-    def read(cls, evidence: Mapping[str, Any]) -> MetadataSubject | None:
-        """From the evidence of a finding, as it was written; None where that names no metadata partition. Raises
-        TypeError and ValueError."""
-        number, offset = evidence.get("metadataPartition"), evidence.get("metadataOffset")
-        if number is None:
-            return None
-        return cls(int(number), None if offset is None else int(offset), _offsets(evidence), evidence.get("segmentId"))
-
 
 @dataclass(frozen=True, slots=True)
 class SettingSubject(Subject):
@@ -121,6 +101,24 @@ class SettingSubject(Subject):
     name: str
     wanted: str | None = None
     """The value that the remedy sets."""
+
+
+def read_subject(evidence: Mapping[str, Any]) -> Subject:
+    """The subject of a finding that was written, by its evidence: a segment's part, or metadata; for any other finding
+    only that its text names it. Raises KeyError, TypeError and ValueError for evidence that no finding has."""
+    if evidence.keys() >= {"segmentId", "part", "key"}:
+        return SegmentSubject(
+            TopicIdPartition(evidence["topicId"], evidence["topic"], evidence["partition"]),
+            _offsets(evidence),
+            evidence["segmentId"],
+            evidence["part"] if "storedSize" not in evidence else None,
+            evidence["key"],
+        )
+    if (number := evidence.get("metadataPartition")) is None:
+        return Subject()
+    offset = evidence.get("metadataOffset")
+    offset = None if offset is None else int(offset)
+    return MetadataSubject(int(number), offset, _offsets(evidence), evidence.get("segmentId"))
 
 
 def _first(offsets: Offsets | None) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 from tieredctl.errors import ExitCode, worst
 from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
-from tieredctl.model.finding_subjects import SegmentSubject, Subject
+from tieredctl.model.finding_subjects import SegmentSubject, Subject, read_subject
 from tieredctl.model.tiering_finding_kinds import TIERING_FINDING_KINDS
 
 __all__ = ["FINDING_KINDS", "Finding", "FindingKind", "Severity", "exit_code_of"]
@@ -251,6 +252,15 @@ class Finding:
     severity_override: Severity | None = None
     about: Subject = field(default=Subject(), compare=False)
     """The evidence has the same, so that findings which were written and read back are equal."""
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """The finding of a `document`. Raises KeyError, TypeError and ValueError for anything else."""
+        kind = FINDING_KINDS[document["code"]]
+        severity, evidence = Severity[str(document["severity"]).upper()], dict(document["evidence"])
+        override = None if severity is kind.severity else severity
+        subject, message = str(document["subject"]), str(document["message"])
+        return cls(kind.code, subject, message, evidence, override, read_subject(evidence))
 
     @property
     def kind(self) -> FindingKind:

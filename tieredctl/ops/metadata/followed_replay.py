@@ -41,8 +41,8 @@ class FollowedReplay:
         return self._known
 
     def read(self, judge: Callable[[EventStream], Iterable[Finding]]) -> None:
-        """Reads what is new, up to now. `judge` returns the findings about it, once it is read. Raises TieredctlError as
-        FollowedMetadata does."""
+        """Reads what is new, up to now. `judge` returns the findings about it, once it is read. Raises TieredctlError
+        as FollowedMetadata does."""
 
         def take(stream: EventStream) -> Iterable[Finding]:
             for chunk in decoded_chunks(stream):

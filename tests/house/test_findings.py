@@ -1,0 +1,67 @@
+"""Findings are told apart by what they are about, as values; their evidence is shown, and decides nothing."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.metadata_logs import started
+from tieredctl.kafka.source import truncated
+from tieredctl.layouts.protocol import Part
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding, exit_code_of
+from tieredctl.ops.remote.part_finding import part_finding
+from tieredctl.rlmm.refused_events import refused_event
+from tieredctl.rlmm.states import Refusal
+
+ROOT = Path(__file__).parents[2]
+SHOWN_OR_WRITTEN = {
+    "tieredctl/model/findings.py",
+    "tieredctl/ops/doctor/node_rules.py",
+}
+"""Where it becomes a document, or gets another field."""
+
+
+def test_nothing_is_decided_by_the_evidence_of_a_finding() -> None:
+    sources = [path for folder in ("tieredctl", "spark", "plugins") for path in sorted((ROOT / folder).rglob("*.py"))]
+
+    reading = {str(path.relative_to(ROOT)) for path in sources if _reads_evidence(ast.parse(path.read_text("utf-8")))}
+
+    assert reading == SHOWN_OR_WRITTEN
+
+
+def _reads_evidence(tree: ast.AST) -> bool:
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "evidence" and id(node) not in called
+        for node in ast.walk(tree)
+    )
+
+
+LOG, DAMAGED = {Part.LOG: "orders-0/0.log"}, FindingCode.INDEX_DAMAGED
+WRITTEN = {
+    "a segment's part": part_finding(DAMAGED, started(5, 0, 9), LOG, Part.LOG, "damaged", position=3, offsets=(0, 9)),
+    "an event": refused_event(
+        3,
+        17,
+        "s",
+        (None, RemoteLogSegmentState.COPY_SEGMENT_FINISHED),
+        Refusal.UNKNOWN_SEGMENT,
+        "AAAAAAAAAAAAAAAAAAAAAA",
+    ),
+    "a metadata partition": truncated(3, 7),
+    "anything else": Finding(DAMAGED, "a file", "damaged", {"file": "0.index", "part": "offset-index"}),
+}
+
+
+@pytest.mark.parametrize("finding", WRITTEN.values(), ids=list(WRITTEN))
+def test_a_finding_that_was_written_is_read_with_its_subject_and_exit_code(finding: Finding) -> None:
+    read = Finding.read(json.loads(json.dumps(finding.document())))
+
+    assert read == finding
+    assert read.about == finding.about
+    assert exit_code_of([read]) == exit_code_of([finding])
