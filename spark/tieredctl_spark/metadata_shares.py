@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.stretches import (
     METADATA_TOPIC,
     NO_END,
@@ -27,18 +28,12 @@ from tieredctl.ops.metadata.stretches import (
 from tieredctl.ops.metadata.table import RECORD_TABLE_SCHEMA, record_table
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
-from tieredctl_spark.pushed_filters import PushedFilters
 
 METADATA_SCHEMA = pa.schema([*(field.with_nullable(True) for field in RECORD_TABLE_SCHEMA), ("finding", FINDING_TYPE)])
 """A row for each record, as in `metadata export`: its value unchanged, and columns of its content, which are null where
 it cannot be decoded. And a row for each finding, in which `finding` is not null; of the other columns only
 `metadataPartition` and `metadataOffset` may be set there."""
 FINDING, PARTITION, OFFSET = "finding", "metadataPartition", "metadataOffset"
-FILTER_COLUMNS = [
-    name for name in METADATA_SCHEMA.names if name not in ("value", "tombstoneKey", "segmentLeaderEpochs")
-]
-_RECORD_COLUMNS = [name for name in METADATA_SCHEMA.names if name not in (FINDING, PARTITION, OFFSET)]
-_TIMESTAMP = "timestampMs"
 _UNDECODABLE = FindingCode.EVENT_UNDECODABLE
 MOST_OFFSETS = 500_000
 """So many events take about a second to decode, and a task some tenths of one to start."""
@@ -69,47 +64,56 @@ class Share:
         return (self.first, self.end) == (0, NO_END)
 
 
-def planned_shares(place: MetadataPlace, filters: PushedFilters, *, has_findings: bool) -> list[Share]:
-    """What to read so that every row that passes the filters is there once. Raises TieredctlError."""
-    has_findings = has_findings and not (filters.demand_one_of(_RECORD_COLUMNS) or filters.demand_null(FINDING))
-    with place.open() as stream:
-        source = stream.source
-        topic_id = source.metadata_topic_id
-        shares = [Share(None)] if has_findings and not filters.demand_one_of([PARTITION]) else []
-        least, end = filters.bounds(OFFSET, 0, NO_END)
-        for number in source.metadata_partitions():
-            if not filters.allow(PARTITION, number):
-                continue
-            parts = [(max(one.start, least), min(one.end, end)) for one in stretches(source, number, MOST_OFFSETS)]
-            if parts == [(0, NO_END)]:
-                whole = Share(
-                    number,
-                    has_event_findings=has_findings,
-                    has_log_findings=has_findings,
-                    metadata_topic_id=topic_id,
-                )
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows are asked for."""
+
+    has_findings: bool = True
+    metadata_partition: int | None = None
+    """None for all."""
+    selection: Selection = Selection()
+    """The user partitions that events are about. Findings are given whatever is selected: an event that cannot be read
+    may be about any."""
+
+    def records(self, table: pa.Table) -> pa.Table:
+        """Those of a table of records."""
+        wanted = {
+            "topic": self.selection.topic,
+            "topicId": self.selection.topic_id,
+            "partition": self.selection.partition,
+        }
+        for name, value in wanted.items():
+            if value is not None:
+                table = table.filter(pc.field(name) == value)
+        return table
+
+
+EVERYTHING = Wanted()
+
+
+def planned_shares(place: MetadataPlace, wanted: Wanted = EVERYTHING) -> list[Share]:
+    """What to read so that every row that is wanted is there once. Raises TieredctlError."""
+    has_findings, one = wanted.has_findings, wanted.metadata_partition
+    with place.open(one) as stream:
+        topic_id = stream.source.metadata_topic_id
+        shares = [Share(None)] if has_findings and one is None else []
+        for number in stream.source.metadata_partitions() if one is None else [one]:
+            parts = stretches(stream.source, number, MOST_OFFSETS)
+            whole = Share(
+                number, has_event_findings=has_findings, has_log_findings=has_findings, metadata_topic_id=topic_id
+            )
+            if len(parts) == 1:
                 shares.append(whole)
                 continue
             if has_findings:
-                log = Share(number, has_records=False, has_event_findings=False, metadata_topic_id=topic_id)
-                shares.append(log)
-            shares += (
-                Share(
-                    number,
-                    *part,
-                    has_event_findings=has_findings,
-                    has_log_findings=False,
-                    metadata_topic_id=topic_id,
-                )
-                for part in parts
-                if part[0] < part[1]
-            )
+                shares.append(replace(whole, has_records=False, has_event_findings=False))
+            shares += (replace(whole, first=first, end=end, has_log_findings=False) for first, end in parts)
     return shares
 
 
-def share_tables(place: MetadataPlace, share: Share, filters: PushedFilters) -> Iterator[pa.Table]:
-    """The rows of a share that pass the filters, by METADATA_SCHEMA. Raises TieredctlError, `world-changed` where the
-    topic was deleted and recreated since it was planned."""
+def share_tables(place: MetadataPlace, share: Share, wanted: Wanted = EVERYTHING) -> Iterator[pa.Table]:
+    """The rows of a share that are wanted, by METADATA_SCHEMA. Raises TieredctlError, `world-changed` where the topic
+    was deleted and recreated since it was planned."""
     with place.open(share.metadata_partition) as stream:
         demand_same_topic(stream.source.metadata_topic_id, share.metadata_topic_id)
         if share.metadata_partition is None:
@@ -117,10 +121,12 @@ def share_tables(place: MetadataPlace, share: Share, filters: PushedFilters) -> 
         elif not share.has_records:
             findings = _of_partitions(log_findings(stream))
         else:
-            for chunk in _chunks(stream, share.metadata_partition, share):
-                yield from _record_tables(stream, share.metadata_partition, chunk, filters)
+            for chunk in _chunks(stream, share):
+                if len(chunk):
+                    yield wanted.records(_record_table(stream, share.metadata_partition, chunk))
             findings = [finding for finding in _of_partitions(stream.findings) if _belongs(finding, share)]
-        yield filters.kept(_finding_table(findings))
+        if wanted.has_findings:
+            yield _finding_table(findings)
 
 
 def demand_same_topic(found: str | None, expected: str | None) -> None:
@@ -130,11 +136,11 @@ def demand_same_topic(found: str | None, expected: str | None) -> None:
         raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
 
 
-def _chunks(stream: EventStream, metadata_partition: int, share: Share) -> Iterator[RecordChunk]:
-    if share.is_whole:
+def _chunks(stream: EventStream, share: Share) -> Iterator[RecordChunk]:
+    if share.metadata_partition is None or share.is_whole:
         yield from (chunk for _, chunk in stream.chunks())
         return
-    chunks = stretch_chunks(stream.source, metadata_partition, share.first, share.end)
+    chunks = stretch_chunks(stream.source, share.metadata_partition, share.first, share.end)
     if not share.is_exact:
         yield from chunks
         return
@@ -144,17 +150,9 @@ def _chunks(stream: EventStream, metadata_partition: int, share: Share) -> Itera
     stream.findings = [*(one for one in stream.findings if one.code is _UNDECODABLE), *damage]
 
 
-def _record_tables(
-    stream: EventStream, metadata_partition: int, chunk: RecordChunk, filters: PushedFilters
-) -> Iterator[pa.Table]:
-    least, end = filters.bounds(_TIMESTAMP, -NO_END, NO_END)
-    if (least, end) != (-NO_END, NO_END):
-        timestamps = np.asarray(chunk.timestamps, np.int64)
-        chunk = chunk.at(np.flatnonzero((timestamps >= least) & (timestamps < end)))
-    if len(chunk):
-        table = record_table(stream, metadata_partition, chunk)
-        columns = [*table.columns, pa.nulls(len(table), FINDING_TYPE)]
-        yield filters.kept(pa.table(columns, schema=METADATA_SCHEMA))
+def _record_table(stream: EventStream, metadata_partition: int, chunk: RecordChunk) -> pa.Table:
+    table = record_table(stream, metadata_partition, chunk)
+    return pa.table([*table.columns, pa.nulls(len(table), FINDING_TYPE)], schema=METADATA_SCHEMA)
 
 
 def _of_partitions(findings: Iterable[Finding]) -> list[Finding]:

@@ -17,8 +17,7 @@ from pyspark.sql.streaming.datasource import (
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.metadata.stretches import METADATA_TOPIC, MetadataSource, end_offsets, stretches
 from tieredctl.wiring.places import MetadataPlace
-from tieredctl_spark.metadata_shares import FINDING, MOST_OFFSETS, OFFSET, Share, demand_same_topic, share_tables
-from tieredctl_spark.pushed_filters import PushedFilters
+from tieredctl_spark.metadata_shares import MOST_OFFSETS, Share, Wanted, demand_same_topic, share_tables
 from tieredctl_spark.schemas import Projection
 from tieredctl_spark.worker_failures import one_sentence
 
@@ -33,8 +32,9 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     wrong with a log as a whole, such as records that compaction removed, the batch reader tells.
     """
 
-    def __init__(self, place: MetadataPlace, columns: Projection, most_rows: int | None) -> None:
+    def __init__(self, place: MetadataPlace, wanted: Wanted, columns: Projection, most_rows: int | None) -> None:
         self._place = place
+        self._wanted = wanted
         self._columns = columns
         self._most_rows = most_rows
         self._source: MetadataSource | None = None
@@ -45,7 +45,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The first offsets that the logs hold."""
         with one_sentence():
             source = self._opened()
-            starts = {number: source.offset_range(number).start for number in source.metadata_partitions()}
+            starts = {number: source.offset_range(number).start for number in self._numbers(source)}
             return _document(source.metadata_topic_id, starts)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -89,16 +89,17 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         share: Share = partition.value
-        filters = PushedFilters([OFFSET, FINDING])
-        if FINDING not in self._columns.names:
-            filters.demand_no(FINDING)
         with one_sentence():
-            for table in share_tables(self._place, share, filters):
+            for table in share_tables(self._place, share, self._wanted):
                 yield from self._columns.batches(table)
 
     def stop(self) -> None:
         if self._source is not None:
             self._source.close()
+
+    def _numbers(self, source: MetadataSource) -> list[int]:
+        one = self._wanted.metadata_partition
+        return [number for number in source.metadata_partitions() if one in (None, number)]
 
     def _opened(self) -> MetadataSource:
         if self._source is None:
@@ -113,7 +114,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begins(self, start: dict[str, Any]) -> dict[int, int]:
         """Where each metadata partition goes on. Raises TieredctlError `unreadable` where what comes next is gone."""
         source, begins = self._opened(), _next_offsets(start)
-        for number in source.metadata_partitions():
+        for number in self._numbers(source):
             log_start = source.offset_range(number).start
             wanted = begins.setdefault(number, log_start)
             if wanted < log_start:

@@ -11,13 +11,13 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from tieredctl.wiring.places import MetadataPlace
-from tieredctl_spark.metadata_shares import FILTER_COLUMNS, FINDING, METADATA_SCHEMA, planned_shares, share_tables
-from tieredctl_spark.pushed_filters import FilteringReader, PushedFilters
+from tieredctl_spark.metadata_shares import FINDING, METADATA_SCHEMA, Wanted, planned_shares, share_tables
 from tieredctl_spark.schemas import Projection, projection, spark_schema
-from tieredctl_spark.source_options import METADATA_OPTIONS, SourceOptions
+from tieredctl_spark.source_options import METADATA_OPTIONS, PARTITION_OPTIONS, SourceOptions
 from tieredctl_spark.worker_failures import one_sentence
 
 _NAME = "remote_log_metadata"
+_SELECTION = ("metadata-partition", *PARTITION_OPTIONS)
 _MOST_ROWS = "max-rows-per-batch"
 
 
@@ -27,11 +27,14 @@ class RemoteLogMetadata(DataSource):
     wrote) and `metadata-source` (NAME:LOCATION, with `metadata-source-option.NAME`). For a stream also
     `max-rows-per-batch`. Executors read the files, or the topic, themselves.
 
+    `metadata-partition` reads that one alone, and `topic`, `topic-id` and `partition` keep events about those.
+
     METADATA_SCHEMA has the columns; a schema that is given to `spark.read.schema` names those that are wanted, and
     without `finding` there are no rows of findings. Each metadata partition is a partition of the DataFrame, its rows
-    in the order of the topic, its replicas merged; a large one is divided by offsets. Conditions on single columns are
-    pushed down where `spark.sql.python.filterPushdown.enabled` is true: on `metadataPartition` and `metadataOffset`
-    they spare reading, on `timestampMs` decoding, on others such as `topic` the way to the JVM.
+    in the order of the topic, its replicas merged; a large one is divided by offsets.
+
+    Spark's filters are not pushed down, whatever `spark.sql.python.filterPushdown.enabled` says: Spark 4.3 would apply
+    those of one query to every other query of the same DataFrame, and events would be missing. Options do the same.
     """
 
     @classmethod
@@ -43,33 +46,34 @@ class RemoteLogMetadata(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         with one_sentence():
-            place = SourceOptions(_NAME, self.options, METADATA_OPTIONS).metadata_place()
-            return _Reader(place, projection(_NAME, schema, METADATA_SCHEMA))
+            options = SourceOptions(_NAME, self.options, (*METADATA_OPTIONS, *_SELECTION))
+            columns = projection(_NAME, schema, METADATA_SCHEMA)
+            return _Reader(options.metadata_place(), _wanted(options, columns), columns)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         from tieredctl_spark.metadata_stream import MetadataStreamReader
 
         with one_sentence():
-            options = SourceOptions(_NAME, self.options, (*METADATA_OPTIONS, _MOST_ROWS))
-            most_rows = options.number(_MOST_ROWS, least=1)
-            columns = projection(_NAME, schema, METADATA_SCHEMA)
-            return MetadataStreamReader(options.metadata_place(), columns, most_rows)
+            options = SourceOptions(_NAME, self.options, (*METADATA_OPTIONS, *_SELECTION, _MOST_ROWS))
+            columns, most_rows = projection(_NAME, schema, METADATA_SCHEMA), options.number(_MOST_ROWS, least=1)
+            return MetadataStreamReader(options.metadata_place(), _wanted(options, columns), columns, most_rows)
 
 
-class _Reader(FilteringReader):
-    def __init__(self, place: MetadataPlace, columns: Projection) -> None:
-        super().__init__(PushedFilters(FILTER_COLUMNS))
+def _wanted(options: SourceOptions, columns: Projection) -> Wanted:
+    return Wanted(FINDING in columns.names, options.number("metadata-partition"), options.selection())
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, place: MetadataPlace, wanted: Wanted, columns: Projection) -> None:
         self._place = place
+        self._wanted = wanted
         self._columns = columns
 
     def partitions(self) -> Sequence[InputPartition]:
         with one_sentence():
-            shares = planned_shares(self._place, self.filters, has_findings=FINDING in self._columns.names)
-            return [InputPartition(share) for share in shares]
+            return [InputPartition(share) for share in planned_shares(self._place, self._wanted)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # what Spark makes of a plan without any share
-            return
         with one_sentence():
-            for table in share_tables(self._place, partition.value, self.filters):
+            for table in share_tables(self._place, partition.value, self._wanted):
                 yield from self._columns.batches(table)

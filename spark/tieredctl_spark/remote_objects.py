@@ -17,7 +17,6 @@ from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ops.remote.listing import record_batch
 from tieredctl.ops.remote.object_table import OBJECT_TABLE_SCHEMA, object_table
 from tieredctl.storage.protocol import ObjectStore
-from tieredctl_spark.pushed_filters import FilteringReader, PushedFilters
 from tieredctl_spark.schemas import Projection, projection, spark_schema
 from tieredctl_spark.source_options import STORE_OPTIONS, SourceOptions
 from tieredctl_spark.worker_failures import one_sentence
@@ -25,18 +24,16 @@ from tieredctl_spark.worker_failures import one_sentence
 _NAME = "remote_objects"
 _BATCH_OBJECTS = 10_000
 _MOST_PARTITIONS = 256
-_KEY = "key"
+_PREFIX = "prefix"
 
 
 class RemoteObjects(DataSource):
     """Options, as on the command line: `store`, its URL, with `store-option.NAME`; `layout`, by default the one that
-    explains the store's first keys, with `layout-option.NAME`.
+    explains the store's first keys, with `layout-option.NAME`. `prefix` lists only keys that begin with it.
 
     OBJECT_TABLE_SCHEMA has the columns; a schema that is given to `spark.read.schema` names those that are wanted.
     tieredctl's own objects are left out. Executors list the store themselves; each partition of the DataFrame is a
-    range of its keys, found by probing. Conditions on single columns are pushed down where
-    `spark.sql.python.filterPushdown.enabled` is true: of a `key` that begins with a prefix, no other is listed; others,
-    as on `topicId` and `lastModified`, spare the way to the JVM.
+    range of its keys, found by probing. Filters are not pushed down, as in `remote_log_metadata`.
     """
 
     @classmethod
@@ -48,20 +45,21 @@ class RemoteObjects(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         with one_sentence():
-            place = SourceOptions(_NAME, self.options, STORE_OPTIONS).store_place()
-            return _Reader(*place.open(), projection(_NAME, schema, OBJECT_TABLE_SCHEMA))
+            options = SourceOptions(_NAME, self.options, (*STORE_OPTIONS, _PREFIX))
+            columns = projection(_NAME, schema, OBJECT_TABLE_SCHEMA)
+            return _Reader(*options.store_place().open(), options.text(_PREFIX) or "", columns)
 
 
-class _Reader(FilteringReader):
-    def __init__(self, store: ObjectStore, layout: Layout, columns: Projection) -> None:
-        super().__init__(PushedFilters(OBJECT_TABLE_SCHEMA.names))
+class _Reader(DataSourceReader):
+    def __init__(self, store: ObjectStore, layout: Layout, prefix: str, columns: Projection) -> None:
         self._store = store
         self._layout = layout
+        self._prefix = prefix
         self._columns = columns
 
     def partitions(self) -> Sequence[InputPartition]:
         with one_sentence():
-            return [InputPartition(keys) for keys in key_ranges(self._store, _MOST_PARTITIONS, self._prefix())]
+            return [InputPartition(keys) for keys in key_ranges(self._store, _MOST_PARTITIONS, self._prefix)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         keys: KeyRange = partition.value
@@ -69,9 +67,4 @@ class _Reader(FilteringReader):
         objects = keys.objects(self._store)
         with one_sentence():
             while listed := list(islice(objects, _BATCH_OBJECTS)):
-                table = self.filters.kept(object_table(record_batch(listed), explainer))
-                yield from self._columns.batches(table)
-
-    def _prefix(self) -> str:
-        """As far as it is written as the store has it: a backslash may stand for a byte that is not UTF-8."""
-        return self.filters.prefix(_KEY).partition("\\")[0]
+                yield from self._columns.batches(object_table(record_batch(listed), explainer))

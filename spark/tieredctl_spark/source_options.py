@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace
 
 METADATA_OPTIONS = (
@@ -20,6 +21,8 @@ METADATA_OPTIONS = (
 """Where metadata is: log directories are separated by commas."""
 STORE_OPTIONS = ("store", "store-option.NAME", "layout", "layout-option.NAME")
 """Where objects are, and how their keys map to segments."""
+PARTITION_OPTIONS = ("topic", "topic-id", "partition")
+"""Which user partitions are meant."""
 _NAMED = ".NAME"
 _LARGEST_INT32 = (1 << 31) - 1
 
@@ -80,6 +83,10 @@ class SourceOptions:
             raise TieredctlError(ErrorCode.NO_STORE, "The option store does not name a store.")
         options, layout_options = (self._named.get(name, {}) for name in ("store-option.NAME", "layout-option.NAME"))
         return StorePlace(url, options, self.text("layout") or AUTO, layout_options)
+
+    def selection(self) -> Selection:
+        """The partitions that are meant."""
+        return Selection(self.text("topic"), self.text("topic-id"), self.number("partition"))
 
     def _path(self, name: str) -> Path | None:
         text = self.text(name)

@@ -7,15 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tieredctl_spark import metadata_shares
-from tieredctl_spark.metadata_shares import Share, planned_shares, share_tables
-from tieredctl_spark.pushed_filters import PushedFilters
+from tieredctl_spark.metadata_shares import EVERYTHING, Share, Wanted, planned_shares, share_tables
 
 from tests.metadata_logs import COPIED, metadata_batches, started, updated, write_log
 from tieredctl.errors import TieredctlError
 from tieredctl.model.events import MetadataEvent
 from tieredctl.wiring.places import MetadataPlace
 
-NO_FILTERS = PushedFilters(())
+WITHOUT_FINDINGS = Wanted(has_findings=False)
 ALTERED = (b"\x09no event", None)
 
 
@@ -35,8 +34,8 @@ def log_dir(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(place: MetadataPlace, shares: list[Share]) -> pa.Table:
-    return pa.concat_tables(table for share in shares for table in share_tables(place, share, NO_FILTERS))
+def read(place: MetadataPlace, shares: list[Share], wanted: Wanted = EVERYTHING) -> pa.Table:
+    return pa.concat_tables(table for share in shares for table in share_tables(place, share, wanted))
 
 
 @pytest.mark.parametrize("most_offsets", [1, 10, 20, 1_000])
@@ -44,10 +43,10 @@ def test_rows_and_findings_are_those_of_an_undivided_partition(
     log_dir: Path, monkeypatch: pytest.MonkeyPatch, most_offsets: int
 ) -> None:
     place = MetadataPlace((log_dir,))
-    whole = read(place, planned_shares(place, NO_FILTERS, has_findings=True))
+    whole = read(place, planned_shares(place))
     monkeypatch.setattr(metadata_shares, "MOST_OFFSETS", most_offsets)
 
-    shares = planned_shares(place, NO_FILTERS, has_findings=True)
+    shares = planned_shares(place)
 
     divided = read(place, shares)
     assert sorted(map(repr, divided.to_pylist())) == sorted(map(repr, whole.to_pylist()))
@@ -59,15 +58,15 @@ def test_findings_are_left_out_where_nobody_asks_for_them(log_dir: Path, monkeyp
     monkeypatch.setattr(metadata_shares, "MOST_OFFSETS", 10)
     place = MetadataPlace((log_dir,))
 
-    rows = read(place, planned_shares(place, NO_FILTERS, has_findings=False))
+    rows = read(place, planned_shares(place, WITHOUT_FINDINGS), WITHOUT_FINDINGS)
 
     assert rows["finding"].null_count == rows.num_rows == 49
 
 
 def test_a_topic_that_was_recreated_since_the_planning_is_not_read(captures: Path) -> None:
     place = MetadataPlace((captures / "kafka-4.3.1/data",))
-    (share, *_) = [one for one in planned_shares(place, NO_FILTERS, has_findings=False) if one.metadata_partition == 0]
+    (share, *_) = [one for one in planned_shares(place) if one.metadata_partition == 0]
     assert share.metadata_topic_id is not None
 
     with pytest.raises(TieredctlError, match="was deleted and recreated"):
-        list(share_tables(place, Share(0, metadata_topic_id="A" * 22), NO_FILTERS))
+        list(share_tables(place, Share(0, metadata_topic_id="A" * 22)))

@@ -1,0 +1,148 @@
+"""The DataFrame of record batches holds what the segments' logs do, and what cannot be read is a row that says so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark.damage import REMOTE
+from tieredctl.formats.record_batches import Attributes, read_batch_header
+
+ENCRYPTED = "aiven-zstd-encrypted-4.3.1"
+
+
+def read(spark: SparkSession, cluster: Path, store: Path, **options: str) -> DataFrame:
+    given = {"log-dir": str(cluster / "data"), "store": f"file:{store}", **options}
+    return spark.read.format("segment_batches").options(**given).load()
+
+
+def batches_of(log: bytes) -> list[dict[str, Any]]:
+    """One at a time."""
+    rows, position = [], 0
+    while position < len(log):
+        header = read_batch_header(log, position, len(log))
+        rows.append(
+            {
+                "position": position,
+                "size": header.size,
+                "baseOffset": header.base_offset,
+                "lastOffset": header.last_offset,
+                "recordsCount": header.records_count,
+                "baseTimestamp": header.base_timestamp,
+                "maxTimestamp": header.max_timestamp,
+                "timestampType": "CreateTime",
+                "producerId": header.producer_id,
+                "producerEpoch": header.producer_epoch,
+                "baseSequence": header.base_sequence,
+                "partitionLeaderEpoch": header.partition_leader_epoch,
+                "codec": header.codec.name.lower(),
+                "isTransactional": header.is_transactional,
+                "isControl": header.is_control,
+                "crc": header.crc,
+                "isValid": True,
+                "problem": None,
+            }
+        )
+        assert not header.attributes & Attributes.LOG_APPEND_TIME
+        position += header.size
+    return rows
+
+
+def by_segment(frame: DataFrame) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.toArrow().to_pylist():
+        found.setdefault(row["segmentId"], []).append(
+            {name: value for name, value in row.items() if name not in ("topic", "topicId", "partition", "segmentId")}
+        )
+    return found
+
+
+@pytest.mark.spark
+def test_batches_of_a_captured_store_are_those_in_its_logs(spark: SparkSession, cluster: Path) -> None:
+    store = cluster / REMOTE
+    logs = {path.stem[-22:]: path for path in store.rglob("*.log")}
+
+    found = by_segment(read(spark, cluster, store))
+
+    assert len(found) > 30
+    assert found == {segment_id: batches_of(logs[segment_id].read_bytes()) for segment_id in found}
+    assert len({row["codec"] for rows in found.values() for row in rows}) > 1
+
+
+@pytest.mark.spark
+def test_segments_are_read_as_the_broker_wrote_them(spark: SparkSession, captures: Path) -> None:
+    capture = captures / ENCRYPTED
+    described = json.loads((capture / "capture.json").read_text())["plaintext"]
+    option = {"layout-option.private-key": str(capture / "keys/private.pem")}
+
+    found = by_segment(read(spark, capture, capture / "bucket", **option))
+
+    logs = [log.read_bytes() for segment in described for log in (capture / segment["dir"]).glob("*.log")]
+    assert [rows for log in logs if (rows := batches_of(log)) not in found.values()] == []
+    assert len(logs) > 3
+    assert all(row["isValid"] for rows in found.values() for row in rows)
+
+
+@pytest.mark.spark
+def test_what_cannot_be_read_is_a_row_that_says_so(spark: SparkSession, kafka_4: Path, tmp_path: Path) -> None:
+    shutil.copytree(kafka_4 / REMOTE, tmp_path / "remote")
+    sound = by_segment(read(spark, kafka_4, tmp_path / "remote"))
+    ids = sorted(segment_id for segment_id, rows in sound.items() if len(rows) > 1)
+    flipped, gone, cut = (next((tmp_path / "remote").rglob(f"*{segment_id}.log")) for segment_id in ids[:3])
+    data = bytearray(flipped.read_bytes())
+    first, second = sound[ids[0]][:2]
+    data[70] ^= 1
+    flipped.write_bytes(data)
+    gone.unlink()
+    cut.write_bytes(cut.read_bytes()[:-1])
+
+    found = by_segment(read(spark, kafka_4, tmp_path / "remote"))
+
+    assert {segment_id for segment_id, rows in found.items() if rows != sound[segment_id]} == set(ids[:3])
+    damage = found[ids[0]][0]
+    assert (damage["position"], damage["size"], damage["isValid"]) == (0, first["size"], False)
+    assert damage["problem"] == "CRC-32C does not match"
+    assert found[ids[0]][1] == second
+    ((missing),) = found[ids[1]]
+    assert missing["isValid"] is None
+    assert missing["problem"] == "the segment has no log"
+    assert found[ids[2]][:-1] == sound[ids[2]][:-1]
+    assert found[ids[2]][-1]["isValid"] is False
+
+
+@pytest.mark.spark
+def test_options_select_segments(spark: SparkSession, kafka_4: Path) -> None:
+    store = kafka_4 / REMOTE
+    everything = read(spark, kafka_4, store)
+    chosen = everything.where("topic = 'orders7' and partition = 1").toArrow().to_pylist()
+
+    found = read(spark, kafka_4, store, topic="orders7", partition="1").toArrow().to_pylist()
+    one = read(spark, kafka_4, store, segmentId=chosen[0]["segmentId"]).toArrow().to_pylist()
+
+    assert sorted(map(repr, found)) == sorted(map(repr, chosen))
+    assert one == [row for row in chosen if row["segmentId"] == chosen[0]["segmentId"]]
+    assert 0 < len(one) < len(found) < everything.count()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"topic": "nothing"}, "The metadata has no event of topic nothing."),
+        ({"partition": "x"}, "partition 'x' is not a whole number from 0 on."),
+        ({"level": "full"}, "segment_batches has no option 'level'; its options are log-dir, "),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    spark: SparkSession, kafka_4: Path, change: dict[str, str], said: str
+) -> None:
+    with pytest.raises(PySparkException, match=said) as raised:
+        read(spark, kafka_4, kafka_4 / REMOTE, **change).count()
+
+    assert "Traceback" not in str(raised.value)
