@@ -19,7 +19,7 @@ from tieredctl.ops.remote.listing import record_batch
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.schemas import spark_schema
 
-LISTED_SCHEMA = OBJECT_SCHEMA.append(pa.field("segmentId", pa.string()))
+LISTED_SCHEMA = OBJECT_SCHEMA.append(pa.field("topic", pa.string())).append(pa.field("segmentId", pa.string()))
 """Objects with what their keys name: null where the layout cannot tell. `knownTopic` is null in all."""
 _MOST_RANGES = 256
 _AT_ONCE = 1 << 16
@@ -54,6 +54,7 @@ def listed_range(store: ObjectStore, layout: Layout, keys: KeyRange) -> Iterator
             **{name: found.column(name) for name in ("key", "size", "lastModifiedMs", "version")},
             "storageClass": found.column("storageClass").cast(pa.string()),
             "knownTopic": pa.nulls(len(found), pa.string()),
+            "topic": pa.array([stem and stem.topic for stem in explained], pa.string()).take(stems),
             "topicId": pa.array([stem and stem.topic_id for stem in explained], pa.string()).take(stems),
             "partition": pa.array([stem and stem.partition for stem in explained], pa.int32()).take(stems),
             "segmentId": pc.if_else(names, ids, pa.scalar(None, pa.string())),

@@ -1,0 +1,89 @@
+"""What is stored, by topic, partition, day of upload, broker and storage class, with its price:
+
+    spark-submit --master … usage.py --log-dir DIR --store URL --layout local --output URL
+
+Executors list the store, then read the metadata for who copied each segment. The output folder, in any file system that
+Spark reaches, gets `usage` as Parquet, and at last `summary.json`. `listing` and `metadata` are what the job itself
+works with. Exit code 0; 5 if the metadata could not be read in full, so that some brokers are not known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import functions as fn
+
+from tieredctl.config.file import storage_price
+from tieredctl.errors import ExitCode
+from tieredctl.model.findings import exit_code_of
+from tieredctl.ops.remote.inventory import iso_8601
+from tieredctl_spark.failures import spark_failures
+from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
+from tieredctl_spark.job_arguments import job_parser, places_of, run_job
+from tieredctl_spark.metadata_facts import metadata_facts
+from tieredctl_spark.output_folder import OutputFolder
+from tieredctl_spark.session import spark_session
+from tieredctl_spark.source_frames import metadata_records
+from tieredctl_spark.transforms.listed_objects import listed_objects
+from tieredctl_spark.transforms.metadata_rows import events_in, metadata_rows
+from tieredctl_spark.transforms.usage import storage_usage
+
+_SUMMARY = "summary.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the job, and returns its exit code."""
+    return run_job(job_parser("usage.py", "What is stored, and what it costs."), _run, arguments)
+
+
+def _run(options: argparse.Namespace) -> ExitCode:
+    metadata, store, _ = places_of(options)
+    remote, price, now_ms = store.open(), storage_price(options.store), time.time_ns() // 1_000_000
+    with metadata.open():
+        pass  # refuse unreadable metadata now, not after listing the store
+    with spark_session({}) as session, spark_failures():
+        output = OutputFolder(session, options.output)
+        output.write_text(_SUMMARY, _text({"kind": "Usage", "summary": {"success": False}}))
+        objects = output.keep(listed_objects(session, *remote), "listing")
+        with metadata.open() as stream:
+            rows = output.keep(metadata_rows(metadata_records(session, metadata)), "metadata")
+            facts = metadata_facts(rows, stream)
+            source = {**stream.source.describe(), "store": remote.store.url, "layout": remote.layout.name}
+        usage = output.keep(storage_usage(objects, events_in(rows), price), "usage")
+        totals = usage.agg(fn.sum("objects"), fn.sum("bytes"), fn.sum("monthlyCost")).collect()[0]
+        classes = [row[0] for row in usage.select("storageClass").distinct().collect()]
+        findings = [finding_row(finding) for finding in facts.findings]
+        output.write_table("findings", pa.Table.from_pylist(findings, pa.schema(list(FINDING_TYPE))))
+        code = exit_code_of(facts.findings)
+        document = {
+            "kind": "Usage",
+            "apiVersion": "tieredctl/v1",
+            "source": source | {"engine": "spark"},
+            "summary": {
+                "success": True,
+                "listed": iso_8601(now_ms),
+                "objects": totals[0] or 0,
+                "bytes": totals[1] or 0,
+                "monthlyCost": totals[2],
+                "currency": price.currency if price else None,
+                "classesWithoutPrice": price.without_price([one or "" for one in classes]) if price else [],
+                "complete": facts.certainty.is_whole,
+                "exitCode": int(code),
+            },
+        }
+        output.write_text(_SUMMARY, _text(document))
+    sys.stdout.write(_text(document))
+    return code
+
+
+def _text(document: object) -> str:
+    return json.dumps(document) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

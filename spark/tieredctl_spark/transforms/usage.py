@@ -1,0 +1,61 @@
+"""How much is stored, and what it costs."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from tieredctl.formats.metadata_schemas import SEGMENT_METADATA
+from tieredctl.model.prices import StoragePrice
+
+_GIB = 1 << 30
+_DAY_MS = 86_400_000
+_GROUP = ["topic", "topicId", "partition", "day", "brokerId", "storageClass"]
+
+
+def storage_usage(objects: DataFrame, events: DataFrame, price: StoragePrice | None) -> DataFrame:
+    """Objects and bytes by topic, partition, day (UTC) of the last modification, the broker that copied the segment,
+    and storage class, with the price of a month.
+
+    Null is what is not known: the topic of an object whose key no layout explains, the broker of one whose segment
+    metadata does not name, or names for several partitions, and the price if there is none.
+    """
+    started = events.where(fn.col("apiKey") == SEGMENT_METADATA)
+    # Of several events about one copy the last: it is who copied what is there.
+    copied = started.groupBy("segmentId").agg(
+        fn.max_by("brokerId", "metadataOffset").alias("brokerId"),
+        fn.min("topicId").alias("ownerId"),
+        (fn.min(_owner()) == fn.max(_owner())).alias("isOfOne"),
+        fn.min("partition").alias("ownerPartition"),
+    )
+    owned = copied.where("isOfOne").drop("isOfOne")
+    agrees = (fn.col("ownerId") == fn.col("topicId")) & (fn.col("ownerPartition") == fn.col("partition"))
+    # By arithmetic: what Spark calls a day depends on the session's time zone.
+    days = fn.floor(fn.col("lastModifiedMs") / _DAY_MS).cast("int")
+    day = fn.date_add(fn.lit(date(1970, 1, 1)), days)
+    placed = objects.join(owned, "segmentId", "left").select(
+        "topic",
+        "topicId",
+        "partition",
+        day.alias("day"),
+        fn.when(agrees, fn.col("brokerId")).alias("brokerId"),
+        fn.coalesce("storageClass", fn.lit("")).alias("storageClass"),
+        "size",
+    )
+    usage = placed.groupBy(*_GROUP).agg(fn.count("*").alias("objects"), fn.sum("size").alias("bytes"))
+    return usage.withColumn("monthlyCost", _cost(price))
+
+
+def _owner() -> Column:
+    return fn.struct("topicId", "partition")
+
+
+def _cost(price: StoragePrice | None) -> Column:
+    if price is None:
+        return fn.lit(None).cast("double")
+    of_class = fn.lit(price.per_gib_month)
+    for name, per_gib_month in price.class_prices.items():
+        of_class = fn.when(fn.col("storageClass") == name, per_gib_month).otherwise(of_class)
+    return fn.col("bytes") * of_class / _GIB
