@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tieredctl.layouts.protocol import Layout
+from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.verification.engine import Engine
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.silence import Silence
 from tieredctl.storage.protocol import ObjectStore
+from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl_spark.failures import spark_failures
+from tieredctl_spark.orphan_scan import OpenedSparkScan, opened_spark_scan
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.segment_rows import REPORT_SCHEMA, TASK_SCHEMA, check_rows, read_report, task_row
 from tieredctl_spark.session import spark_session
@@ -42,6 +46,13 @@ class SparkEngine:
     def __init__(self, settings: Mapping[str, str]) -> None:
         """`settings` are for a session of its own; an active one is used as it is."""
         self._settings = settings
+
+    def opened_scan(
+        self, places: ScanPlaces, options: ScanOptions, *, lists_all: bool
+    ) -> AbstractContextManager[OpenedSparkScan]:
+        """`orphans scan`, as the local engine opens it. Raises TieredctlError as that does, `missing-extra` and
+        `spark-failed`."""
+        return opened_spark_scan(self._settings, places, options, lists_all=lists_all)
 
     def check_segments(
         self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -19,6 +21,7 @@ from tieredctl.ops.guards.original_times import read_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judged_bucket import VERDICT_SCHEMA, AskedTopics, JudgedBy
+from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.orphans.still_there import keys_still_there
 from tieredctl.ops.orphans.totals import ScanTotals
@@ -26,8 +29,10 @@ from tieredctl.ops.orphans.verdict_rows import group_of, verdict_document
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl.wiring.places import Remote, TopicsPlace
+from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.metadata_facts import MetadataFacts, metadata_facts
 from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.session import spark_session
 from tieredctl_spark.source_frames import metadata_records
 from tieredctl_spark.transforms.buckets import bucket_count
 from tieredctl_spark.transforms.listed_objects import listed_objects
@@ -48,7 +53,8 @@ class SparkScan:
 
     verdicts: DataFrame
     """By VERDICT_SCHEMA: a row for each object that was to be listed, and what is counted of the others."""
-    totals: ScanTotals
+    counted: ScanTotals
+    options: ScanOptions
     gone: int
     """How many objects looked orphaned, but no longer exist."""
     facts: MetadataFacts
@@ -65,16 +71,62 @@ class SparkScan:
     @property
     def findings(self) -> list[Finding]:
         """What was odd about the metadata, and one finding for each cause of orphans."""
-        return [*self.facts.findings, *self.totals.findings(self.remote.store.url)]
+        return [*self.facts.findings, *self.counted.findings(self.remote.store.url)]
+
+    def run(self) -> None:
+        """It ran."""
+
+    def totals(self) -> list[Document]:
+        """A row for each topic id and verdict, as of a local scan."""
+        return self.counted.rows()
 
     def summary(self) -> Document:
         """As of a local scan; what of tieredctl's own was passed over is not counted."""
-        return self.totals.summary(None, self.gone, is_whole=self.facts.certainty.is_whole)
+        return self.counted.summary(None, self.gone, is_whole=self.facts.certainty.is_whole)
 
     def documents(self) -> Iterator[Document]:
         """Those objects that were to be listed, by key. Streams."""
         rows = self.verdicts.where(fn.col("key").isNotNull()).orderBy("key")
         return (verdict_document(row.asDict()) for row in rows.toLocalIterator())
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSparkScan:
+    """A scan that is done, and what it read, as the command line shows it."""
+
+    scan: SparkScan
+
+    @property
+    def topics(self) -> TopicSources:
+        return self.scan.topics
+
+    def source(self) -> Document:
+        """Which metadata, which list of topics, which store."""
+        return self.scan.source
+
+    def noncurrent(self) -> Noncurrent | None:
+        """What the store keeps besides its objects."""
+        return noncurrent(*self.scan.remote, self.scan.options.selection, self.scan.options.price)
+
+    def doubt(self) -> TieredctlError | None:
+        """Why the list of topics cannot be complete, if that was found."""
+        return self.scan.doubt
+
+
+@contextmanager
+def opened_spark_scan(
+    settings: Mapping[str, str], places: ScanPlaces, options: ScanOptions, *, lists_all: bool
+) -> Iterator[OpenedSparkScan]:
+    """A scan in the active session or in one with these settings, to be read while this is open. Without `lists_all`,
+    only orphans have documents. Raises TieredctlError as `scanned` does, `missing-extra` and `spark-failed`."""
+    listed = frozenset(ObjectStatus) if lists_all else frozenset({ObjectStatus.ORPHAN})
+    with spark_session(settings) as session, spark_failures():
+        yield OpenedSparkScan(scanned(session, places, options, _kept_by_executors, listed))
+
+
+def _kept_by_executors(frame: DataFrame, _name: str) -> DataFrame:
+    """On their disks. If one is lost, the scan fails: nothing is computed again at another time."""
+    return frame.localCheckpoint(True, StorageLevel.DISK_ONLY)
 
 
 def scanned(
@@ -112,7 +164,9 @@ def scanned(
         doubt = doubt_about(topics, stream.source)
         cluster_id = stream.source.cluster_id
     totals = _totals(verdicts, options)
-    return SparkScan(verdicts, totals, gone, facts, cluster_id, remote, topics, described, doubt, objects, rows)
+    return SparkScan(
+        verdicts, totals, options, gone, facts, cluster_id, remote, topics, described, doubt, objects, rows
+    )
 
 
 def _described(stream: EventStream, live: LiveTopics, remote: Remote[ObjectStore]) -> Document:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from dataclasses import replace
@@ -13,6 +14,8 @@ from tieredctl_spark.orphan_scan import SparkScan, scanned
 from tieredctl_spark.output_folder import OutputFolder
 
 from tests.spark.damage import REMOTE
+from tieredctl.cli.main import run
+from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.ids import uuid_text
@@ -97,7 +100,44 @@ def test_spark_finds_what_the_local_engine_finds(
 
     local, documents = locally(places, options)
     assert list(found.documents()) == documents
-    assert found.totals.rows() == local.totals()
-    assert found.totals.groups == local.groups
+    assert found.totals() == local.totals()
+    assert found.counted.groups == local.groups
     assert found.summary() == local.summary() | {"reserved": None}
     assert sorted(map(str, found.findings)) == sorted(map(str, local.findings))
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("form", ["json", "table"])
+def test_the_command_line_shows_the_same_by_either_engine(
+    kafka_4: Path, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--log-dir", str(kafka_4 / "data"), "--store", f"file:{kafka_4 / REMOTE}", "--layout", LAYOUT.name]
+    words = ["orphans", "scan", *where, "--min-age", "0s", "-o", form]
+
+    by_engine = []
+    for engine in ([], ["--engine", "spark"]):
+        code = run([*words, *engine])
+        captured = capsys.readouterr()
+        by_engine.append((code, captured.out, captured.err))
+
+    (code, out, err), elsewhere = by_engine
+    if form == "json":
+        expected = json.loads(out)
+        expected["summary"]["reserved"] = None
+        assert (elsewhere[0], json.loads(elsewhere[1]), elsewhere[2]) == (code, expected, err)
+    else:
+        assert elsewhere == (code, out, err)
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("words", [["--key-list", "{0}/keys"], ["--as-of", "7"]], ids=["a list of keys", "the past"])
+def test_what_only_the_local_engine_reads_is_refused(
+    kafka_4: Path, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "keys").touch()
+    where = ["--log-dir", str(kafka_4 / "data"), "--store", f"file:{kafka_4 / REMOTE}", "--layout", LAYOUT.name]
+
+    code = run(["orphans", "scan", *where, "--engine", "spark", *(word.format(tmp_path) for word in words)])
+
+    assert code == ExitCode.USAGE
+    assert "local engine" in capsys.readouterr().err

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.live_topics import TopicSources, doubt_about
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace, TopicsPlace
@@ -61,6 +63,72 @@ class OpenedScan:
     def doubt(self) -> TieredctlError | None:
         """Why the list of topics cannot be complete, if that was found."""
         return doubt_about(self.topics, self.scan.stream.source) if self.scan.stream else None
+
+
+class ShownScan(Protocol):
+    """What is shown of a scan, wherever it ran."""
+
+    @property
+    def options(self) -> ScanOptions: ...
+
+    @property
+    def findings(self) -> list[Finding]: ...
+
+    def run(self) -> None: ...
+
+    def totals(self) -> list[Document]: ...
+
+    def documents(self) -> Iterator[Document]: ...
+
+    def summary(self) -> Document: ...
+
+
+class ShownScanSources(Protocol):
+    """A scan with what it reads, as `OpenedScan` has them."""
+
+    @property
+    def scan(self) -> ShownScan: ...
+
+    @property
+    def topics(self) -> TopicSources: ...
+
+    def source(self) -> Document: ...
+
+    def noncurrent(self) -> Noncurrent | None: ...
+
+    def doubt(self) -> TieredctlError | None: ...
+
+
+@runtime_checkable
+class ScanEngine(Protocol):
+    """An engine that scans elsewhere, in the same order and by the same rules."""
+
+    def opened_scan(
+        self, places: ScanPlaces, options: ScanOptions, *, lists_all: bool
+    ) -> AbstractContextManager[ShownScanSources]:
+        """As `opened_scan`. Without `lists_all`, only orphans have documents."""
+        ...
+
+
+@contextmanager
+def scan_on(engine: object, places: ScanPlaces, options: ScanOptions, *, lists_all: bool) -> Iterator[ShownScanSources]:
+    """A scan on an engine that `engine_named` gave, as `opened_scan` makes it here; where only totals are shown,
+    `lists_all` may be off. Raises TieredctlError `usage` for an engine that does not scan."""
+    if isinstance(engine, LocalEngine):
+        with opened_scan(places, options) as opened:
+            yield opened
+        return
+    if not isinstance(engine, ScanEngine):
+        raise TieredctlError(ErrorCode.USAGE, "This engine only verifies.", hint="Omit --engine.")
+    with engine.opened_scan(places, _as_configured(places, options), lists_all=lists_all) as elsewhere:
+        yield elsewhere
+
+
+def _as_configured(places: ScanPlaces, options: ScanOptions) -> ScanOptions:
+    from tieredctl.config.file import storage_price
+    from tieredctl.config.plan_key import usable_key
+
+    return replace(options, key=usable_key(), price=options.price or storage_price(places.store.url))
 
 
 @contextmanager

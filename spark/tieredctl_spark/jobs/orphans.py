@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
 
 def _write(found: SparkScan, how: ScanOptions, output: OutputFolder) -> ExitCode:
     candidates = output.keep(found.verdicts.where(fn.col("status") == ObjectStatus.ORPHAN.value), CANDIDATES)
-    output.write_table("totals", pa.Table.from_pylist(found.totals.rows(), _TOTALS_SCHEMA))
+    output.write_table("totals", pa.Table.from_pylist(found.totals(), _TOTALS_SCHEMA))
     findings = [finding_row(finding) for finding in found.findings]
     output.write_table("findings", pa.Table.from_pylist(findings, pa.schema(list(FINDING_TYPE))))
     code = exit_code_of(found.findings)

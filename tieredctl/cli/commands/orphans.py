@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import given_path, now_ms
+from tieredctl.cli.arguments import given_path, now_ms, pairs
 from tieredctl.cli.commands.orphans_apply import apply
 from tieredctl.cli.commands.orphans_own import quarantine, unlock
 from tieredctl.cli.commands.orphans_plan import plan
 from tieredctl.cli.commands.orphans_purge import purge
 from tieredctl.cli.commands.orphans_restore import restore
-from tieredctl.cli.options import Inventory, MinAge, Now, Resume
+from tieredctl.cli.options import Engine, Inventory, MinAge, Now, Resume, SparkConf
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, TableColumn, printable
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
@@ -26,9 +26,10 @@ from tieredctl.model.prices import StoragePrice
 from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.documents import Document
-from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.orphans.scan import ScanOptions
+from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.wiring.listing_place import ListingPlace
-from tieredctl.wiring.orphans import ScanPlaces, opened_scan
+from tieredctl.wiring.orphans import ScanPlaces, ShownScan, scan_on
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 for verb in (plan, apply, restore, purge, unlock):
@@ -76,6 +77,8 @@ def scan(
     inventory: Inventory = None,
     resume: Resume = None,
     now: Now = None,
+    engine: Engine = LOCAL,
+    spark_conf: SparkConf = None,
     view: View,
 ) -> ExitCode:
     """Show which segment owns each object (exit 3 if any is orphaned).
@@ -94,7 +97,8 @@ def scan(
         min_age_ms=duration_ms(min_age),
         selection=selected.selection(),
     )
-    with opened_scan(places, options) as opened:
+    chosen = engine_named(engine, pairs("--spark-conf", spark_conf))
+    with scan_on(chosen, places, options, lists_all=not view.is_table) as opened:
         found = opened.scan
         unlisted = cache(opened.noncurrent)
 
@@ -128,7 +132,7 @@ def _cost_column(price: StoragePrice) -> TableColumn:
     return TableColumn(f"{price.currency}/MONTH", "monthlyCost")
 
 
-def _headline(found: Scan) -> str:
+def _headline(found: ShownScan) -> str:
     summary = found.summary()
     orphans = summary["status"][ObjectStatus.ORPHAN]
     cost = f", {orphans['monthlyCost']:.2f} {summary['currency']} a month" if "monthlyCost" in orphans else ""
