@@ -130,7 +130,9 @@ def test_the_command_line_shows_the_same_by_either_engine(
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("words", [["--key-list", "{0}/keys"], ["--as-of", "2020-01-01T00:00:00Z"]], ids=["a list of keys", "the past"])
+@pytest.mark.parametrize(
+    "words", [["--key-list", "{0}/keys"], ["--as-of", "2020-01-01T00:00:00Z"]], ids=["a list of keys", "the past"]
+)
 def test_what_only_the_local_engine_reads_is_refused(
     kafka_4: Path, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
