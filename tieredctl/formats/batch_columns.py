@@ -12,13 +12,14 @@ from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.log_scan import length_fields
 from tieredctl.formats.record_batches import BATCH_HEADER, CRC_AT, CRC_FROM, LENGTH_AT, MAGIC
 from tieredctl.formats.schema import Primitive, Struct
-from tieredctl.formats.windows import Ints, structs_at, windows
+from tieredctl.formats.windows import Flags, Ints, structs_at, windows
 
 HeaderColumns = NDArray[Any]
 """A structured array, a row a batch, with the field names of `BATCH_HEADER`, big-endian as on disk."""
 
 _STRETCH = 1 << 20
 _SMALL_BATCH = 1 << 12
+_FEW_BATCHES = 8
 _ALL_ONES = np.uint32(0xFFFFFFFF)
 _ALL_ONES_CRC = 0xFFFFFFFF
 _CRC_BYTES = 4
@@ -55,44 +56,40 @@ def joined_headers(parts: Sequence[HeaderColumns]) -> HeaderColumns:
 class AsColumns:
     """Finds and checks batches by whole columns (a `BatchChecker`)."""
 
-    def chain(self, buffer: bytes, start: int) -> tuple[Sequence[int], int]:
-        fields, stop = length_fields(buffer, start)
+    def chain(self, buffer: bytes, start: int, until: int) -> tuple[Sequence[int], int]:
+        fields, stop = length_fields(buffer, start, until)
         return cast("Sequence[int]", np.array(fields, np.int64) - LENGTH_AT), stop
 
-    def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[HeaderColumns, int]:
+    def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[HeaderColumns, Sequence[int]]:
         data = np.frombuffer(buffer, np.uint8)
         starts = np.asarray(positions, np.int64)
-        headers = structs_at(data, starts, HEADER_DTYPE) if len(starts) else np.zeros(0, HEADER_DTYPE)
-        wrong_magic = np.flatnonzero(headers["magic"] != MAGIC)
-        sound = int(wrong_magic[0]) if len(wrong_magic) else len(starts)
-        bounds = np.append(starts, end)
-        sound = _sound_crcs(data, bounds[: sound + 1], headers["crc"])
-        return headers[:sound], sound
+        if not len(starts):
+            return np.zeros(0, HEADER_DTYPE), []
+        headers = structs_at(data, starts, HEADER_DTYPE)
+        wrong = _wrong_crcs(data, np.append(starts, end), headers["crc"])
+        wrong |= headers["magic"] != MAGIC
+        return headers, np.flatnonzero(wrong).tolist()
 
 
-def _sound_crcs(data: NDArray[np.uint8], bounds: Ints, stated: NDArray[Any]) -> int:
-    """How many batches match their CRC before the first that does not; batch i is bounds[i] to bounds[i + 1]."""
+def _wrong_crcs(data: NDArray[np.uint8], bounds: Ints, stated: NDArray[Any]) -> Flags:
+    """Which batches do not match their CRC; batch i is bounds[i] to bounds[i + 1]."""
     count = len(bounds) - 1
-    if count <= 0:
-        return 0
-    if (bounds[-1] - bounds[0]) // count >= _SMALL_BATCH:
-        return _sound_one_by_one(data, bounds, stated)
+    if count < _FEW_BATCHES or (bounds[-1] - bounds[0]) // count >= _SMALL_BATCH:
+        return _wrong_one_by_one(data, bounds, stated)
+    wrong = np.zeros(count, np.bool_)
     cuts = np.searchsorted(bounds[:-1], np.arange(bounds[0], bounds[-1] + _STRETCH, _STRETCH))
     cuts[-1] = count
     for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         if first < last and not _all_match(data, bounds[first : last + 1]):
-            sound: int = first + _sound_one_by_one(data, bounds[first : last + 1], stated[first:last])
-            if sound < last:
-                return sound
-    return count
+            wrong[first:last] = _wrong_one_by_one(data, bounds[first : last + 1], stated[first:last])
+    return wrong
 
 
-def _sound_one_by_one(data: NDArray[np.uint8], bounds: Ints, stated: NDArray[Any]) -> int:
-    count = len(bounds) - 1
+def _wrong_one_by_one(data: NDArray[np.uint8], bounds: Ints, stated: NDArray[Any]) -> Flags:
     # In C throughout: a loop of Python's would take as long as the CRCs.
     sealed = map(data.data.__getitem__, map(slice, (bounds[:-1] + CRC_FROM).tolist(), bounds[1:].tolist()))
-    wrong = np.flatnonzero(np.fromiter(map(crc32c, sealed), np.uint32, count) != stated[:count])
-    return int(wrong[0]) if len(wrong) else count
+    wrong: Flags = np.fromiter(map(crc32c, sealed), np.uint32, len(stated)) != stated
+    return wrong
 
 
 def _all_match(data: NDArray[np.uint8], bounds: Ints) -> bool:

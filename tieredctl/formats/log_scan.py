@@ -6,15 +6,19 @@ A `BatchChecker` decides how batches are checked and kept: one at a time here, o
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from itertools import pairwise
+from typing import Any, Generic, Protocol, TypeVar
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.record_batches import (
     BATCH_HEADER,
+    CRC_AT,
     CRC_FROM,
     HEADER_BYTES,
     LENGTH_AT,
@@ -32,12 +36,19 @@ LARGEST_BATCH = 1 << 28
 
 _header_layout = struct.Struct(BATCH_HEADER.fixed_format)
 _length_at = struct.Struct(">i").unpack_from
-_MAGIC_BYTE = bytes((MAGIC,))
-_KNOWN_ATTRIBUTES = 0x7F
+# The magic, and after the CRC attributes that Kafka knows: what the regular expression passes over is no batch.
+_MAGIC_AND_ATTRIBUTES = re.compile(rb"\x%02x.{%d}\x00[\x00-\x7f]" % (MAGIC, CRC_FROM - CRC_AT), re.DOTALL)
+_HEADER_UNTIL_ATTRIBUTES = CRC_FROM + 2
 _OFFSETS_OF_A_SEGMENT = 1 << 31
+_SHORTEST_REACH = 1 << 10
 
-Headers = TypeVar("Headers")
-SomeHeaders = TypeVar("SomeHeaders", covariant=True)
+
+class _Sliced(Protocol):
+    def __getitem__(self, rows: slice, /) -> Any: ...
+
+
+Headers = TypeVar("Headers", bound=_Sliced)
+SomeHeaders = TypeVar("SomeHeaders", covariant=True, bound=_Sliced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +79,13 @@ class Damage:
 class BatchChecker(Protocol[SomeHeaders]):
     """Finds batches that lie wholly in a buffer, and checks their magic and CRC."""
 
-    def chain(self, buffer: bytes, start: int) -> tuple[Sequence[int], int]:
-        """Where batches begin from `start` on, by their lengths alone, and where the first impossible or incomplete
-        one begins."""
+    def chain(self, buffer: bytes, start: int, until: int) -> tuple[Sequence[int], int]:
+        """Where batches begin from `start` on and before `until`, by their lengths alone, and where the first other
+        one begins: a later, an impossible or an incomplete one."""
         ...
 
-    def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[SomeHeaders, int]:
-        """Headers of the batches at `positions` up to the first that is not sound, and their number.
+    def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[SomeHeaders, Sequence[int]]:
+        """Headers of the batches at `positions`, and which of them are not sound, by their rising numbers.
         Each batch ends where the next begins, the last at `end`."""
         ...
 
@@ -82,18 +93,15 @@ class BatchChecker(Protocol[SomeHeaders]):
 class OneByOne:
     """Checks batches one at a time: for small logs, where importing numpy would take longer than reading them."""
 
-    def chain(self, buffer: bytes, start: int) -> tuple[list[int], int]:
-        fields, stop = length_fields(buffer, start)
+    def chain(self, buffer: bytes, start: int, until: int) -> tuple[list[int], int]:
+        fields, stop = length_fields(buffer, start, until)
         return [field - LENGTH_AT for field in fields], stop
 
-    def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[list[BatchHeader], int]:
-        headers: list[BatchHeader] = []
-        for position in positions:
-            header = _sound_header(buffer, position, end)
-            if header is None:
-                break
-            headers.append(header)
-        return headers, len(headers)
+    def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[list[BatchHeader], list[int]]:
+        headers = [BatchHeader._make(_header_layout.unpack_from(buffer, position)) for position in positions]
+        spans = enumerate(pairwise([*positions, end]))
+        unsound = [row for row, (start, stop) in spans if _sound_header(buffer, start, stop) is None]
+        return headers, unsound
 
 
 def scan_log(
@@ -105,19 +113,58 @@ def scan_log(
     is known, keeps records from being taken for batches where the scan continues after damage.
     """
     pending = _Pending(iter(chunks), size, base_offset)
+    # How many bytes are looked at together: few after damage that breaks the chain of lengths, then ever more, so that
+    # no more is looked at in vain than was of use.
+    reach = max(size, _SHORTEST_REACH)
     while True:
-        positions, stop = checker.chain(pending.buffer, pending.start)
-        headers, sound = checker.check(pending.buffer, positions, stop)
-        whole = sound == len(positions)
-        if sound:
-            yield LogBlock(pending.buffer, pending.base, positions[:sound], headers)
-        pending.start = stop if whole else int(positions[sound])
-        missing = pending.missing() if whole else 0
+        until = min(pending.start + reach, len(pending.buffer))
+        positions, stop = checker.chain(pending.buffer, pending.start, until)
+        headers, unsound = checker.check(pending.buffer, positions, stop)
+        block = LogBlock(pending.buffer, pending.base, positions, headers)
+        del headers
+        if not (yield from _sound_and_damaged(pending, block, stop, unsound)):
+            reach = _SHORTEST_REACH
+            continue
+        del block  # before more is read, so that its memory can be reused
+        if until <= stop and until < len(pending.buffer):
+            reach *= 2
+            continue
+        missing = pending.missing()
         if missing and pending.more(missing):
             continue
         if not pending.left:
             return
         yield _pass_over(pending)
+        reach = _SHORTEST_REACH
+
+
+def _sound_and_damaged(
+    pending: _Pending, block: LogBlock[Headers], stop: int, unsound: Sequence[int]
+) -> Generator[LogBlock[Headers] | Damage, None, bool]:
+    """What is sound of a block whose last batch ends at `stop`, and the damage in it. False where damage ends elsewhere
+    than one of the block's batches: no more of the block is handed out then."""
+    positions, sound = block.positions, 0
+    for row in unsound:
+        if row < sound:
+            continue
+        if sound < row:
+            yield _rows(block, sound, row)
+        pending.start = int(positions[row])
+        yield _pass_over(pending)
+        sound = bisect_left(positions, pending.start, row)
+        ended = positions[sound] if sound < len(positions) else stop
+        if pending.buffer is not block.buffer or pending.start != ended:
+            return False
+    if sound < len(positions):
+        yield _rows(block, sound, len(positions))
+    pending.start = stop
+    return True
+
+
+def _rows(block: LogBlock[Headers], first: int, end: int) -> LogBlock[Headers]:
+    if first == 0 and end == len(block.positions):
+        return block
+    return LogBlock(block.buffer, block.file_position, block.positions[first:end], block.headers[first:end])
 
 
 class _Pending:
@@ -190,13 +237,13 @@ class _Pending:
         return max(length + LOG_OVERHEAD - self.left, 0) if possible else 0
 
 
-def length_fields(buffer: bytes, start: int) -> tuple[list[int], int]:
-    """Positions of the length fields of the batches from `start` on that lie wholly in the buffer, by their lengths
-    alone; and where the first impossible or incomplete batch begins."""
+def length_fields(buffer: bytes, start: int, until: int) -> tuple[list[int], int]:
+    """Positions of the length fields of the batches from `start` on and before `until` that lie wholly in the buffer,
+    by their lengths alone; and where the first other batch begins."""
     fields: list[int] = []
     append, length_at = fields.append, _length_at  # large logs spend their time in this loop
     field = start + LENGTH_AT
-    last_field = len(buffer) - HEADER_BYTES + LENGTH_AT
+    last_field = min(len(buffer) - HEADER_BYTES, until - 1) + LENGTH_AT
     while field <= last_field:
         append(field)
         (length,) = length_at(buffer, field)
@@ -245,35 +292,36 @@ def _any_header(head: bytes) -> BatchHeader | None:
 
 
 def _is_sound(pending: _Pending, position: int) -> bool:
+    """Whether a sound batch begins where a magic and attributes were found."""
     if not pending.ensure(position + HEADER_BYTES):
         return False
     at = position - pending.base
     header = _any_header(pending.buffer[at : at + HEADER_BYTES])
     if header is None or not _possible(header.batch_length, pending.size - position):
         return False
-    if header.attributes & ~_KNOWN_ATTRIBUTES or not 0 <= header.records_count <= header.last_offset_delta + 1:
+    if not 0 <= header.records_count <= header.last_offset_delta + 1:
         return False
     if not pending.belongs(header.base_offset):
         return False
     if not pending.ensure(position + header.size):
         return False
-    return _sound_header(pending.buffer, position - pending.base, len(pending.buffer)) is not None
+    return crc_matches(pending.buffer, position - pending.base, header)
 
 
 def _seek_sound(pending: _Pending, position: int) -> None:
     """Drops what is pending up to the first sound batch at or after a file position, or all of it."""
     while True:
-        found = pending.buffer.find(_MAGIC_BYTE, position - pending.base + MAGIC_AT)
-        if found >= 0:
-            position = pending.base + found - MAGIC_AT
+        found = _MAGIC_AND_ATTRIBUTES.search(pending.buffer, position - pending.base + MAGIC_AT)
+        if found:
+            position = pending.base + found.start() - MAGIC_AT
             if _is_sound(pending, position):
                 pending.pass_to(position)
                 return
             position += 1
             pending.pass_to(position)
         else:
-            position = max(position, pending.base + len(pending.buffer) - MAGIC_AT)
+            position = max(position, pending.base + len(pending.buffer) - _HEADER_UNTIL_ATTRIBUTES + 1)
             pending.pass_to(position)
             if not pending.more(pending.size):
-                pending.pass_to(pending.size)
+                pending.start = len(pending.buffer)
                 return

@@ -5,7 +5,7 @@ Both take the log's sound batches block by block, so that a log of any length ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -17,12 +17,18 @@ OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES = 8, 12
 
 @dataclass(frozen=True, slots=True)
 class BatchSpans:
-    """Sound batches of a block: byte positions in the log, first and last offsets (inclusive), latest timestamps."""
+    """Sound batches of a block: where each begins and ends (exclusive) in the log, first and last offsets (inclusive),
+    latest timestamps."""
 
     positions: Ints
+    ends: Ints
     bases: Ints
     lasts: Ints
     max_timestamps: Ints
+
+    def at(self, rows: Ints) -> BatchSpans:
+        """Some of them."""
+        return BatchSpans(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
 @dataclass(slots=True)
@@ -110,9 +116,9 @@ class OffsetIndexCheck:
         """The offset of the last entry."""
         return int(self._offsets[-1]) if len(self._offsets) else None
 
-    def feed(self, batches: BatchSpans, end: int) -> None:
-        """A block's batches, of which the last ends at byte `end` of the log."""
-        near = np.flatnonzero((self._positions >= batches.positions[0]) & (self._positions < end))
+    def feed(self, batches: BatchSpans) -> None:
+        """A block's batches."""
+        near = np.flatnonzero((self._positions >= batches.positions[0]) & (self._positions < batches.ends[-1]))
         rows = np.searchsorted(batches.positions, self._positions[near], side="right") - 1
         begin = batches.positions[rows] == self._positions[near]
         beginning, rows = near[begin], rows[begin]
@@ -123,7 +129,7 @@ class OffsetIndexCheck:
         near = np.flatnonzero((self._offsets >= lasts[0]) & (self._offsets <= lasts[-1]))
         rows = np.searchsorted(lasts, self._offsets[near])
         named = lasts[rows] == self._offsets[near]
-        self._ends[near[named]] = np.append(batches.positions[1:], end)[order[rows[named]]]
+        self._ends[near[named]] = batches.ends[order[rows[named]]]
 
     def finish(self, exempt: Exemptions) -> IndexVerdict:
         """What is wrong, now that all batches were fed."""

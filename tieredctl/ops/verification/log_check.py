@@ -85,6 +85,7 @@ class LogCheck:
         self._epochs = np.array([epoch for epoch, _ in metadata.segment_leader_epochs], np.int64)
         self._epoch_starts = np.array([offset for _, offset in metadata.segment_leader_epochs], np.int64)
         self._damages: list[tuple[Damage, int]] = []
+        """Those without the offsets at risk so far, with how many gathered batches are before each."""
         self._positions: list[Ints] = []
         self._headers: list[HeaderColumns] = []
         self._gathered = 0
@@ -93,14 +94,13 @@ class LogCheck:
         """`size` bytes of a log, in pieces."""
         for part in scan_log(chunks, size, AsColumns(), self._metadata.start_offset):
             if isinstance(part, Damage):
-                self._check_gathered()
                 self._damaged(part)
             else:
                 self._gather(part)
             del part  # before the next is read, so that its memory can be reused
         self._check_gathered()
         self._misplaced(self._order.finish())
-        self._settle_damages(self._highest_offset)
+        self._settle_damages(np.array([self._highest_offset + 1]), np.zeros(0, np.int64))
         self._note_unreadable_markers()
         self._exempt_missing_end(self._first_position + size)
         if self.facts.last_offset < self._highest_offset:
@@ -125,18 +125,19 @@ class LogCheck:
             self._positions, self._headers, self._gathered = [], [], 0
 
     def _check(self, positions: Ints, headers: HeaderColumns) -> None:
-        """Consecutive sound batches."""
+        """Sound batches that follow one another, with damage between them or not."""
         facts = self.facts
         bases = headers["baseOffset"].astype(np.int64)
         lasts = bases + headers["lastOffsetDelta"]
-        spans = BatchSpans(positions, bases, lasts, headers["maxTimestamp"].astype(np.int64))
-        self._settle_damages(int(bases[0]) - 1)
+        ends = positions + (headers["batchLength"].astype(np.int64) + LOG_OVERHEAD)
+        spans = BatchSpans(positions, ends, bases, lasts, headers["maxTimestamp"].astype(np.int64))
+        self._settle_damages(bases, lasts)
         self._misplaced(self._order.feed(positions, bases, lasts))
         self._check_epochs(spans, headers["partitionLeaderEpoch"].astype(np.int64))
         self._check_timestamps(spans)
         self._look_for_hole(spans)
         if self._offset_index:
-            self._offset_index.feed(spans, int(positions[-1]) + int(headers["batchLength"][-1]) + LOG_OVERHEAD)
+            self._offset_index.feed(spans)
         if self._time_index:
             self._time_index.feed(_by_offset(spans))
         if self._tail:
@@ -152,19 +153,22 @@ class LogCheck:
         self.facts.exemptions.positions.append((position, max(damage.end + self._first_position - 1, position)))
         if damage.torn:
             self.facts.torn_at = position
-        behind = max(self.facts.last_offset + 1, self._lowest_offset)
-        self._damages.append((damage, min(behind, self._highest_offset)))
+        self._damages.append((damage, self._gathered))
 
-    def _settle_damages(self, last_at_risk: int) -> None:
-        """Gives the damages since the last sound batch their offsets, now that the next batch is known."""
-        for damage, first in self._damages:
-            last = max(first, min(last_at_risk, self._highest_offset))
+    def _settle_damages(self, bases: Ints, lasts: Ints) -> None:
+        """Gives the damages between some batches, and between these and those before, the offsets at risk."""
+        rows = np.array([row for _, row in self._damages], np.int64)
+        settled = rows[: np.searchsorted(rows, len(bases))]
+        firsts = np.maximum(np.append(self.facts.last_offset, lasts)[settled] + 1, self._lowest_offset)
+        firsts = np.minimum(firsts, self._highest_offset)
+        ends = np.maximum(firsts, np.minimum(bases[settled] - 1, self._highest_offset))
+        for (damage, _), first, last in zip(self._damages, firsts.tolist(), ends.tolist(), strict=False):
             self.facts.exemptions.offsets.append((first, last))
             if not damage.torn:
                 self.facts.corrupt.append(
                     CorruptBatch(damage.position + self._first_position, damage.reason, first, last)
                 )
-        self._damages.clear()
+        self._damages = [(damage, 0) for damage, _ in self._damages[len(settled) :]]
 
     def _misplaced(self, found: list[Misplaced]) -> None:
         for batch in found:
@@ -217,4 +221,4 @@ def _by_offset(spans: BatchSpans) -> BatchSpans:
     if (spans.bases[1:] > spans.lasts[:-1]).all():
         return spans
     order = np.argsort(spans.bases, kind="stable")
-    return BatchSpans(spans.positions[order], spans.bases[order], spans.lasts[order], spans.max_timestamps[order])
+    return spans.at(order)
