@@ -29,13 +29,14 @@ class UuidLookup:
             self._rows = np.argsort(buckets, kind="stable")
             self._ids = ids.at(self._rows)
         sizes = np.bincount(buckets, minlength=1 << (_HASH_BITS - int(self._shift)))
-        self._edges = np.concatenate([[0], np.cumsum(sizes)])
+        self._edges = np.zeros(len(sizes) + 1, np.int32)
+        np.cumsum(sizes, dtype=np.int32, out=self._edges[1:])
 
     def rows_of(self, ids: UuidColumns) -> Ints:
         """The row of each id; NOT_FOUND where there is none."""
         found = np.full(len(ids), NOT_FOUND, np.int64)
         buckets = self._buckets(ids)
-        places, ends = self._edges[buckets], self._edges[buckets + 1]
+        places, ends = self._edges[buckets].astype(np.int64), self._edges[buckets + 1]
         open_ = np.flatnonzero(places < ends)
         while len(open_):
             here = places[open_]

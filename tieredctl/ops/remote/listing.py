@@ -119,14 +119,29 @@ def _record_batches(objects: Iterator[StoredObject]) -> Iterator[pa.RecordBatch]
 
 def record_batch(objects: Sequence[StoredObject]) -> pa.RecordBatch:
     """Objects by LISTING_SCHEMA."""
-    # Names that are not UTF-8 come as lone surrogates.
-    keys = bytes_array([stored.key.encode("utf-8", "surrogateescape") for stored in objects])
-    versions = bytes_array([stored.version.encode() for stored in objects])
-    sizes = np.array([stored.size for stored in objects], np.int64)
-    times = np.array([stored.last_modified_ms for stored in objects], np.int64)
-    classes = few_texts_array([stored.storage_class or "" for stored in objects])
-    columns = [keys, number_array(sizes), number_array(times), versions, classes]
+    if not objects:
+        return pa.RecordBatch.from_pylist([], LISTING_SCHEMA)
+    keys, sizes, times, versions, classes = zip(*objects, strict=True)
+    columns = [
+        _encoded(keys),
+        number_array(np.array(sizes, np.int64)),
+        number_array(np.array(times, np.int64)),
+        _encoded(versions),
+        few_texts_array([storage_class or "" for storage_class in classes]),
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=LISTING_SCHEMA)
+
+
+def _encoded(texts: Sequence[str]) -> pa.BinaryArray:
+    """In UTF-8; names that are not UTF-8 come as lone surrogates."""
+    joined = "".join(texts)
+    if not joined.isascii():
+        return bytes_array([text.encode("utf-8", "surrogateescape") for text in texts])
+    bounds = np.zeros(len(texts) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, texts), np.int32, len(texts)), out=bounds[1:])
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(texts), [None, pa.py_buffer(bounds), pa.py_buffer(joined.encode("ascii"))]
+    )
 
 
 def _key_batch(keys: pa.BinaryArray, modified_ms: int) -> pa.RecordBatch:

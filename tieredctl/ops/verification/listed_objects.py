@@ -42,7 +42,7 @@ ARCHIVED = NAMED << 1
 OBJECT_SCHEMA = pa.schema([*LISTING_SCHEMA, ("partition", pa.int32()), ("row", pa.int32()), ("part", pa.int8())])
 """An object; the number of the judged partition and the row of the segment that its key names, negative where there is
 none; and its part, `NO_PART` where it is not under the key of one."""
-_AT_ONCE = 1 << 16
+_AT_ONCE = 1 << 14
 _LOG = PARTS.index(Part.LOG)
 
 
