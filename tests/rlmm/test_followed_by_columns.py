@@ -25,6 +25,7 @@ from tests.event_histories import (
 )
 from tests.replay_by_events import RemotePartitionMetadataStore
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.formats.committed_offsets import CommittedOffsets, CommittedOffsetsForm
 from tieredctl.formats.remote_log_snapshot import RemoteLogSnapshot
 from tieredctl.kafka.cluster import PartitionDescription, TopicDescription
@@ -47,6 +48,7 @@ from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
 from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
+from tieredctl.ops.store_check.partition_folder_check import check_partition_folder
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
@@ -341,3 +343,44 @@ def test_what_local_stores_of_a_captured_cluster_are_compared_with(captures: Pat
     parts, metadata_partitions = captured(captures, capture)
     for number in range(5):
         assert_check_knows(parts, metadata_partitions, random.Random(number))
+
+
+def contradicted(checkpoint: Sequence[EpochEntry], segments: Iterable[RemoteLogSegmentMetadata]) -> dict[int, str]:
+    """The leader epochs that segments have otherwise than a checkpoint, each with the first that does."""
+    first, *later = checkpoint
+    starts = {entry.epoch: entry.start_offset for entry in later}
+    found: dict[int, str] = {}
+    for segment in sorted(segments, key=lambda one: (one.start_offset, one.segment_id)):
+        for number, (epoch, offset) in enumerate(segment.segment_leader_epochs):
+            if epoch in starts:
+                wrong = offset != starts[epoch] if number else offset < starts[epoch]
+            else:
+                wrong = epoch == first.epoch and number > 0 and offset > first.start_offset
+            if wrong:
+                found.setdefault(epoch, segment.segment_id)
+    return found
+
+
+@each_temper
+def test_leader_epochs_of_folders_are_held_against_every_segment(temper: Temper) -> None:
+    source = random.Random(1)
+    for parts in histories("folders", temper):
+        records = in_topic_order([record for part in parts for record in part])
+        (store,) = event_by_event([records])
+        known = MetadataToCheck(EventStream(HistoryInMemory(records)), [])
+        for partition, cache in store.caches.items():
+            segments = (one.metadata for one in cache.list_remote_log_segments())
+            finished = [one for one in segments if one.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED]
+            entries = [EpochEntry(epoch, source.randrange(60)) for epoch in sorted(source.sample(range(6), 3))]
+            own = {epoch: offset for one in finished for epoch, offset in one.segment_leader_epochs}
+            checkpoint = [
+                one._replace(start_offset=own.get(one.epoch, 0)) if source.random() < 0.5 else one for one in entries
+            ]
+            topic, number, topic_id = partition.topic, partition.partition, partition.topic_id
+            folder = PartitionFolder(Path("f"), topic, number, topic_id, checkpoint, None, None)
+
+            findings = list(check_partition_folder(LocalStore(Path("a")), folder, known))
+
+            epochs = {finding.evidence["leaderEpoch"]: finding.evidence["segmentId"] for finding in findings}
+            assert epochs == contradicted(checkpoint, finished)
+            assert len(findings) == len(epochs)

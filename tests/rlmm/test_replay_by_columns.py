@@ -134,7 +134,7 @@ def answers(cache: RemoteLogMetadataCache) -> list[object]:
         (cache.list_remote_log_segments(epoch), cache.highest_offset_for_epoch(epoch)) for epoch in cache.epochs()
     ]
     look_ups = [cache.remote_log_segment_metadata(epoch, offset) for epoch in EPOCHS for offset in OFFSETS]
-    reachable = [cache.is_referenced(one.metadata) for one in known]
+    reachable = cache.referenced()
     return [known, of_epochs, look_ups, reachable, cache.highest_deleted_offset]
 
 

@@ -130,7 +130,6 @@ class RemoteLogMetadataCache:
         """Every leader epoch seen, ascending."""
         return sorted(self._epochs)
 
-    def is_referenced(self, segment: RemoteLogSegmentMetadata) -> bool:
-        """Whether some look-up can still reach a segment: false for one whose copy another displaced."""
-        ranges = segment.epoch_ranges()
-        return any(self._epochs[epoch].serves(segment.segment_id, start) for epoch, start, _ in ranges)
+    def referenced(self) -> set[str]:
+        """The ids of the segments that some look-up can still reach: not those whose copy another displaced."""
+        return {segment_id for state in self._epochs.values() for segment_id in state.referenced}

@@ -48,10 +48,6 @@ class LeaderEpochState:
     def delete_finished(self, segment_id: str) -> None:
         self.unreferenced.discard(segment_id)
 
-    def serves(self, segment_id: str, start: int) -> bool:
-        """Whether a segment, whose first offset of this epoch is `start`, serves offsets."""
-        return self._id_by_start.get(start) == segment_id
-
     def floor(self, offset: int) -> str | None:
         """The segment with the greatest start offset that is not above `offset`."""
         index = bisect_right(self._starts, offset)

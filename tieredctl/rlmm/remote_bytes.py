@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 
 
 def segments_in_use(remote: RemoteLogMetadataCache) -> list[RemoteLogSegmentMetadata]:
     """The segments in COPY_SEGMENT_FINISHED that a look-up can reach."""
-    known = (segment.metadata for segment in remote.list_remote_log_segments())
-    finished = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-    return [metadata for metadata in known if metadata.state is finished and remote.is_referenced(metadata)]
+    known, referenced = remote.list_remote_log_segments(), remote.referenced()
+    return [segment.metadata for segment in known if segment.metadata.segment_id in referenced]
 
 
 def bytes_from(segments: Iterable[RemoteLogSegmentMetadata], offset: int) -> int:

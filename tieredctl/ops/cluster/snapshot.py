@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.kafka.group_offsets import CommittedOffset
@@ -18,7 +19,7 @@ from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.rlmm.cache import KnownSegment
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PartitionFacts:
     """A partition of a tiered topic. Offsets as the leader reported them, each before the next; None where it has none.
 
@@ -38,7 +39,7 @@ class PartitionFacts:
     segments: Sequence[KnownSegment] = ()
     displaced: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def finished(self) -> list[RemoteLogSegmentMetadata]:
         """Segments in COPY_SEGMENT_FINISHED."""
         return self.in_state(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)

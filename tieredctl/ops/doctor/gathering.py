@@ -161,8 +161,8 @@ def with_objects(
 
 def _finished_segments(stream: EventStream) -> frozenset[str]:
     metadata = replayed(stream)
-    finished = metadata.known(metadata.in_states([RemoteLogSegmentState.COPY_SEGMENT_FINISHED]))
-    return frozenset(segment.metadata.segment_id for _, segment in finished)
+    finished = metadata.in_states([RemoteLogSegmentState.COPY_SEGMENT_FINISHED])
+    return frozenset(metadata.rows.segment_ids.at(finished).texts().to_pylist())
 
 
 def _release_of(supported: Mapping[str, int]) -> Release | None:
@@ -254,7 +254,8 @@ def _partition(
     partition = TopicIdPartition(row["topicId"], row["topic"], row["partition"])
     cache = next((store.caches[partition] for store in stores if partition in store.caches), RemoteLogMetadataCache())
     segments = cache.list_remote_log_segments()
-    finished = (one.metadata for one in segments if one.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
+    referenced, finished = cache.referenced(), RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    copied = {one.metadata.segment_id for one in segments if one.metadata.state is finished}
     return PartitionFacts(
         partition,
         earliest=row["earliest"],
@@ -264,5 +265,5 @@ def _partition(
         local_bytes=sizes.get((row["topic"], row["partition"]), {}).get(row["leader"]),
         first_young=None if first_young is None else offset_by_time(first_young, row["latest"]),
         segments=segments,
-        displaced=frozenset(one.segment_id for one in finished if not cache.is_referenced(one)),
+        displaced=frozenset(copied - referenced),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
@@ -95,6 +96,10 @@ def overlapped(facts: PartitionFacts) -> list[RemoteLogSegmentMetadata]:
     """Finished segments above the log start that share offsets with another one, and are of an earlier leader or
     displaced by the other's copy."""
     log_start = facts.earliest or 0
+    segments = [one for one in facts.finished if one.end_offset >= log_start]
+    segments.sort(key=lambda one: one.start_offset)
+    if all(one.end_offset < following.start_offset for one, following in pairwise(segments)):
+        return []
     segments = sorted(
         (one for one in facts.finished if one.end_offset >= log_start),
         key=lambda one: (one.segment_id in facts.displaced, -_last_epoch(one), -one.end_offset),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -21,7 +22,7 @@ from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, as_started, 
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment
-from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
 from tieredctl.rlmm.remote_retention import is_within_leader_epochs
 from tieredctl.storage.protocol import ObjectStore
 
@@ -172,11 +173,11 @@ def _served(judged: Sequence[JudgedSegment], known: Iterable[RemoteLogSegmentMet
 
 def served(copies: Sequence[RemoteLogSegmentMetadata]) -> set[str]:
     """The ids of the finished copies that a broker uses after learning of all of them in this order."""
-    cache = RemoteLogMetadataCache()
-    for number, metadata in enumerate(copies):
-        cache.add(KnownSegment(as_started(metadata), 0, 2 * number))
-        cache.update(finished_event(metadata, metadata.event_timestamp_ms), 0, 2 * number + 1)
-    return {metadata.segment_id for metadata in copies if cache.is_referenced(metadata)}
+    epochs: dict[int, LeaderEpochState] = defaultdict(LeaderEpochState)
+    for metadata in copies:
+        for epoch, first, last in metadata.epoch_ranges():
+            epochs[epoch].copy_finished(metadata.segment_id, first, last)
+    return {segment_id for state in epochs.values() for segment_id in state.referenced}
 
 
 def finished_event(metadata: RemoteLogSegmentMetadata, event_timestamp_ms: int) -> RemoteLogSegmentMetadataUpdate:

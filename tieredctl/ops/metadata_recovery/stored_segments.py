@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.ids import TopicIdPartition
@@ -48,18 +49,18 @@ class StoreListing:
 
     def partitions(self) -> Iterator[tuple[TopicIdPartition, list[StoredSegment]]]:
         """Every partition with its segments, by start offset. Keys come sorted, so a partition's are together."""
-        for partition, pairs in groupby(self._explained(), key=lambda pair: pair[0].topic_id_partition):
+        for partition, rows in groupby(self._explained(), key=itemgetter(0)):
             found: dict[str, tuple[ExplainedKey, dict[Part, StoredObject]]] = {}
-            for explained, stored in pairs:
+            for _, explained, stored in rows:
                 found.setdefault(explained.segment_id, (explained, {}))[1][explained.part] = stored
             segments = [StoredSegment(explained, objects) for explained, objects in found.values()]
             yield partition, sorted(segments, key=lambda one: (one.identity.start_offset, one.identity.segment_id))
 
-    def _explained(self) -> Iterator[tuple[ExplainedKey, StoredObject]]:
+    def _explained(self) -> Iterator[tuple[TopicIdPartition, ExplainedKey, StoredObject]]:
         for stored in list_unreserved(self.store):
             self.objects += 1
             explained = self.layout.explain(stored.key)
             if explained is None:
                 self.unexplained += 1
-            elif self.selection.has(explained.topic_id_partition):
-                yield explained, stored
+            elif self.selection.has(partition := explained.topic_id_partition):
+                yield partition, explained, stored

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.formats.file_names import LEADER_EPOCH_CHECKPOINT
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE
+from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
@@ -21,7 +24,7 @@ from tieredctl.ops.documents import partition_document
 from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
 from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
 from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
-from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 
 def check_partition_folder(store: LocalStore, folder: PartitionFolder, known: MetadataToCheck) -> Iterator[Finding]:
@@ -29,18 +32,18 @@ def check_partition_folder(store: LocalStore, folder: PartitionFolder, known: Me
     if folder.topic_id is None:
         return
     partition = TopicIdPartition(folder.topic_id, folder.topic, folder.partition)
-    cache = known.state.caches.get(partition)
-    if cache is None:
+    state = known.state
+    if partition not in state.caches:
         yield from _unknown_id(folder, folder.topic_id, known)
         return
-    finished = [
-        segment.metadata
-        for segment in cache.list_remote_log_segments()
-        if segment.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-    ]
+    rows = state.rows_of(partition)
+    finished = rows[state.rows.states[rows] == RemoteLogSegmentState.COPY_SEGMENT_FINISHED]
     if folder.leader_epochs:
-        yield from _check_epochs(folder, partition, folder.leader_epochs, finished)
-        yield from _check_seam(store, folder, partition, cache, finished)
+        wrong = finished[_contradict(folder.leader_epochs, state, finished)]
+        segments = sorted((one.metadata for _, one in state.known(wrong)), key=lambda one: one.segment_id)
+        segments.sort(key=lambda one: one.start_offset)
+        yield from _check_epochs(folder, partition, folder.leader_epochs, segments)
+        yield from _check_seam(store, folder, partition, state, finished)
 
 
 def check_replicas(stores: Sequence[LocalStore]) -> Iterator[Finding]:
@@ -86,6 +89,24 @@ def _unknown_id(folder: PartitionFolder, topic_id: str, known: MetadataToCheck) 
         yield Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence, Severity.INFO)
 
 
+def _contradict(checkpoint: Sequence[EpochEntry], state: ReplayedMetadata, rows: Ints) -> Ints:
+    """Which of some rows `_check_epochs` finds to contradict a checkpoint."""
+    first, *later = checkpoint
+    starts = {entry.epoch: entry.start_offset for entry in later}
+    said = state.events.contents.starts.epochs_of(state.rows.starts[rows])
+    epochs, offsets = said.elements.values()
+    known = np.array(sorted(starts), np.int64)
+    begins = np.array([starts[epoch] for epoch in known.tolist()], np.int64)
+    begins_here = np.ones(len(epochs), np.bool_)
+    begins_here[said.bounds[:-1]] = False
+    wrong = (epochs == first.epoch) & begins_here & (offsets > first.start_offset)
+    if len(known):
+        places = np.minimum(np.searchsorted(known, epochs), len(known) - 1)
+        differs = np.where(begins_here, offsets != begins[places], offsets < begins[places])
+        wrong = np.where(known[places] == epochs, differs, wrong)
+    return np.unique(np.repeat(np.arange(len(rows)), np.diff(said.bounds))[wrong])
+
+
 def _check_epochs(
     folder: PartitionFolder,
     partition: TopicIdPartition,
@@ -120,23 +141,29 @@ def _check_seam(
     store: LocalStore,
     folder: PartitionFolder,
     partition: TopicIdPartition,
-    cache: RemoteLogMetadataCache,
-    finished: Sequence[RemoteLogSegmentMetadata],
+    state: ReplayedMetadata,
+    finished: Ints,
 ) -> Iterator[Finding]:
-    """Whether the remote log reaches the local one."""
+    """Whether the remote log reaches the local one; `finished` are the rows of segments."""
     if folder.local_start_offset is None:
         return
     lineage = tuple((entry.epoch, entry.start_offset) for entry in folder.leader_epochs or ())
     log_start = store.log_start_offsets.get((folder.topic, folder.partition))
     local = LocalLog(lineage, folder.local_start_offset, log_start)
-    copied = [end for epoch in cache.epochs() if (end := cache.highest_offset_for_epoch(epoch)) is not None]
+
+    def copied() -> int | None:
+        return state.caches[partition].highest_offset()
+
+    def deleted() -> int | None:
+        return state.caches[partition].highest_deleted_offset
+
     seam = check_lineage(
         partition,
-        EpochRanges.said_by(finished),
+        EpochRanges.of(state, finished),
         lineage,
         local,
-        copied=lambda: max(copied, default=None),
-        deleted=lambda: cache.highest_deleted_offset,
+        copied=copied,
+        deleted=deleted,
     )
     for finding in seam:
         # `verify` reports gaps between remote segments.
