@@ -112,7 +112,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._ends = end_offsets(source)
 
     def _begins(self, start: dict[str, Any]) -> dict[int, int]:
-        """Where each metadata partition goes on. Raises TieredctlError `unreadable` where what comes next is gone."""
+        """Where each metadata partition continues. Raises TieredctlError `unreadable` where what comes next is gone."""
         source, begins = self._opened(), _next_offsets(start)
         for number in self._numbers(source):
             log_start = source.offset_range(number).start

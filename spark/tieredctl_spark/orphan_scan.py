@@ -210,7 +210,7 @@ def _judged_by(
 
 
 def _still_there(judged: DataFrame, store: ObjectStore, keep: Keep) -> tuple[DataFrame, int]:
-    """All but the orphans that are gone by now, or are younger than they were listed to be; and how many those are."""
+    """All but the orphans that no longer exist, or are younger than they were listed to be; and how many those are."""
     orphans, others = (
         judged.where(condition) for condition in (fn.col("status") == _ORPHAN, fn.col("status") != _ORPHAN)
     )

@@ -15,7 +15,7 @@ from tieredctl.formats.schema import Primitive, Struct
 from tieredctl.formats.windows import Flags, Ints, structs_at, windows
 
 HeaderColumns = NDArray[Any]
-"""A structured array, a row a batch, with the field names of `BATCH_HEADER`, big-endian as on disk."""
+"""A structured array, one row per batch, with the field names of `BATCH_HEADER`, big-endian as on disk."""
 
 _STRETCH = 1 << 20
 _SMALL_BATCH = 1 << 12

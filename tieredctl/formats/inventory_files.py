@@ -52,7 +52,7 @@ _VOCABULARIES = {
 @dataclass(frozen=True, slots=True)
 class InventoryObjects:
     """A row for each object that is there: its key in the bucket, size in bytes, time in ms, and as a store's listing
-    gives them, its version (null where the inventory does not tell) and storage class (then empty)."""
+    gives them, its version (null where the inventory does not have it) and storage class (then empty)."""
 
     keys: pa.BinaryArray
     sizes: pa.Int64Array

@@ -40,7 +40,7 @@ class InventoryManifest:
     scheme: str
     """Of the URL of a store of that kind."""
     bucket: str | None
-    """None where only the objects themselves tell."""
+    """None where only the objects themselves show it."""
     taken_ms: int
     """When the bucket was listed; for S3, when the listing began."""
     files: tuple[InventoryFile, ...]
@@ -50,7 +50,7 @@ class InventoryManifest:
     has_header: bool = False
     delimiter: str = ","
     records: int | None = None
-    """How many objects the files have in all, where the manifest tells."""
+    """How many objects the files have in all, where the manifest has it."""
 
 
 def unusable(message: str) -> TieredctlError:

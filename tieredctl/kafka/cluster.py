@@ -1,4 +1,4 @@
-"""What tieredctl asks a live cluster, besides the records of its metadata topic."""
+"""What tieredctl asks a live cluster, apart from the records of its metadata topic."""
 
 from __future__ import annotations
 

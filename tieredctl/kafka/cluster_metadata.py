@@ -66,7 +66,7 @@ def _files(folder: Path) -> tuple[tuple[int, Path] | None, list[tuple[int, Path]
 
 @dataclass(slots=True)
 class _MetadataTopic:
-    """The topic, as told by records."""
+    """The topic, by its records."""
 
     partitions: dict[bytes, set[int]] = field(default_factory=dict)
     """The partitions of each topic id of this name: one, if all records were read."""

@@ -53,7 +53,7 @@ class RecordChunk:
     ends: Column
     findings: list[Finding] = field(default_factory=list)
     unkeyed: int | None = None
-    """How many of the records have no key; None if the source does not tell."""
+    """How many of the records have no key; None if the source does not report it."""
     tombstone_keys: Mapping[int, bytes] = field(default_factory=dict)
     """By offset, the keys of those tombstones that have one."""
 
@@ -148,7 +148,7 @@ class MetadataSource(Protocol):
 
     @property
     def partition_count(self) -> int | None:
-        """How many partitions the topic has, including those that are not here; None if nothing here tells."""
+        """How many partitions the topic has, including those that are not here; None if nothing here shows it."""
         ...
 
     def describe(self) -> dict[str, object]:

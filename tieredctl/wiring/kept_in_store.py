@@ -16,7 +16,7 @@ from tieredctl.wiring.places import StorePlace
 
 
 class OpenedQuarantine(NamedTuple):
-    """The copies in a store, each with what its key tells, by ascending key. Streams."""
+    """The copies in a store, each with what its key says, by ascending key. Streams."""
 
     url: str
     copies: Iterator[tuple[StoredObject, Quarantined]]

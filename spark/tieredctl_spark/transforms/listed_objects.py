@@ -1,4 +1,4 @@
-"""A store's objects, listed on executors: keys byte by byte, with what tells one version of an object from another."""
+"""A store's objects, listed on executors: keys byte by byte, with what distinguishes versions of an object."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.schemas import spark_schema
 
 LISTED_SCHEMA = OBJECT_SCHEMA.append(pa.field("topic", pa.string())).append(pa.field("segmentId", pa.string()))
-"""Objects with what their keys name: null where the layout cannot tell. `knownTopic` is null in all."""
+"""Objects with what their keys name: null where the layout cannot say. `knownTopic` is null in all."""
 _MOST_RANGES = 256
 _AT_ONCE = 1 << 16
 

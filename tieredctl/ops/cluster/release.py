@@ -1,4 +1,4 @@
-"""Which Kafka release runs: as the user states, or as far as a broker's features tell."""
+"""Which Kafka release runs: as the user states, or as far as a broker's features show."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
 
 
 def oldest_release(cluster: Cluster) -> Release | None:
-    """The brokers' release, as far as their features tell. Raises TieredctlError as the cluster does."""
+    """The brokers' release, as far as their features show. Raises TieredctlError as the cluster does."""
     return _oldest({broker: _release_of(one.supported) for broker, one in cluster.broker_features().items()})
 
 

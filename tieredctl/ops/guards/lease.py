@@ -175,7 +175,7 @@ def lease_held(
 
 
 def _lease_text(holder: str, purpose: str, since_ms: int | None, expires_ms: int) -> bytes:
-    """Never the same text twice: some stores tell versions apart by their bytes."""
+    """Never the same text twice: some stores distinguish versions by their bytes."""
     fields = {"holder": holder, "purpose": purpose, "sinceMs": since_ms, "expiresMs": expires_ms}
     return json.dumps({**fields, "nonce": uuid4().hex}).encode()
 

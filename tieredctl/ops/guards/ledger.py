@@ -99,5 +99,5 @@ def plan_record(store: ObjectStore, plan_id: str) -> PlanRecord | None:
 
 
 def record_of(plan: ReceiptsHeader) -> PlanRecord:
-    """What to remember about a plan, as far as its receipts tell."""
+    """What to remember about a plan, as far as its receipts show."""
     return PlanRecord(PlanUse.APPLYING, plan.cluster_id, plan.layout, plan.plan_digest or None)

@@ -1,4 +1,4 @@
-"""Where the copy of a removed object is kept, and what its key tells: the cluster, the plan that removed it, and the
+"""Where the copy of a removed object is kept, and what its key says: the cluster, the plan that removed it, and the
 original. The quarantine alone is enough to undo a removal."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Original(Protocol):
 
 
 class Quarantined(NamedTuple):
-    """What the key of a copy tells about its original. None for what the release that made it did not record."""
+    """What the key of a copy says about its original. None for what the release that made it did not record."""
 
     plan_id: str
     key: str

@@ -73,7 +73,7 @@ _SNAPSHOT_ENTRY_AT = 22
 
 
 def identify(name: str, head: bytes) -> FileKind | None:
-    """The kind of a file called `name` that begins with `head`; None where neither tells.
+    """The kind of a file called `name` that begins with `head`; None where neither shows it.
 
     A name decides where it is Kafka's own, or has the suffix of one of Kafka's. A checkpoint of two columns under
     another name may be a leader-epoch checkpoint or committed offsets, so its kind is unknown.

@@ -101,7 +101,7 @@ class EpochRun(NamedTuple):
 
 
 class _ReadLog(NamedTuple):
-    """What a log that is sound to its end tells about its segment."""
+    """What a log that is sound to its end shows about its segment."""
 
     last_offset: int
     """Inclusive."""

@@ -115,7 +115,7 @@ class RecoveryPlanner:
     look: Callable[[TopicIdPartition], LivePartition] | None = None
     """Asks the cluster for a partition; None without a cluster."""
     metadata_partitions: int | None = None
-    """How many the metadata topic has, if nothing else tells."""
+    """How many the metadata topic has, if that is not known otherwise."""
     tell: Callable[[int, int], None] = lambda _done, _all: None
     """Called with how many segments were judged, of how many."""
 

@@ -38,7 +38,7 @@ class PlanOptions:
     plan_id: str
     mode: RemovalMode = RemovalMode.QUARANTINE
     cluster_id: str | None = None
-    """For metadata that does not tell, or to make sure."""
+    """For metadata that does not say it, or to make sure."""
     valid_for_ms: int = 24 * 3_600_000
     max_percent: float = 10.0
     """Of the store's objects; more is refused."""

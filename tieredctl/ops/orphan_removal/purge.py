@@ -43,8 +43,8 @@ _STRANGE = (ObjectStatus.FOREIGN, ObjectStatus.UNKNOWN)
 
 @dataclass(slots=True, kw_only=True)
 class PurgeOutcome(Outcome):
-    """What became of the copies in quarantine that are old enough. Skipped are copies of objects that have an owner by
-    now, or may have or get one."""
+    """What happened to the copies in quarantine that are old enough. Skipped are copies of objects that now have
+    an owner, or may have or get one."""
 
     owned: list[str] = field(default_factory=list)
     """The keys of those that have an owner: they should be restored."""

@@ -11,7 +11,7 @@ from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 
 def copies_in_quarantine(store: ObjectStore) -> Iterator[tuple[StoredObject, Quarantined]]:
-    """All copies, each with what its key tells, by ascending key. Streams."""
+    """All copies, each with what its key says, by ascending key. Streams."""
     return _copies_below(store, QUARANTINE)
 
 

@@ -1,4 +1,4 @@
-"""Checks the bytes of a part while they are read: what is certainly altered, whatever the metadata says."""
+"""Checks the bytes of a part while they are read: what is certainly altered, no matter what the metadata says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order findings are told, and which of them are told once."""
+"""In which order findings are reported, and which of them only once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def concerning(findings: Iterable[Finding], segment_id: str | None) -> list[Find
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings by partition, then offset, each told once."""
+    """Findings by partition, then offset, each reported once."""
     return _without_repetition(sorted(findings, key=_place))
 
 
@@ -39,7 +39,7 @@ def _concerns(finding: Finding, segment_id: str) -> bool:
 
 
 def _place(finding: Finding) -> tuple[bool, tuple[str, str, int, int], str, str]:
-    """Where a finding stands among others: what of the metadata is not here first; by partition, then offset, then
+    """Where a finding stands among others: first what is missing of the metadata; by partition, then offset, then
     object."""
     is_about_what_is_here = finding.code not in (MISSING, COMPACTED, CUT_SHORT)
     return (is_about_what_is_here, finding.about.place, finding.subject, finding.code)

@@ -24,7 +24,7 @@ _BY_ABSENCE = (
 
 
 def without_unknown(findings: Iterable[Finding], stream: EventStream) -> list[Finding]:
-    """The findings that hold whatever events are missing, and one that counts the others."""
+    """The findings that hold no matter which events are missing, and one that counts the others."""
     kept: list[Finding] = []
     unknown = Counter[str]()
     for finding in findings:

@@ -1,6 +1,6 @@
 """Do base offsets rise within a segment's claim, and if not, which batch is to blame?
 
-A batch's base offset lies outside its CRC, so only its neighbours and the metadata tell that it was altered.
+A batch's base offset lies outside its CRC, so only its neighbours and the metadata show that it was altered.
 """
 
 from __future__ import annotations

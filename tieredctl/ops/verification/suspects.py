@@ -1,4 +1,4 @@
-"""Which segments have anything to be told of, by the listing: a row each of `ReplayedMetadata.rows`."""
+"""Which segments have something to report, by the listing: a row each of `ReplayedMetadata.rows`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class IdentifiedSegment(NamedTuple):
 
 @dataclass
 class Suspects:
-    """What columns tell of each segment."""
+    """What columns show about each segment."""
 
     metadata: ReplayedMetadata
     listed: ListedObjects
@@ -104,7 +104,7 @@ class Suspects:
 
     @property
     def _have_right_log_sizes(self) -> Flags:
-        """Where a layout tells a log's size by other parts, each segment is looked at."""
+        """Where a layout knows a log's size by other parts, each segment is looked at."""
         right = np.ones(len(self.finished), np.bool_)
         for mask in np.flatnonzero(np.bincount(self.parts[self.finished])).tolist():
             parts = [part for number, part in enumerate(PARTS) if mask & 1 << number]
