@@ -17,7 +17,7 @@ from tieredctl.storage.protocol import RESERVED_FOLDER
 ROOT = "crashed/"
 OF_EACH_PARTITION = 18
 STUCK, UNFINISHED = 18, 7
-"""How many of a bucket's objects are nobody's, by cause: delete-never-finished and copy-never-finished."""
+"""How many of a bucket's objects are orphaned, by cause: delete-never-finished and copy-never-finished."""
 CONTENT_TYPE = "application/x-segment"
 
 

@@ -18,7 +18,7 @@ CAPTURE = "aiven-crash-4.3.1"
 CLUSTER_ID = "rTFWgbQKRvehFNx-PhMpIg"
 LISTED = 499
 ORPHANS = 115
-"""Objects of the store, and how many of them are nobody's."""
+"""Objects of the store, and how many of them are orphaned."""
 ENOUGH = ("--max-percent", "80")
 """Lets all of the orphans be planned at once."""
 AGED = ("--min-age", "1h")

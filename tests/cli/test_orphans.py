@@ -45,7 +45,7 @@ def scan(tieredctl: Tieredctl, crash: Path, *options: str | Path) -> tuple[int, 
 
 
 def superseded(crash: Path) -> set[str]:
-    """Segments of which the offsets were copied anew, by the text that Kafka's own formatter printed."""
+    """Segments of which the offsets were copied again, by the text that Kafka's own formatter printed."""
     found = set()
     for text in (crash / "oracle" / "formatter").iterdir():
         starts = [match for match in map(STARTED.search, text.read_text().splitlines()) if match]

@@ -19,7 +19,7 @@ OTHER = "com.example.DatabaseMetadataManager"
 
 @pytest.fixture(params=["data", "."])
 def log_dir(request: pytest.FixtureRequest, captures: Path, tmp_path: Path) -> Path:
-    """Of a broker whose server.properties lies in its log directory, or beside it."""
+    """Of a broker whose server.properties lies in its log directory, or next to it."""
     data = tmp_path / "data"
     data.mkdir()
     for path in (captures / "kafka-4.3.1/data").iterdir():

@@ -1,4 +1,4 @@
-"""Files that a removal goes on writing, in a folder where all may write: others' links are not followed."""
+"""Files that a removal keeps writing, in a folder where all may write: others' links are not followed."""
 
 from __future__ import annotations
 

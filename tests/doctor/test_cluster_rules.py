@@ -90,7 +90,7 @@ SOUND = ClusterSnapshot(
 
 
 def found(**changes: Any) -> list[Finding]:
-    """What is found besides what every release is told of."""
+    """What is found apart from what is reported for every release."""
     return [one for one in diagnose(replace(SOUND, **changes)).findings if one.subject != "KAFKA-15401"]
 
 

@@ -1,4 +1,4 @@
-"""Consumer groups beside the logs that they read."""
+"""Consumer groups and the logs that they read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers that do not apply what the controllers decide are told from those that lag, or cannot be judged."""
+"""Brokers that do not apply what the controllers decide are distinguished from those that lag, or cannot be judged."""
 
 from __future__ import annotations
 

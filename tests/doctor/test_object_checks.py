@@ -34,7 +34,7 @@ from tieredctl.storage.memory import MemoryStore
 LAYOUT = LocalLayout()
 ABORTED = AbortedTransaction(producer_id=1, first_offset=12, last_offset=15, last_stable_offset=16)
 THREE = replace(PLACE, segments=[segment(1, 0, 9), segment(2, 10, 19), segment(3, 20, 24)], latest_tiered=24)
-"""The leader's disk begins at 20, behind the second of three segments."""
+"""The leader's disk begins at 20, after the second of three segments."""
 
 
 def key(number: int, part: Part, facts: PartitionFacts = THREE) -> str:

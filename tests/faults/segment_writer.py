@@ -48,7 +48,7 @@ class Indexing(Enum):
 
 @dataclass(frozen=True)
 class WrittenBatch:
-    """A batch as it lies in the log: `position` is its first byte, `end` the one behind its last."""
+    """A batch as it lies in the log: `position` is its first byte, `end` the one after its last."""
 
     position: int
     header: BatchHeader
@@ -168,7 +168,7 @@ class SegmentWriter:
         self._epochs.append((leader_epoch, self.next_offset))
 
     def restart(self) -> None:
-        """A broker that is stopped cleanly adds a time index entry, and begins to count the interval anew."""
+        """A broker that is stopped cleanly adds a time index entry, and begins to count the interval again."""
         self._add_time_entry()
         self._bytes_since_entry = 0
 

@@ -165,7 +165,7 @@ def altered(alter: Callable[[bytes], bytes]) -> bytes:
         pytest.param(altered(lambda v: v[:-1] + b"\x01\x00\x01\x02"), id="boolean that is neither"),
         pytest.param(altered(lambda v: v[:-1] + b"\x01\x80\x00\x01\x01"), id="tag of two bytes"),
         pytest.param(altered(lambda v: v[:-1] + b"\x01\x05\x00"), id="unknown tagged field"),
-        pytest.param(altered(lambda v: v[:4] + b"\xff" + v[5:]), id="name that is no text"),
+        pytest.param(altered(lambda v: v[:4] + b"\xff" + v[5:]), id="name that is not text"),
         pytest.param(altered(lambda v: v[:3] + b"\x00" + v[5:]), id="name that is null"),
         pytest.param(altered(lambda v: v[:3] + b"\x01" + v[5:]), id="name that is empty"),
         pytest.param(altered(lambda v: v + b"\x00"), id="a byte too many"),

@@ -68,7 +68,7 @@ LZ4_REFUSED = {
     "a block larger than announced": ("04224d18604082ffffff0068690000", "claims 16777215 bytes"),
     "no end mark": ("04224d186040820200008068 69", "no end mark"),
     "another magic": ("03224d1860408202000080686900000000", "not an lz4 frame"),
-    "something behind its end": ("04224d186040820200008068690000000000", "different places"),
+    "something after its end": ("04224d186040820200008068690000000000", "different places"),
 }
 
 
@@ -86,7 +86,7 @@ HOSTILE = {
     "zstd runs that pass the limit": (Codec.ZSTD, "28b52ffd 00 58" + "02001061" * 9000 + "03001061"),
     "zstd frame with a block of 2 MiB": (Codec.ZSTD, "28b52ffd 00 58 fbffff 61"),
     "gzip stream cut short": (Codec.GZIP, compress(Codec.GZIP, b"hi")[:-1].hex()),
-    "gzip stream with something behind it": (Codec.GZIP, compress(Codec.GZIP, b"hi").hex() + "00"),
+    "gzip stream with something after it": (Codec.GZIP, compress(Codec.GZIP, b"hi").hex() + "00"),
     "gzip of nothing": (Codec.GZIP, ""),
     "zstd of nothing": (Codec.ZSTD, ""),
     "snappy of nothing": (Codec.SNAPPY, ""),

@@ -151,7 +151,7 @@ BROKEN = {
     "nothing": (b"", 0),
     "no header": (data_batch(0, FEATURE) + control_batch(1, FOOTER), 0),
     "no footer": (control_batch(0, HEADER) + data_batch(1, FEATURE), 83 + len(data_batch(1, FEATURE))),
-    "records behind the footer": (HEADER_BATCH + FOOTER_BATCH + data_batch(3, FEATURE), 174),
+    "records after the footer": (HEADER_BATCH + FOOTER_BATCH + data_batch(3, FEATURE), 174),
     "a gap in the offsets": (control_batch(0, HEADER) + control_batch(2, FOOTER), 83),
     "offsets that do not begin with 0": (control_batch(7, HEADER) + control_batch(8, FOOTER), 0),
     "a batch cut short": (HEADER_BATCH + FOOTER_BATCH[:-1], 99),

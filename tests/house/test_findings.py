@@ -1,4 +1,4 @@
-"""Findings are told apart by what they are about, as values; their evidence is shown, and decides nothing."""
+"""Findings are distinguished by what they are about, as values; their evidence is shown, and decides nothing."""
 
 from __future__ import annotations
 

@@ -55,9 +55,9 @@ def test_folders_are_split_from_the_right(folder: str, topic: str, topic_id: str
     "key",
     [
         pytest.param(f"{STEM}.rsm-manifest", id="another layout's part"),
-        pytest.param(f"{STEM}.log.tmp", id="a suffix behind the suffix"),
+        pytest.param(f"{STEM}.log.tmp", id="a suffix after the suffix"),
         pytest.param(f"{STEM}.LOG", id="a suffix in capitals"),
-        pytest.param(f"{STEM}.log\n", id="a line end behind the suffix"),
+        pytest.param(f"{STEM}.log\n", id="a line end after the suffix"),
         pytest.param(f"{STEM}", id="no suffix"),
         pytest.param(f"x/{STEM}.log", id="a folder around it"),
         pytest.param(f"{FOLDER}/x/00000000000000000000-{SEGMENT_ID}.log", id="a folder within"),

@@ -38,7 +38,7 @@ STORES = {
 
 @dataclass(frozen=True)
 class RebuiltSegment:
-    """A segment, what the broker wrote beside its log, and what was rebuilt from the log."""
+    """A segment, what the broker wrote next to its log, and what was rebuilt from the log."""
 
     metadata: RemoteLogSegmentMetadata
     log: bytes
@@ -118,7 +118,7 @@ def test_producer_snapshots_hold_the_brokers_entries(segments: list[RebuiltSegme
 def test_offset_indexes_are_byte_for_byte_those_of_brokers_that_were_not_restarted(
     segments: list[RebuiltSegment],
 ) -> None:
-    """A broker that is restarted, which begins a leader epoch, begins to count the bytes between two entries anew."""
+    """A broker that is restarted, which begins a leader epoch, begins to count the bytes between two entries again."""
     index = Part.OFFSET_INDEX
     wrong = [one.metadata for one in segments if one.rebuilt[index] != one.written[index]]
 

@@ -27,7 +27,7 @@ RELEASES = ("kafka_4", "kafka_3")
 CACHE_SIZE = "remote.log.index.file.cache.total.size.bytes"
 BROKER_ID = "1"
 WRONG_OFFSET_INDEX = struct.pack(">ii", 2, 1_000_000)
-"""It passes a broker's own checks, and points behind the end of every segment here."""
+"""It passes a broker's own checks, and points after the end of every segment here."""
 BEHIND_THE_FIRST_ENTRY = 3
 READ_SECONDS = 30
 
@@ -171,7 +171,7 @@ def test_a_wrong_index_that_a_broker_has_cached_is_mended_and_forgotten(
     assert (planned.exit_code, outcome.exit_code) == (3, 0), outcome.err
     assert orders.part("index").read_bytes() == index
     assert outcome.document()["summary"]["brokerCache"]["files"] == orders.cached()
-    with pytest.raises(ReadFailed):  # the broker goes on with what it has cached
+    with pytest.raises(ReadFailed):  # the broker continues with what it has cached
         records(orders, "orders")
     forget_cache(orders.driven)
     assert records(orders, "orders") == expected

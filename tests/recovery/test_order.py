@@ -19,7 +19,7 @@ OFFSETS, EPOCHS = 40, 3
 
 @st.composite
 def copies(draw: st.DrawFn) -> list[RemoteLogSegmentMetadata]:
-    """Copies of one partition in the order in which leaders finished them: each goes on behind the last or begins
+    """Copies of one partition in the order in which leaders finished them: each continues after the last or begins
     earlier, where another leader rolled its segments elsewhere, and reaches at least as far."""
     later_epochs = sorted(draw(st.lists(st.integers(1, OFFSETS - 1), max_size=EPOCHS - 1, unique=True)))
     lineage = [EpochEntry(epoch, offset) for epoch, offset in enumerate([0, *later_epochs])]

@@ -96,7 +96,7 @@ def aborted_of_before() -> WrittenSegment:
 
 
 def ended_by(*markers: ControlType) -> WrittenSegment:
-    """A transaction with data, and behind its end as many more without."""
+    """A transaction with data, and after its end as many more without."""
     writer = SegmentWriter()
     writer.append(writer.data(3, producer=71))
     for marker in markers:

@@ -74,7 +74,7 @@ class KafkaBroker:
     `with KafkaBroker(kafka_jars("4.3.1")) as broker:` starts it and, at the end, kills it and removes its folder. A
     `work_dir` that the caller gives stays. `properties` override the broker's own; `extra_class_path` adds folders or
     jars, for a RemoteStorageManager of the test's. With `secure=True` (Kafka 3.5 and later) the listeners SSL,
-    SASL_PLAINTEXT and SASL_SSL stand beside the plain one: see `secure_listeners`.
+    SASL_PLAINTEXT and SASL_SSL stand next to the plain one: see `secure_listeners`.
 
     However the test process ends, the broker ends with it.
     """

@@ -41,7 +41,7 @@ class Controller(KafkaBroker):
 
 @dataclass(frozen=True)
 class Quorum:
-    """A broker, which votes, and two controllers beside it."""
+    """A broker, which votes, and two controllers next to it."""
 
     broker: KafkaBroker
     controllers: Mapping[int, Controller]

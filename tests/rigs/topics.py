@@ -1,4 +1,4 @@
-"""Topics as the rigs make them and look at them: a connection that is lost meanwhile is no outcome.
+"""Topics as the rigs make them and look at them: a connection that is lost meanwhile is not an outcome.
 
 librdkafka drops its connection to a bootstrap server for one to a broker that it has learned of, and fails what was
 under way there; so does a broker that dies or comes back. What a rig asks is asked again then, until a deadline.

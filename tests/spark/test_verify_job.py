@@ -1,4 +1,4 @@
-"""The job for spark-submit: its results, its exit codes, and how it goes on where it was."""
+"""The job for spark-submit: its results, its exit codes, and how it resumes."""
 
 from __future__ import annotations
 

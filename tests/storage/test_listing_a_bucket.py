@@ -1,4 +1,4 @@
-"""What a scan is told of a bucket: by ranges listed beside each other, and by an inventory that lies in a bucket."""
+"""What a scan finds in a bucket: by ranges listed in parallel, and by an inventory that lies in a bucket."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_a_listing_names_every_object_with_its_size(store: ObjectStore) -> None:
 
 
 def test_a_listing_is_in_the_order_of_the_keys_bytes(store: ObjectStore) -> None:
-    # "-" and "." sort before "/", digits behind it: a folder's own name does not say where its objects come.
+    # "-" and "." sort before "/", digits after it: a folder's own name does not say where its objects come.
     assert keys_of(store) == [
         "orders-0-audit/1.log",
         "orders-0/1.index",

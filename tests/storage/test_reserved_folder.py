@@ -1,4 +1,4 @@
-"""The folder `.tieredctl/` is no segment's: what is in it is passed over."""
+"""The folder `.tieredctl/` belongs to tieredctl: what is in it is passed over."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_what_is_there_is_not_put_again(writable_with: WritableWith) -> None:
 
 
 @pytest.mark.parametrize("store_kind", STORES)
-@pytest.mark.parametrize("there", [{}, {"a/b": b"before"}], ids=["anew", "over another"])
+@pytest.mark.parametrize("there", [{}, {"a/b": b"before"}], ids=["new", "over another"])
 def test_what_is_written_is_there_whatever_was(writable_with: WritableWith, there: Mapping[str, bytes]) -> None:
     store = writable_with(there)
 
@@ -306,10 +306,10 @@ def test_nothing_to_delete_is_not_a_request(writable_with: WritableWith) -> None
 def test_a_version_that_is_past_is_left_alone(writable_with: WritableWith) -> None:
     store = writable_with({"a": b"1", "b": b"2"})
     past, other = head(store, "a"), head(store, "b")
-    store.replace(past, b"written anew")
+    store.replace(past, b"written again")
 
     assert outcomes(store.delete([past, other])) == [CHANGED, GONE]
-    assert store.read("a") == b"written anew"
+    assert store.read("a") == b"written again"
 
 
 def test_only_the_key_itself_is_deleted(writable_with: WritableWith) -> None:

@@ -38,7 +38,7 @@ def topic(driven: DrivenBroker) -> Iterator[OwnTopic]:
 
 
 ON_ONE_RELEASE = pytest.mark.parametrize("driven", ["kafka_4"], indirect=True)
-"""What is no matter of the broker's release."""
+"""What does not depend on the broker's release."""
 
 
 def findings(document: dict[str, Any]) -> dict[str, dict[str, Any]]:

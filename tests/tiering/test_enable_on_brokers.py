@@ -46,7 +46,7 @@ def idle(driven: DrivenBroker) -> Iterator[OwnTopic]:
 
 
 ON_ONE_RELEASE = pytest.mark.parametrize("driven", ["kafka_4"], indirect=True)
-"""What is no matter of the broker's release."""
+"""What does not depend on the broker's release."""
 
 
 def codes(document: dict[str, list[dict[str, str]]]) -> set[str]:

@@ -1,6 +1,6 @@
-"""One altered bit in what lies beside a log.
+"""One altered bit in the files next to a log.
 
-What an alteration does to look-ups is told by looking up, not by the check's own rules. Whatever sends one look-up to
+What an alteration does to look-ups is found by looking up, not by the check's own rules. Whatever sends one look-up to
 the wrong place is critical, at the entry. What no look-up notices may be one of these, and then it cannot be told from
 what a broker writes:
 
@@ -40,7 +40,7 @@ def each_flip(segment: WrittenSegment, part: Part) -> Iterator[tuple[int, bytes,
 
 
 def misleads_by_offset(segment: WrittenSegment, index: bytes) -> bool:
-    """Whether some offset is looked for where it cannot be found: not at a batch, or behind the one that holds it."""
+    """Whether some offset is looked for where it cannot be found: not at a batch, or after the one that holds it."""
     entries = offset_index_entries(index)
     offsets = [0, *(entries.relative_offsets + segment.metadata.start_offset).tolist()]
     positions = [0, *entries.positions.tolist()]
@@ -56,7 +56,7 @@ def misleads_by_offset(segment: WrittenSegment, index: bytes) -> bool:
 
 
 def misleads_by_time(segment: WrittenSegment, index: bytes) -> bool:
-    """Whether the look-up of some timestamp begins behind the first batch that reaches it."""
+    """Whether the look-up of some timestamp begins after the first batch that reaches it."""
     entries = time_index_entries(index)
     timestamps = [-1, *entries.timestamps.tolist()]
     offsets = [segment.metadata.start_offset, *(entries.relative_offsets + segment.metadata.start_offset).tolist()]

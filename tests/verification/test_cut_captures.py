@@ -123,7 +123,7 @@ def test_an_offset_index_lacks_entries_at_its_end(two_partitions: Cluster, large
 
 @pytest.mark.parametrize("level", [Level.HEADERS, Level.FULL])
 def test_an_offset_index_lacks_one_entry(two_partitions: Cluster, large: WrittenSegment, level: Level) -> None:
-    """A broker that restarts begins to count the interval anew, and leaves the same index; but then a leader epoch
+    """A broker that restarts begins to count the interval again, and leaves the same index; but then a leader epoch
     begins there."""
     damaged = cut(two_partitions, large, Part.OFFSET_INDEX, -8)
 

@@ -1,4 +1,4 @@
-"""A damaged batch hides no damage of the indexes beside the log.
+"""A damaged batch hides no damage of the indexes next to the log.
 
 Only an entry for the damaged batch itself may escape, as long as it lies between the entries around it: nothing else is
 left to hold it against.

@@ -1,4 +1,4 @@
-"""What columns tell of a whole cluster is what is told by looking at each segment and each object alone."""
+"""Columns find the same about a whole cluster as looking at each segment and each object alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of a log with damage everywhere, the same is told as of one whose stretches are checked one by one, in short."""
+"""A log with damage everywhere gets the same findings as one whose stretches are checked one by one, in short."""
 
 from __future__ import annotations
 

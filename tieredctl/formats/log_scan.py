@@ -36,7 +36,7 @@ LARGEST_BATCH = 1 << 28
 
 _header_layout = struct.Struct(BATCH_HEADER.fixed_format)
 _length_at = struct.Struct(">i").unpack_from
-# The magic, and after the CRC attributes that Kafka knows: what the regular expression passes over is no batch.
+# The magic, and after the CRC attributes that Kafka knows: what the regular expression passes over is not a batch.
 _MAGIC_AND_ATTRIBUTES = re.compile(rb"\x%02x.{%d}\x00[\x00-\x7f]" % (MAGIC, CRC_FROM - CRC_AT), re.DOTALL)
 _HEADER_UNTIL_ATTRIBUTES = CRC_FROM + 2
 _OFFSETS_OF_A_SEGMENT = 1 << 31

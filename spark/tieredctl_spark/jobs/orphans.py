@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
     how = ScanOptions(now_ms, options.min_age, price=storage_price(options.store))
     with spark_session({}) as session, spark_failures():
         output = OutputFolder(session, options.output)
-        # Whatever is in the folder is no mark from here on, until this one is whole.
+        # Whatever is in the folder is not a mark from here on, until this one is whole.
         output.write_text(SUMMARY, _text({"kind": KIND, "summary": {"success": False}}))
         places = ScanPlaces(metadata, store, topics)
         found = scanned(session, places, how, output.keep, frozenset({ObjectStatus.ORPHAN}))

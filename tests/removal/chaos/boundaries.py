@@ -107,7 +107,7 @@ class World:
 
     def look_at_deletion(self, key: str) -> None:
         """Nothing is deleted that was owned when the metadata had to be read last, nor the last copy of it; and nothing
-        at all where nobody knows what time it is. A lease that is given back is nobody's data."""
+        at all where nobody knows what time it is. A lease that is given back is not data."""
         if key == LEASE_KEY:
             return
         if abs(self.skew_ms) > MOST_SKEW_MS:

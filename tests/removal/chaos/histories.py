@@ -157,7 +157,7 @@ def _deletion_to_come(writer: _Writer) -> None:
 
 
 def _copy_to_come(writer: _Writer) -> None:
-    """With a change of leader in its middle, the next one copies anew."""
+    """With a change of leader in its middle, the next one copies again."""
     crashed, copied = writer.segment(LIVE), writer.segment(LIVE)
     again = replace(copied, start=crashed.start)
     writer.futures.append([crashed.copy_started(), *crashed.uploaded(writer.some_parts()), *again.copied()])

@@ -3,7 +3,7 @@
 Always, at whatever moment one looks:
 - an object that the broker has, and that was not planned, is at its key with its bytes;
 - one that was planned is there, or its bytes are in quarantine, if that was asked for;
-- one that the broker wrote anew since the plan is there: it is not what was planned;
+- one that the broker wrote again since the plan is there: it is not what was planned;
 - nothing else is in the store but tieredctl's own.
 
 When a run has ended by itself:

@@ -1,5 +1,5 @@
 """The same with the real command: `python -m tieredctl` in a process that waits before it touches a file, so that the
-broker can act, and the process be killed, there, or somewhere behind it."""
+broker can act, and the process be killed, there, or somewhere after it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_TOUCHES = 250
 
 @dataclass
 class Supervised:
-    """One run of the command, and the broker beside it."""
+    """One run of the command, and the broker next to it."""
 
     trial: Trial
     chance: Random

@@ -73,7 +73,7 @@ def try_kill_at(boundary: int, folder: Path, setting: Setting, *, copies_fail: b
 
 
 def run(trial: Trial, what: Run, world: World) -> Ended:
-    """One run, in a process of its own where that may be killed, and what has to hold behind it."""
+    """One run, in a process of its own where that may be killed, and what has to hold after it."""
     ended = _ended(trial, what, world)
     demand_nothing_lost(trial)
     return ended

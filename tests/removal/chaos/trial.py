@@ -1,4 +1,4 @@
-"""A plan, and the runs of tieredctl that carry it out, undo it, or make it final, beside a broker."""
+"""A plan, and the runs of tieredctl that carry it out, undo it, or make it final, next to a broker."""
 
 from __future__ import annotations
 

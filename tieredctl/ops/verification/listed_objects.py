@@ -1,4 +1,4 @@
-"""The store's listing beside the metadata: what of each known segment is listed, and which objects nobody knows.
+"""The store's listing compared with the metadata: what of each known segment is listed, and which objects nobody knows.
 
 A row is one of `ReplayedMetadata.rows`. Objects themselves are put aside in a temporary file, with the row and the part
 that each is of; few of them are looked at again.
