@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
-from functools import partial
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from itertools import groupby
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.counted import counted
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.verification.engine import Engine
-from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
-from tieredctl.ops.verification.silence import Silence
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ops.verification.report import SegmentReport, SegmentTask
+from tieredctl.ops.verification.tasks import TASK_SCHEMA, task_batches
+from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.orphan_scan import OpenedSparkScan, opened_spark_scan
 from tieredctl_spark.schemas import spark_schema
-from tieredctl_spark.segment_rows import REPORT_SCHEMA, TASK_SCHEMA, check_rows, read_report, task_row
+from tieredctl_spark.segment_reading import SegmentReading
+from tieredctl_spark.segment_rows import REPORT_SCHEMA, read_report
 from tieredctl_spark.session import spark_session
+from tieredctl_spark.work_units import UNIT_COLUMNS, ChunkSize, UnitSize, estimated_seconds
 
-# Spark cuts local rows into this number of consecutive slices, and returns their results in order.
-_SLICES = "spark.sql.leafNodeDefaultParallelism"
-_SLICES_PER_CORE = 4
-# A wave is one Spark job, whose reports arrive when it ends: soon, for people who watch, but not too soon, since cores
-# idle while its last segments are read.
-_WAVE_TASKS = 8_192
-_WAVE_BYTES_PER_CORE = 1 << 34
 _INTERRUPT_TAG = "tieredctl-check-segments"
+_CUT_SCHEMA = pa.schema([*TASK_SCHEMA, *UNIT_COLUMNS])
+
+Check = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def spark_engine(settings: dict[str, str]) -> Engine:
@@ -40,7 +43,8 @@ def spark_engine(settings: dict[str, str]) -> Engine:
 class SparkEngine:
     """Runs `check_segment` in Spark's Python workers, in the active session or in one of its own.
 
-    Executors need the same Python packages as the driver, and access to the store.
+    Executors need the same Python packages as the driver, and access to the store. Of sound segments only their sums
+    come back.
     """
 
     def __init__(self, settings: Mapping[str, str]) -> None:
@@ -57,48 +61,113 @@ class SparkEngine:
     def check_segments(
         self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
     ) -> Iterator[SegmentReport]:
-        """A report for each task, in the order of the tasks. Raises TieredctlError `missing-extra`, `spark-failed`."""
+        """Reports, as every engine gives them. Raises TieredctlError `missing-extra`, `spark-failed`, and
+        `no-credentials` where no executor has any."""
+        units = _units(tasks)
         with spark_session(self._settings) as session:
-            cores = session.sparkContext.defaultParallelism
-            # Settings in a new session do not affect the given one.
-            own = session.newSession()
-            silence = Silence()
-            for wave in _waves(tasks, cores):
-                if silence.is_final:
-                    yield from (silence.check(task, store, layout) for task in wave)
+            answers, size = Answers(store.url), ChunkSize()
+            while chunk := size.next_chunk(units, _seconds):
+                if answers.silent is not None:
+                    yield from (_passed_over(unit, answers.silent) for unit in chunk)
                     continue
-                own.conf.set(_SLICES, str(min(len(wave), cores * _SLICES_PER_CORE)))
-                for report in _checked(own, wave, store, layout):
-                    silence.note_report(report)
-                    yield report
+                began = time.monotonic()
+                reports = _checked(session, chunk, SegmentReading(store, layout))
+                size.note(sum(map(_seconds, chunk)), time.monotonic() - began)
+                for report in reports:
+                    answers.note(report)
+                answers.demand_credentials()
+                yield from reports
 
 
-def _waves(tasks: Iterable[SegmentTask], cores: int) -> Iterator[list[SegmentTask]]:
-    wave: list[SegmentTask] = []
-    size = 0
-    for task in tasks:
-        wave.append(task)
-        size += task.metadata.segment_size_in_bytes if task.level is Level.FULL else 0
-        if len(wave) == _WAVE_TASKS or size >= cores * _WAVE_BYTES_PER_CORE:
-            yield wave
-            wave, size = [], 0
-    if wave:
-        yield wave
+class Answers:
+    """Whether the store answers the executors at all."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._answered = 0
+        self._unanswered = 0
+        self._refusal: str | None = None
+        self._why = ""
+
+    def note(self, report: SegmentReport) -> None:
+        """Takes the report of a segment, or of several sound ones."""
+        errors = [one for one in report.unread if one.code in CONCERN_EVERY_OBJECT]
+        if report.not_looked_at is not None or errors:
+            self._unanswered += report.segments
+            self._why = errors[0].message if errors else str(report.not_looked_at)
+        else:
+            self._answered += report.segments
+        self._refusal = next((one.message for one in errors if one.code is ErrorCode.NO_CREDENTIALS), self._refusal)
+
+    def note_counts(self, answered: int, unanswered: int, why: str | None, refusal: str | None) -> None:
+        """Takes the same of many segments: how many were answered, and the last errors."""
+        self._answered += answered
+        self._unanswered += unanswered
+        self._why = why or self._why
+        self._refusal = refusal or self._refusal
+
+    @property
+    def silent(self) -> str | None:
+        """The store's last error, where it did not answer once."""
+        return self._why if self._unanswered and not self._answered else None
+
+    def demand_credentials(self) -> None:
+        """Raises TieredctlError where no executor was let in."""
+        if self._refusal and not self._answered:
+            message = f"No executor could read {self._url}: {self._refusal}"
+            hint = "Give the executors the store's credentials: as files, environment variables or instance roles."
+            raise TieredctlError(ErrorCode.NO_CREDENTIALS, message, hint=hint)
 
 
-def _checked(session: SparkSession, wave: list[SegmentTask], store: ObjectStore, layout: Layout) -> list[SegmentReport]:
-    rows = pa.Table.from_pylist([task_row(task) for task in wave], TASK_SCHEMA)
-    check = partial(check_rows, store=store, layout=layout)
+def checked_frame(frame: DataFrame, units: int, check: Check, schema: pa.Schema) -> DataFrame:
+    """What `check` makes of rows that have a `slot`, from 0: each of the `units` is a Spark task of its own."""
+    return frame.repartitionById(units, fn.col("slot").cast("int")).mapInArrow(check, spark_schema(schema))
+
+
+@contextmanager
+def interruptible(session: SparkSession) -> Iterator[None]:
+    """Ctrl-C ends the Spark jobs that this thread starts."""
     session.addTag(_INTERRUPT_TAG)
     try:
-        with spark_failures():
-            frame = session.createDataFrame(rows, spark_schema(TASK_SCHEMA))
-            found = frame.mapInArrow(check, spark_schema(REPORT_SCHEMA)).toArrow()
+        yield
     except KeyboardInterrupt:
         session.interruptTag(_INTERRUPT_TAG)
         raise
     finally:
         session.removeTag(_INTERRUPT_TAG)
+
+
+def _units(tasks: Iterable[SegmentTask]) -> Iterator[pa.Table]:
+    """The tasks by unit."""
+    pieces = (piece for batch in UnitSize().cut(task_batches(tasks)) for piece in _by_unit(batch))
+    for _, some in groupby(pieces, lambda piece: piece.column("unit")[0].as_py()):
+        yield pa.Table.from_batches(list(some), _CUT_SCHEMA)
+
+
+def _seconds(unit: pa.Table) -> float:
+    return float(estimated_seconds(*(pc.sum(unit.column(name)).as_py() for name in ("bytesToRead", "requests"))))
+
+
+def _by_unit(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in slices of one unit each."""
+    runs = pc.run_end_encode(batch.column("unit")).run_ends.to_pylist()
+    for first, end in zip([0, *runs], runs, strict=False):
+        yield batch.slice(first, end - first)
+
+
+def _checked(session: SparkSession, chunk: list[pa.Table], reading: SegmentReading) -> list[SegmentReport]:
+    slots = [unit.append_column("slot", pa.array([slot] * len(unit), pa.int32())) for slot, unit in enumerate(chunk)]
+    rows = pa.concat_tables(slots)
+    with interruptible(session), spark_failures():
+        frame = session.createDataFrame(rows, spark_schema(rows.schema))
+        found = checked_frame(frame, len(chunk), reading.reports, REPORT_SCHEMA).toArrow()
     reports = [read_report(row) for row in found.to_pylist()]
-    assert [report.segment_id for report in reports] == [task.metadata.segment_id for task in wave]
+    missing = len(rows) - sum(report.segments for report in reports)
+    if missing:
+        raise TieredctlError(ErrorCode.SPARK_FAILED, f"Spark gave no report of {counted(missing, 'segment')}.")
     return reports
+
+
+def _passed_over(unit: pa.Table, why: str) -> SegmentReport:
+    objects = sum(map(len, unit.column("objects").to_pylist()))
+    return SegmentReport("", not_looked_at=why, segments=len(unit), objects=objects)

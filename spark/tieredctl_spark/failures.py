@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, PySparkImportError
 
 from tieredctl.errors import ErrorCode, TieredctlError
 
+SUBMITTED_BY = "PYSPARK_GATEWAY_PORT"
+"""The environment variable that spark-submit sets for a driver in Python."""
 _TRACEBACK = "Traceback (most recent call last):"
 _JAVA_CAUSE = re.compile(r"^(?:: |Caused by: |Exception in thread \"main\" )(?P<exceptions>.+)$", re.MULTILINE)
 _JAVA_EXCEPTION_NAME = re.compile(r"(?:[\w$]+\.)+[\w$]+(?:: |$)")
@@ -32,6 +37,20 @@ def spark_failures() -> Iterator[None]:
         if _interrupted(error):
             raise KeyboardInterrupt from None
         raise TieredctlError(ErrorCode.SPARK_FAILED, f"Spark failed: {reason(str(error))}") from None
+
+
+@contextmanager
+def error_stream() -> Iterator[TextIO]:
+    """Where sentences about failures go. spark-submit joins our stderr to its stdout: there, it is its own."""
+    try:
+        stream = open(f"/proc/{os.getppid()}/fd/2", "a", encoding="utf-8") if SUBMITTED_BY in os.environ else None  # noqa: SIM115
+    except OSError:
+        stream = None
+    if stream is None:
+        yield sys.stderr
+        return
+    with stream:
+        yield stream
 
 
 def _interrupted(error: BaseException | None) -> bool:

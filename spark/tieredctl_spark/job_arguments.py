@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
+from tieredctl_spark.failures import error_stream
 
 
 def run_job(
@@ -18,6 +20,15 @@ def run_job(
     arguments: Sequence[str] | None,
 ) -> int:
     """Runs a job, and returns its exit code. A failure is reported on stderr, in a sentence."""
+    with error_stream() as stream, redirect_stderr(stream):
+        return _run(parser, run, arguments)
+
+
+def _run(
+    parser: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], ExitCode],
+    arguments: Sequence[str] | None,
+) -> int:
     try:
         return int(run(parser.parse_args(arguments)))
     except TieredctlError as error:

@@ -1,122 +1,126 @@
-"""What a job has already checked, so that an interrupted job resumes."""
+"""What was verified when, how deep, in which versions of its objects, and with which result: a table that is joined,
+never collected."""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from hashlib import blake2b
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
 
 from tieredctl.layouts.protocol import Layout
-from tieredctl.ops.verification.engine import Engine
-from tieredctl.ops.verification.report import SegmentReport, SegmentTask
+from tieredctl.ops.verification.report import Level
+from tieredctl.ops.verification.tasks import TASK_SCHEMA
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.output_folder import OutputFolder
-from tieredctl_spark.segment_rows import REPORT_SCHEMA, read_report, report_row, task_row
+from tieredctl_spark.segment_reading import RESULT_SCHEMA
+from tieredctl_spark.segment_rows import Result
 
-TABLE = "segments"
-LEDGER_SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("topicId", pa.string()),
-        ("partition", pa.int32()),
-        ("startOffset", pa.int64()),
-        ("endOffset", pa.int64()),
-        ("level", pa.string()),
-        *REPORT_SCHEMA,
-        ("checkedAt", pa.timestamp("us", "UTC")),
-        ("fingerprint", pa.string()),
-    ]
-)
-"""A row for each segment that was read. `fingerprint` covers everything that determined the check."""
-
-_SECONDS_BETWEEN_ENTRIES = 60.0
+_CHUNKS, _BASES, _COMPLETE = "ledger/chunks", ("ledger/base0", "ledger/base1"), "ledger/complete"
+_BASE_SCHEMA = pa.schema([*RESULT_SCHEMA, ("generation", pa.int64())])
+_COMPLETE_SCHEMA = pa.schema({"generation": pa.int64()})
+_RACE = timedelta(hours=1)
+"""Times of objects may be coarse, and clocks differ: what changed this shortly before it was read may have changed
+again since."""
+_MOST_CLOCK_SKEW = timedelta(minutes=5)
+_COSTS = ("bytesToRead", "requests")
 
 
-def fingerprint(task: SegmentTask, store: ObjectStore, layout: Layout) -> str:
-    """Changes whenever the segment's metadata, its objects' names, the store, the layout or the level do."""
-    row = task_row(task) | {"store": store.url, "layout": layout.name}
-    text = json.dumps(row, default=bytes.hex, sort_keys=True)
-    return blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Since when a segment must have been read, and how deep, so that it need not be read again."""
+
+    level: Level
+    now: datetime
+    max_age: timedelta
 
 
 class Ledger:
-    """The reports in an output folder."""
+    """The ledger in an output folder. Each run adds its rows in chunks, which can be written twice."""
 
     def __init__(self, output: OutputFolder) -> None:
         self._output = output
 
-    def reports(self) -> dict[str, SegmentReport]:
-        """By fingerprint, the reports of segments that need not be read again, as they were read to their end."""
-        rows = self._output.read_table(TABLE, LEDGER_SCHEMA).sort_by("checkedAt").to_pylist()
-        reports = {row["fingerprint"]: read_report(row) for row in rows}
-        return {mark: report for mark, report in reports.items() if not _is_incomplete(report)}
+    def rows(self) -> DataFrame:
+        """All rows of all runs, by RESULT_SCHEMA. A row may be there twice."""
+        bases = [self._output.frame(name, _BASE_SCHEMA).drop("generation") for name in _BASES]
+        return self._output.frame(_CHUNKS, RESULT_SCHEMA).unionByName(bases[0]).unionByName(bases[1])
 
-    def add(self, rows: list[dict[str, Any]]) -> None:
-        """Adds rows of LEDGER_SCHEMA."""
-        self._output.write_table(TABLE, pa.Table.from_pylist(rows, LEDGER_SCHEMA), append=True)
+    def run(self, run: str) -> DataFrame:
+        """The rows of one run."""
+        return self._output.frame(f"{_CHUNKS}/run={run}", RESULT_SCHEMA)
 
+    def commit(self, rows: DataFrame, run: str, chunk: int) -> None:
+        """Writes a run's chunk, or replaces it."""
+        self._output.write_frame(f"{_CHUNKS}/run={run}/chunk={chunk:06d}", rows)
 
-@dataclass(slots=True)
-class ResumingEngine:
-    """An engine that skips the segments of which the ledger has a report, and enters those that it reads.
+    def sound(self, asked: Asked) -> DataFrame:
+        """By fingerprint, what need not be read again: `soundAt`, and the counts of that reading. Whatever else was
+        seen of the same bytes later, if only that they could not be read, counts more."""
+        known = self.rows().where((fn.col("result") != Result.SOUND.value) | _as_deep_as(asked.level))
+        known = known.where(fn.col("result") != Result.NOT_LOOKED_AT.value)
+        last = fn.struct("result", "checkedAt", "bytesRead", "batches", "records")
+        latest = known.groupBy("fingerprint").agg(fn.max_by(last, "checkedAt").alias("last"))
+        at = fn.col("last.checkedAt")
+        lasting = (at >= fn.lit(asked.now - asked.max_age)) & (at <= fn.lit(asked.now + _MOST_CLOCK_SKEW))
+        return latest.where((fn.col("last.result") == Result.SOUND.value) & lasting).select(
+            "fingerprint",
+            at.alias("soundAt"),
+            *(fn.col(f"last.{name}").alias(f"sound_{name}") for name in ("bytesRead", "batches", "records")),
+        )
 
-    It enters them once a minute, so at most a minute's work is lost.
-    """
+    def last_read(self, level: Level) -> DataFrame:
+        """By segment id, when it was last read so deep, whatever the result and whatever has changed: `lastRead`."""
+        read = fn.col("result").isin(Result.SOUND.value, Result.FOUND.value) & _as_deep_as(level)
+        return self.rows().where(read).groupBy("segmentId").agg(fn.max("checkedAt").alias("lastRead"))
 
-    engine: Engine
-    ledger: Ledger
-    resumed: int = 0
-    """How many segments were skipped so far."""
-    _pending: list[dict[str, Any]] = field(default_factory=list)
+    def compact(self) -> None:
+        """Puts the latest rows of each segment together into few files, and removes all others.
 
-    def check_segments(
-        self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
-    ) -> Iterator[SegmentReport]:
-        """As every engine does."""
-        known = self.ledger.reports()
-        marked = [(task, fingerprint(task, store, layout)) for task in tasks]
-        unread = [task for task, mark in marked if mark not in known]
-        fresh = self.engine.check_segments(unread, store, layout)
-        entered = time.monotonic()
-        for task, mark in marked:
-            if mark in known:
-                self.resumed += 1
-                yield known[mark]
-                continue
-            report = next(fresh)
-            if report.not_looked_at is None:
-                self._pending.append(_ledger_row(task, report, mark))
-            if time.monotonic() - entered > _SECONDS_BETWEEN_ENTRIES:
-                self._enter()
-                entered = time.monotonic()
-            yield report
-        self._enter()
-
-    def _enter(self) -> None:
-        if self._pending:
-            self.ledger.add(self._pending)
-            self._pending = []
-
-
-def _ledger_row(task: SegmentTask, report: SegmentReport, mark: str) -> dict[str, Any]:
-    metadata = task.metadata
-    return report_row(report) | {
-        "topic": metadata.topic_id_partition.topic,
-        "topicId": metadata.topic_id_partition.topic_id,
-        "partition": metadata.topic_id_partition.partition,
-        "startOffset": metadata.start_offset,
-        "endOffset": metadata.end_offset,
-        "level": task.level.value,
-        "checkedAt": datetime.now(UTC),
-        "fingerprint": mark,
-    }
+        There are two bases, of which the older one is replaced: killed at any moment, nothing is lost, and what is then
+        there twice does no harm.
+        """
+        complete = self._output.frame(_COMPLETE, _COMPLETE_SCHEMA).agg(fn.max("generation")).first()
+        generation = int(complete[0]) + 1 if complete is not None and complete[0] is not None else 0
+        target, other = _BASES[generation % 2], _BASES[(generation + 1) % 2]
+        base = self._output.frame(other, _BASE_SCHEMA).drop("generation")
+        rows = self._output.frame(_CHUNKS, RESULT_SCHEMA).unionByName(base)
+        named = fn.struct(*RESULT_SCHEMA.names)
+        kept = rows.where(fn.col("result") != Result.NOT_LOOKED_AT.value)
+        kept = kept.groupBy("segmentId", "fingerprint", "level").agg(fn.max_by(named, "checkedAt").alias("last"))
+        latest = kept.select("last.*").withColumn("generation", fn.lit(generation).cast("long"))
+        self._output.write_frame(target, latest)
+        self._output.write_table(_COMPLETE, pa.table({"generation": [generation]}, _COMPLETE_SCHEMA))
+        self._output.clear(_CHUNKS, RESULT_SCHEMA, ("run", "chunk"))
 
 
-def _is_incomplete(report: SegmentReport) -> bool:
-    return any(finding.kind.incomplete for finding in report.findings)
+def with_fingerprint(tasks: DataFrame, store: ObjectStore, layout: Layout) -> DataFrame:
+    """Tasks with a `fingerprint` of all that determines the check: store and layout, the segment's metadata, and its
+    objects' keys, sizes, versions and times as the store listed them."""
+    content = fn.transform(
+        fn.array_sort("objects"),
+        lambda one: fn.struct(*(one[name] for name in ("part", "key", "size", "lastModifiedMs", "version"))),
+    )
+    determining = [name for name in TASK_SCHEMA.names if name not in {"level", "objects", *_COSTS}]
+    all_of_it = fn.struct(
+        fn.lit(store.url).alias("store"), fn.lit(layout.name).alias("layout"), *determining, content.alias("objects")
+    )
+    return tasks.withColumn("fingerprint", fn.sha2(fn.to_json(all_of_it, {"ignoreNullFields": "false"}), 256))
+
+
+def is_unchanged_since(moment: Column) -> Column:
+    """Whether the listing shows that a task's objects are those that were read at a moment, where the fingerprint is
+    the same: each has a version, or else a time well before it."""
+    before = fn.unix_millis(moment) - fn.lit(_RACE // timedelta(milliseconds=1))
+
+    def is_certain(one: Column) -> Column:
+        modified = one["lastModifiedMs"]
+        return fn.coalesce(one["version"].isNotNull() | ((modified > 0) & (modified < before)), fn.lit(False))
+
+    return (fn.size("objects") > 0) & fn.forall("objects", is_certain)
+
+
+def _as_deep_as(level: Level) -> Column:
+    return fn.col("level").isin({level.value, Level.FULL.value})

@@ -6,14 +6,13 @@ import os
 import pickle
 import time
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tieredctl_local.layout import LocalLayout
-from tieredctl_spark import engine as spark_engines
-from tieredctl_spark.segment_rows import check_rows
+from tieredctl_spark.read_rate import ReadRate
+from tieredctl_spark.segment_reading import SegmentReading
 
 from tests.spark.damage import REMOTE, damaged
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -53,6 +52,10 @@ class Watched:
             yield report
 
 
+def with_findings(reports: Iterable[SegmentReport]) -> list[SegmentReport]:
+    return [report for report in reports if report.findings]
+
+
 def verified(cluster: Path, engine: engines.Engine, level: Level, layout: Layout | None = None) -> Verification:
     stream = EventStream(LogDirectories([cluster / "data"]))
     store = FileStore(str(cluster / REMOTE))
@@ -60,14 +63,14 @@ def verified(cluster: Path, engine: engines.Engine, level: Level, layout: Layout
 
 
 @pytest.mark.parametrize("level", DEEP)
-def test_a_sound_cluster_gives_the_local_engines_reports_in_their_order(
+def test_a_sound_cluster_gives_the_local_engines_sums_and_no_report_of_each_segment(
     spark: SparkSession, cluster: Path, level: Level
 ) -> None:
     local, remote = Watched(engines.LocalEngine()), Watched(engines.engine_named("spark", {}))
 
     assert verified(cluster, remote, level) == verified(cluster, local, level)
-    assert remote.reports == local.reports
-    assert len(local.reports) > 100
+    assert sum(report.segments for report in remote.reports) == len(local.reports) > 100
+    assert len(remote.reports) < 10
 
 
 @pytest.mark.parametrize("level", DEEP)
@@ -80,20 +83,22 @@ def test_a_damaged_cluster_gives_the_local_engines_findings(
     result = verified(copy, remote, level)
 
     assert result == verified(copy, local, level)
-    assert remote.reports == local.reports
+    assert with_findings(remote.reports) == with_findings(local.reports)
     assert exit_code_of(result.findings) is ExitCode.CORRUPTION
     assert sum(1 for report in remote.reports if report.findings) >= 2
 
 
-def test_many_waves_keep_the_order(spark: SparkSession, kafka_4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_engines, "_WAVE_TASKS", 70)
+def test_many_chunks_keep_the_order(
+    spark: SparkSession, kafka_4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tieredctl_spark.work_units._MOST_SEGMENTS", 15)
+    copy = damaged(kafka_4, tmp_path)
     local, remote = Watched(engines.LocalEngine()), Watched(engines.engine_named("spark", {}))
 
-    verified(kafka_4, local, Level.HEADERS)
-    verified(kafka_4, remote, Level.HEADERS)
+    verified(copy, local, Level.FULL)
+    verified(copy, remote, Level.FULL)
 
-    assert len(remote.tasks) > 2 * 70
-    assert remote.reports == local.reports
+    assert with_findings(remote.reports) == with_findings(local.reports)
 
 
 def test_no_segment_needs_no_job(spark: SparkSession, tmp_path: Path) -> None:
@@ -135,30 +140,54 @@ def test_tasks_run_outside_of_this_process(spark: SparkSession, kafka_4: Path, t
     assert str(driver) not in readers
 
 
-def test_what_goes_wrong_on_an_executor_is_one_sentence(spark: SparkSession, kafka_4: Path) -> None:
+@pytest.mark.parametrize("broken", [0, 1, 60, -1])
+def test_what_nobody_foresaw_is_said_of_its_segment_and_the_others_are_read(
+    spark: SparkSession, kafka_4: Path, broken: int
+) -> None:
+    local = Watched(engines.LocalEngine())
+    verified(kafka_4, local, Level.HEADERS)
+    victim = local.tasks[broken].metadata.segment_id
+
     class Broken(LocalLayout):
         def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
-            raise ValueError("what a mess\nit is")
+            if segment.segment_id == victim:
+                raise ValueError("what a mess\nit is")
+            return super().open_segment(store, segment)
+
+    engine = engines.engine_named("spark", {})
+    reports = list(engine.check_segments(local.tasks, FileStore(str(kafka_4 / REMOTE)), Broken()))
+
+    (finding,) = [finding for report in reports for finding in report.findings]
+    assert finding.evidence["segmentId"] == victim
+    assert finding.kind.incomplete
+    assert finding.message == "tieredctl failed on it: ValueError: what a mess"
+    assert sum(report.segments for report in reports) == len(local.tasks)
+
+
+def test_without_credentials_the_executors_say_so_once(spark: SparkSession, kafka_4: Path, tmp_path: Path) -> None:
+    class LockedOut(FileStore):
+        """Refuses everybody, and leaves a mark for each request."""
+
+        def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+            (tmp_path / key.rpartition("/")[2]).touch()
+            raise TieredctlError(ErrorCode.NO_CREDENTIALS, "Unable to locate credentials.")
 
     local = Watched(engines.LocalEngine())
     verified(kafka_4, local, Level.HEADERS)
-    reports = engines.engine_named("spark", {}).check_segments(local.tasks, FileStore(str(kafka_4 / REMOTE)), Broken())
+    store = LockedOut(str(kafka_4 / REMOTE))
 
     with pytest.raises(TieredctlError) as failure:
-        list(reports)
+        list(engines.engine_named("spark", {}).check_segments(local.tasks, store, layout_named("local")))
 
-    assert failure.value.kind.code == "spark-failed"
-    assert failure.value.message == "Spark failed: ValueError: what a mess"
-    assert spark.range(3).count() == 3
+    assert failure.value.code is ErrorCode.NO_CREDENTIALS
+    assert failure.value.message == f"No executor could read {store.url}: Unable to locate credentials."
+    assert len(list(tmp_path.iterdir())) < 10  # one of each Spark task's segments
 
 
 def test_what_goes_to_executors_pickles(kafka_4: Path) -> None:
-    store = FileStore(str(kafka_4 / REMOTE))
-    check = partial(check_rows, store=store, layout=layout_named("local"))
+    reading = SegmentReading(FileStore(str(kafka_4 / REMOTE)), layout_named("local"), rate=ReadRate(1e6, "name"))
 
-    again = pickle.loads(pickle.dumps(check))
-
-    assert again.keywords == {"store": store, "layout": layout_named("local")}
+    assert pickle.loads(pickle.dumps(reading)) == reading
 
 
 class Silent(FileStore):
@@ -174,12 +203,17 @@ class Silent(FileStore):
 def test_a_store_that_is_silent_is_not_asked_for_every_segment(
     spark: SparkSession, kafka_4: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_engines, "_WAVE_TASKS", 100)
+    monkeypatch.setattr("tieredctl_spark.work_units._SECONDS_PER_REQUEST", 0.5)
     local = Watched(engines.LocalEngine())
     verified(kafka_4, local, Level.HEADERS)
     engine = engines.engine_named("spark", {})
 
     reports = list(engine.check_segments(local.tasks, Silent(str(kafka_4 / REMOTE)), layout_named("local")))
 
-    assert [report.segment_id for report in reports] == [task.metadata.segment_id for task in local.tasks]
-    assert all(report.not_looked_at for report in reports[100:])
+    asked = [report for report in reports if report.not_looked_at is None]
+    assert sum(report.segments for report in reports) == len(local.tasks)
+    assert 0 < len(asked) < len(local.tasks) / 2
+    passed = [report for report in reports if report.not_looked_at is not None]
+    ids = {report.segment_id for report in asked}
+    left = [task for task in local.tasks if task.metadata.segment_id not in ids]
+    assert sum(report.objects for report in passed) == sum(len(task.keys) for task in left)

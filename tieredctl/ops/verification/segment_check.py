@@ -47,14 +47,14 @@ def _without_missing(task: SegmentTask, store: ObjectStore, layout: Layout) -> S
     """What is left of a segment that lost an object since it was listed."""
     report = check_segment(replace(task, listed={}), store, layout)
     keys = layout.promised_objects(task.metadata) | layout.optional_objects(task.metadata)
-    findings = SegmentFindings(task.metadata, keys, list(report.findings))
+    findings = SegmentFindings(task.metadata, keys, list(report.findings), list(report.unread))
     for part, stored in task.listed.items():
         try:
             if store.head(stored.key) is None:
                 report_missing(part, findings)
         except TieredctlError as error:
             report_unread(error, part, findings)
-    return replace(report, findings=tuple(findings.found))
+    return replace(report, findings=tuple(findings.found), unread=tuple(findings.unread))
 
 
 def _looks_damaged(report: SegmentReport) -> bool:

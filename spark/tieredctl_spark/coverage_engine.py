@@ -1,0 +1,61 @@
+"""Which segments nobody has verified for a while: a question to the ledger, for which nothing is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import functions as fn
+
+from tieredctl.layouts.protocol import Layout
+from tieredctl.ops.verification.report import SegmentReport, SegmentTask
+from tieredctl.storage.protocol import ObjectStore
+from tieredctl_spark.ledger import Asked, Ledger
+from tieredctl_spark.output_folder import OutputFolder
+from tieredctl_spark.planned_work import PlannedWork
+from tieredctl_spark.run_id import new_run_id
+
+
+@dataclass(slots=True)
+class CoverageEngine:
+    """Takes the segments of a listing, and asks the ledger about each."""
+
+    output: OutputFolder
+    max_age: timedelta
+    run: str = field(default_factory=new_run_id)
+    _topics: list[dict[str, Any]] = field(default_factory=list)
+
+    def check_segments(
+        self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
+    ) -> Iterator[SegmentReport]:
+        """One report, in which nothing was read."""
+        work = PlannedWork(self.output, store, layout)
+        written, level = work.write(tasks)
+        if level is None:
+            return
+        judged = work.judged(Ledger(self.output), Asked(level, datetime.now(UTC), self.max_age))
+        size, is_due = fn.col("segmentSizeInBytes").cast("long"), ~fn.col("isSound")
+        topics = judged.groupBy("topic", "topicId").agg(
+            fn.count("*").alias("segments"),
+            fn.sum(size).alias("bytes"),
+            fn.count(fn.when(is_due, True)).alias("segmentsNotVerified"),
+            fn.sum(fn.when(is_due, size).otherwise(0)).alias("bytesNotVerified"),
+            fn.count(fn.when(fn.col("lastRead").isNull(), True)).alias("segmentsNeverRead"),
+            fn.unix_millis(fn.min("lastRead")).alias("oldestReadMs"),
+        )
+        self._topics = topics.orderBy("topic", "topicId").toArrow().to_pylist()
+        yield SegmentReport("", segments=written)
+
+    def counts(self, segments: int) -> dict[str, Any]:
+        """What the summary says besides: of all topics together. Nothing was verified, so no segment counts."""
+        names = ("segmentsNotVerified", "bytesNotVerified", "segmentsNeverRead")
+        return {"segmentsKnown": segments, "segments": 0, "objects": 0} | {
+            name: sum(topic[name] for topic in self._topics) for name in names
+        }
+
+    def topics(self) -> list[dict[str, Any]]:
+        """By topic: segments and the bytes of their logs, and how many of them are not known to be sound since
+        `max_age`, because they were read longer ago or never, have changed, or have something wrong."""
+        return self._topics

@@ -1,0 +1,158 @@
+"""What a job is to read, as a table in its output folder: a checkpoint, cut into units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from tieredctl.layouts.protocol import Layout
+from tieredctl.ops.verification.report import Level, SegmentTask
+from tieredctl.ops.verification.tasks import TASK_SCHEMA, task_batches
+from tieredctl.storage.protocol import ObjectStore
+from tieredctl_spark.ledger import Asked, Ledger, is_unchanged_since, with_fingerprint
+from tieredctl_spark.output_folder import OutputFolder
+from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.work_units import UNIT_COLUMNS, UnitSize, estimated_seconds
+
+_TASKS, _WORK = "tasks", "work"
+_ROWS_AT_ONCE = 100_000
+_PLACE = ("topic", "topicId", "partition", "startOffset", "segmentId")
+DUE_SCHEMA = pa.schema([*TASK_SCHEMA, ("fingerprint", pa.string())])
+_WORK_SCHEMA = pa.schema([*DUE_SCHEMA, *UNIT_COLUMNS])
+
+
+class Unit(NamedTuple):
+    """A unit of work: its part and number there, how many segments, bytes and requests it has, and where its rows
+    are."""
+
+    part: int
+    number: int
+    segments: int
+    size: int
+    requests: int
+    first_row: int
+    end_row: int
+    """The first that is no longer its own."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes, by estimate."""
+        return float(estimated_seconds(self.size, self.requests))
+
+    @property
+    def halves(self) -> tuple[Unit, Unit]:
+        """Both at least of a segment. Bytes and requests are shared by guess."""
+        middle = (self.first_row + self.end_row) // 2
+        half = self._replace(size=self.size // 2, requests=self.requests // 2)
+        return (
+            half._replace(segments=middle - self.first_row, end_row=middle),
+            half._replace(segments=self.end_row - middle, first_row=middle),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reused:
+    """What need not be read again: how many segments, and the sums of their readings."""
+
+    segments: int = 0
+    bytes_read: int = 0
+    batches: int = 0
+    records: int = 0
+
+
+class PlannedWork:
+    """The tasks of a run, and those of them that are due."""
+
+    def __init__(self, output: OutputFolder, store: ObjectStore, layout: Layout) -> None:
+        self._output = output
+        self._store = store
+        self._layout = layout
+        self._round = 0
+
+    def write(self, tasks: Iterable[SegmentTask]) -> tuple[int, Level | None]:
+        """Writes all tasks in pieces; how many there are, and how deep they go."""
+        written, level = 0, None
+        for table in _larger(task_batches(tasks)):
+            self._output.write_table(_TASKS, table, append=written > 0)
+            written, level = written + len(table), Level(table.column("level")[0].as_py())
+        return written, level
+
+    @property
+    def tasks(self) -> DataFrame:
+        """All tasks, with their fingerprints."""
+        return with_fingerprint(self._output.frame(_TASKS, TASK_SCHEMA), self._store, self._layout)
+
+    def judged(self, ledger: Ledger, asked: Asked) -> DataFrame:
+        """All tasks, with `soundAt` and the counts of an earlier reading where they need not be read again, and
+        `lastRead`."""
+        tasks = self.tasks.join(ledger.sound(asked), "fingerprint", "left")
+        tasks = tasks.join(ledger.last_read(asked.level), "segmentId", "left")
+        holds = fn.col("soundAt").isNotNull() & is_unchanged_since(fn.col("soundAt"))
+        return tasks.withColumn("isSound", fn.coalesce(holds, fn.lit(False)))
+
+    def divide(self, judged: DataFrame, size: UnitSize) -> None:
+        """Writes what is due, cut into units: what was never read first, then what was read longest ago."""
+        due = judged.where(~fn.col("isSound")).orderBy(fn.col("lastRead").asc_nulls_first(), *_PLACE)
+        self._write(due.select(*DUE_SCHEMA.names), size)
+
+    def divide_again(self, done: DataFrame, size: UnitSize, units: Sequence[Unit]) -> None:
+        """The same for what is in some units and not `done`."""
+        left = self.of(units).join(done.select("fingerprint"), "fingerprint", "left_anti").orderBy(*_PLACE)
+        self._write(left.select(*DUE_SCHEMA.names), size)
+
+    def _write(self, due: DataFrame, size: UnitSize) -> None:
+        cut = due.mapInArrow(partial(_cut, size=size), spark_schema(_WORK_SCHEMA))
+        self._round += 1
+        self._output.write_frame(f"{_WORK}/{self._round}", cut)
+
+    def units(self) -> list[Unit]:
+        """The units of what is due, in their order."""
+        sums = (fn.count("*"), fn.sum("bytesToRead"), fn.sum("requests"), fn.min("row"), fn.max("row") + 1)
+        rows = self._work.groupBy("part", "unit").agg(*sums).orderBy("part", "unit").toArrow()
+        return [Unit(*row) for row in zip(*(column.to_pylist() for column in rows.columns), strict=True)]
+
+    def of(self, units: Sequence[Unit]) -> DataFrame:
+        """The rows of some units that follow each other, with the `slot` of each."""
+        session = self._output.session
+        places = [(slot, *unit) for slot, unit in enumerate(units)]
+        schema = "slot int, part int, unit long, segments long, size long, requests_ long, first long, end long"
+        named = session.createDataFrame(places, schema)
+        work = self._work.where(fn.col("part").between(units[0].part, units[-1].part))
+        within = (fn.col("row") >= fn.col("first")) & (fn.col("row") < fn.col("end"))
+        return work.join(fn.broadcast(named), ["part", "unit"]).where(within).select(*_WORK_SCHEMA.names, "slot")
+
+    @property
+    def _work(self) -> DataFrame:
+        return self._output.frame(f"{_WORK}/{self._round}", _WORK_SCHEMA)
+
+
+def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches put together: a Spark job for each would take longer than writing it."""
+    some: list[pa.RecordBatch] = []
+    for batch in batches:
+        some.append(batch)
+        if sum(map(len, some)) >= _ROWS_AT_ONCE:
+            yield pa.Table.from_batches(some)
+            some = []
+    if sum(map(len, some)):
+        yield pa.Table.from_batches(some)
+
+
+def reused(judged: DataFrame) -> Reused:
+    """The sums over what need not be read again."""
+    names = ("sound_bytesRead", "sound_batches", "sound_records")
+    sums = [fn.coalesce(fn.sum(name), fn.lit(0)) for name in names]
+    row = judged.where("isSound").agg(fn.count("*"), *sums).first()
+    return Reused(*row) if row is not None else Reused()
+
+
+def _cut(batches: Iterable[pa.RecordBatch], size: UnitSize) -> Iterator[pa.RecordBatch]:
+    context = TaskContext.get()
+    return size.cut(batches, context.partitionId() if context else 0)
