@@ -11,10 +11,10 @@ import pytest
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.openmetrics import Sample, read_metrics
-from tieredctl.cli.metrics import metrics_text
 from tieredctl.errors import ExitCode
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.wiring.metrics import metrics_text
 
 METADATA, STORE = ("--log-dir", "DATA"), ("--store", "STORE")
 COMMANDS: Mapping[str, Sequence[str]] = {

@@ -46,7 +46,7 @@ def finish(
         say_findings(finding for finding in findings if finding not in first)
     code = exit_code_of(findings) or otherwise
     if metrics_file is not None:
-        from tieredctl.cli.metrics import metrics_text, write_metrics
+        from tieredctl.wiring.metrics import metrics_text, write_metrics
 
         summary = listing.summary() if callable(listing.summary) else listing.summary
         write_metrics(metrics_file, metrics_text(running_command.get(), summary, findings, code))
