@@ -33,7 +33,7 @@ PACKED := build/spark-archive
 PACKED_PYTHON := $(PACKED)/environment/bin/python
 SOURCES = pyproject.toml $(shell find tieredctl $(PACKAGES) -type f -not -path '*/__pycache__/*')
 
-.PHONY: help demo check test lint bench fuzz soak completions spark-archive lock clean
+.PHONY: help demo check test lint bench bench-scale fuzz soak completions spark-archive lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
@@ -63,6 +63,11 @@ lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, t
 
 bench: $(VENV)/development.installed $(VENV)/packages.installed ## Measure speed and memory
 	@$(BIN)/python -m benchmarks
+
+OBJECTS ?= 1000000
+
+bench-scale: $(VENV)/development.installed $(VENV)/packages.installed ## Measure the local engine and Spark on OBJECTS=1000000 objects
+	@$(BIN)/python -m benchmarks.scale --objects $(OBJECTS)
 
 fuzz: $(VENV)/development.installed $(VENV)/packages.installed ## Feed five million damaged inputs to the readers: 15 minutes
 	@TIEREDCTL_FUZZ_INPUTS=5000000 $(BIN)/python -m pytest --timeout 0 tests/formats/test_fuzz.py

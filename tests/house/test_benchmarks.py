@@ -35,6 +35,16 @@ def test_the_suites_are_named_on_request(words: list[str]) -> None:
     assert [suite for suite in SUITES if f"\n  {suite} " in ended.stdout] == SUITES
 
 
+def test_the_scale_of_a_store_is_asked_for_by_options() -> None:
+    command = [sys.executable, "-m", "benchmarks.scale", "--help"]
+
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 0
+    assert "--objects" in ended.stdout
+    assert "--skew" in ended.stdout
+
+
 def test_a_suite_that_does_not_exist_is_a_usage_error() -> None:
     ended = benchmarks("sorting")
 

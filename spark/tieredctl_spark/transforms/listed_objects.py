@@ -44,19 +44,23 @@ def listed_range(store: ObjectStore, layout: Layout, keys: KeyRange) -> Iterator
     explainer = KeyExplainer(layout)
     objects = keys.objects(store)
     while listed := list(islice(objects, _AT_ONCE)):
-        found = record_batch(listed)
-        said = explainer.explain(found.column("key"))
-        stems = number_array(said.stems)
-        explained = said.explained
-        names = flag_array(np.array([stem is not None for stem in explained], np.bool_)[said.stems])
-        ids = said.named_segments.texts().take(number_array(said.names))
-        columns = {
-            **{name: found.column(name) for name in ("key", "size", "lastModifiedMs", "version")},
-            "storageClass": found.column("storageClass").cast(pa.string()),
-            "knownTopic": pa.nulls(len(found), pa.string()),
-            "topic": pa.array([stem and stem.topic for stem in explained], pa.string()).take(stems),
-            "topicId": pa.array([stem and stem.topic_id for stem in explained], pa.string()).take(stems),
-            "partition": pa.array([stem and stem.partition for stem in explained], pa.int32()).take(stems),
-            "segmentId": pc.if_else(names, ids, pa.scalar(None, pa.string())),
-        }
-        yield pa.RecordBatch.from_arrays([columns[name] for name in LISTED_SCHEMA.names], schema=LISTED_SCHEMA)
+        yield explained_objects(record_batch(listed), explainer)
+
+
+def explained_objects(found: pa.RecordBatch, explainer: KeyExplainer) -> pa.RecordBatch:
+    """Objects by LISTING_SCHEMA with what their keys name, by LISTED_SCHEMA."""
+    said = explainer.explain(found.column("key"))
+    stems = number_array(said.stems)
+    explained = said.explained
+    names = flag_array(np.array([stem is not None for stem in explained], np.bool_)[said.stems])
+    ids = said.named_segments.texts().take(number_array(said.names))
+    columns = {
+        **{name: found.column(name) for name in ("key", "size", "lastModifiedMs", "version")},
+        "storageClass": found.column("storageClass").cast(pa.string()),
+        "knownTopic": pa.nulls(len(found), pa.string()),
+        "topic": pa.array([stem and stem.topic for stem in explained], pa.string()).take(stems),
+        "topicId": pa.array([stem and stem.topic_id for stem in explained], pa.string()).take(stems),
+        "partition": pa.array([stem and stem.partition for stem in explained], pa.int32()).take(stems),
+        "segmentId": pc.if_else(names, ids, pa.scalar(None, pa.string())),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in LISTED_SCHEMA.names], schema=LISTED_SCHEMA)

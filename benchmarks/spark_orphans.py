@@ -1,0 +1,87 @@
+"""The transforms of `orphans scan --engine spark`: `python -m benchmarks.spark_orphans LOG-DIR INVENTORY ORPHANS`.
+
+Metadata is read and replayed, and every object of an inventory is judged, as by the job. No store is asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from tieredctl_spark.metadata_facts import metadata_facts
+from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.source_frames import metadata_records
+from tieredctl_spark.transforms.buckets import bucket_count
+from tieredctl_spark.transforms.listed_objects import LISTED_SCHEMA, explained_objects
+from tieredctl_spark.transforms.metadata_rows import events_in, metadata_rows
+from tieredctl_spark.transforms.object_verdicts import object_verdicts
+from tieredctl_spark.transforms.segment_states import segment_states
+
+from benchmarks.large_store import TAKEN_MS
+from benchmarks.spark_sessions import small_session
+from tieredctl.layouts.protocol import Layout
+from tieredctl.layouts.registry import layout_named
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.ops.orphans.judged_bucket import AskedTopics, JudgedBy
+from tieredctl.ops.remote.key_columns import KeyExplainer
+from tieredctl.wiring.places import MetadataPlace
+
+_DAY_MS = 86_400_000
+
+
+def main() -> None:
+    """Counts the orphans."""
+    log_dir, inventory, orphans = sys.argv[1:]
+    with small_session() as session:
+        found = _orphans(session, MetadataPlace((Path(log_dir),)), inventory, layout_named("local"))
+    assert found == int(orphans), found
+
+
+def _orphans(session: SparkSession, place: MetadataPlace, inventory: str, layout: Layout) -> int:
+    objects = _kept(_listed(session, inventory, layout))
+    with place.open() as stream:
+        rows = _kept(metadata_rows(metadata_records(session, place)))
+        facts = metadata_facts(rows, stream)
+    segments = _kept(segment_states(events_in(rows), bucket_count(2 * facts.events)))
+    by = JudgedBy(
+        layout=layout,
+        now_ms=TAKEN_MS,
+        min_age_ms=_DAY_MS,
+        last_timestamp_ms=facts.last_timestamp_ms,
+        certainty=facts.certainty,
+        live_topics=AskedTopics(dict.fromkeys(facts.first_events_ms, True)),
+        named_topics=frozenset(facts.first_events_ms),
+        end_offsets=facts.end_offsets,
+        listed=frozenset({ObjectStatus.ORPHAN}),
+    )
+    verdicts = object_verdicts(segments, objects, by, bucket_count(objects.count() + facts.events))
+    orphaned = verdicts.where(fn.col("status") == ObjectStatus.ORPHAN.value)
+    return int(orphaned.agg(fn.sum("objects")).collect()[0][0] or 0)
+
+
+def _kept(frame: DataFrame) -> DataFrame:
+    return frame.localCheckpoint(True, StorageLevel.DISK_ONLY)
+
+
+def _listed(session: SparkSession, inventory: str, layout: Layout) -> DataFrame:
+    """An S3 Inventory in Parquet by LISTED_SCHEMA."""
+    rows = session.read.parquet(inventory).select(
+        fn.col("key").cast("binary"),
+        "size",
+        fn.unix_millis("last_modified_date").alias("lastModifiedMs"),
+        fn.col("e_tag").alias("version"),
+        fn.col("storage_class").alias("storageClass"),
+    )
+
+    def explained(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        explainer = KeyExplainer(layout)
+        return (explained_objects(batch, explainer) for batch in batches)
+
+    return rows.mapInArrow(explained, spark_schema(LISTED_SCHEMA))
+
+
+main()
