@@ -7,6 +7,7 @@ listed, and have no bytes. `verify` takes no inventory, and millions of files wo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from io import TextIOWrapper
 from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
@@ -31,8 +32,8 @@ class ListedStore(MemoryStore):
     def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
         with self._file.open("rb", buffering=_READ_AT_ONCE) as lines:
             _find(max(prefix, start_after).encode(), lines)
-            for line in lines:
-                key = line[:-1].decode()
+            for line in TextIOWrapper(lines, "utf-8", newline="\n"):
+                key = line[:-1]
                 if not key.startswith(prefix):
                     return
                 if key != start_after:

@@ -135,7 +135,7 @@ def _against_limits(title: str, commands: _Commands, size: ReplaySize) -> Iterat
     short = [commands.stats, commands.stuck, commands.lookup]
     for command, seconds in [*((one, size.seconds) for one in short), (commands.segments, size.seconds_with_lines)]:
         yield within(f"{title}: user and system time against {seconds:g} s", command, "cpu", "s", seconds)
-    for command in [*short, commands.segments]:
+    for command in commands.all:
         limit = size.megabytes
         yield within(f"{title}: peak memory against {limit:,} MB", command, "megabytes", "MB", limit)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from tempfile import TemporaryFile
 from types import TracebackType
 
@@ -103,25 +104,24 @@ class ListedObjects:
         yield from pa.ipc.open_stream(self._file)
 
     def _batches(self, store: ObjectStore, prefix: str) -> Iterator[pa.RecordBatch]:
-        objects: list[StoredObject] = []
-        try:
-            for stored in list_unreserved(store, prefix):
-                objects.append(stored)
-                if len(objects) == _AT_ONCE:
-                    yield record_batch(objects)
-                    objects.clear()
-        except TieredctlError as error:
-            if objects:
-                yield record_batch(objects)
+        failures: list[TieredctlError] = []
+
+        def listed() -> Iterator[StoredObject]:
+            try:
+                yield from list_unreserved(store, prefix)
+            except TieredctlError as error:
+                failures.append(error)
+
+        objects = listed()
+        while some := list(islice(objects, _AT_ONCE)):
+            yield record_batch(some)
+        for error in failures:
             if not self.overlap.listed:
-                raise
+                raise error
             self.overlap.of_known_topics += 1  # what was not listed may have it
             message = f"its listing ended too early: {error.message}"
             evidence = {"file": store.url, "error": error.code.value}
             self.findings.append(Finding(FindingCode.UNREADABLE, store.url, message, evidence))
-        else:
-            if objects:
-                yield record_batch(objects)
 
     def _take(self, batch: pa.RecordBatch, said: KeyColumns, places: KeyPlaces, known: KnownSegments) -> pa.RecordBatch:
         where, partitions = places.places[said.stems], places.partitions[said.stems]
