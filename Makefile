@@ -65,9 +65,10 @@ bench: $(VENV)/development.installed $(VENV)/packages.installed ## Measure speed
 	@$(BIN)/python -m benchmarks
 
 OBJECTS ?= 1000000
+GIGABYTES ?= 0
 
-bench-scale: $(VENV)/development.installed $(VENV)/packages.installed ## Measure the local engine and Spark on OBJECTS=1000000 objects
-	@$(BIN)/python -m benchmarks.scale --objects $(OBJECTS)
+bench-scale: $(VENV)/development.installed $(VENV)/packages.installed ## Measure Spark and this machine: OBJECTS=1000000 GIGABYTES=25
+	@$(BIN)/python -m benchmarks.scale --objects $(OBJECTS) --verify-gigabytes $(GIGABYTES)
 
 fuzz: $(VENV)/development.installed $(VENV)/packages.installed ## Feed five million damaged inputs to the readers: 15 minutes
 	@TIEREDCTL_FUZZ_INPUTS=5000000 $(BIN)/python -m pytest --timeout 0 tests/formats/test_fuzz.py

@@ -1,8 +1,9 @@
-"""Finds the orphans of a large bucket: here, on Spark, and by the least that Spark can do. `make bench-scale`.
+"""What a large store takes, here and on Spark: `make bench-scale`. Spark is `local[2]` with a heap of 1 GiB.
 
-Every contender reads the same inventory in Parquet; tieredctl reads and replays the metadata's logs as well, the
-anti-join gets the ids of live segments ready-made. All have to find exactly the orphans that were generated. Spark is
-`local[2]` with a heap of 1 GiB; its start alone is a row of its own."""
+Orphans: every contender reads the same inventory in Parquet; tieredctl reads and replays the metadata's logs as well,
+the anti-join gets the ids of live segments ready-made. All have to find exactly the orphans that were generated.
+
+Verification: every contender reads all bytes of segments of 1 GiB; the anchor only computes a CRC of them."""
 
 from __future__ import annotations
 
@@ -19,11 +20,20 @@ from pathlib import Path
 from benchmarks.large_store import BUCKET, LargeStore, write_large_store
 from benchmarks.measure import python, tieredctl
 from benchmarks.process_tree import TreeRun, run_tree
+from benchmarks.remote_segment import remote_segments
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, versitygw
+from tests.rigs.segment_generator import CompressionName, generate_segment
 
 ROOT = Path(__file__).parents[1]
 JSON_FILE = ROOT / "build" / "bench-scale.json"
+SEGMENT_KINDS: tuple[tuple[int, CompressionName], ...] = (
+    (500, "none"),
+    (16_384, "none"),
+    (500, "zstd"),
+    (16_384, "zstd"),
+)
+"""The size of batches in bytes, and their compression."""
 _FIGURES = ("wall", "java_cpu", "python_cpu", "java_megabytes", "python_megabytes")
 
 
@@ -58,6 +68,21 @@ def contenders(store: LargeStore, endpoint: Mapping[str, str]) -> list[Scaled]:
     ]
 
 
+def verifiers(folder: Path, gigabytes: int, batch_bytes: int, compression: CompressionName) -> list[Scaled]:
+    """The anchor is the first."""
+    segment = generate_segment(folder / "segment", 1 << 30, batch_bytes=batch_bytes, compression=compression)
+    copies = max(1, (gigabytes << 30) // segment.log.stat().st_size)
+    remote = remote_segments(folder, segment, copies)
+    where = ("--log-dir", str(remote.log_dir), "--store", f"file:{remote.store}", "--layout", "local")
+    job = [sys.executable, "-m", "tieredctl_spark.jobs.verify", *where, "--level", "full", "--max-age", "0s"]
+    return [
+        Scaled("reading and CRC-32C alone", python("read_and_checksum", *remote.logs)),
+        Scaled("Spark's start", python("spark_start")),
+        Scaled("the job verify on Spark", [*job, "--output", str(folder / "output")]),
+        Scaled("tieredctl verify", tieredctl("verify", *where, "--level", "full")),
+    ]
+
+
 def table(measured: Sequence[Scaled]) -> str:
     """A row for each contender; the ratios are how many times less than the first it took."""
     titles = ("wall s", "Java CPU s", "Python CPU s", "Java MB", "Python MB", "wall", "CPU", "memory")
@@ -72,31 +97,48 @@ def table(measured: Sequence[Scaled]) -> str:
 
 
 def main() -> None:
-    """Measures, prints a table, writes build/bench-scale.json."""
+    """Measures, prints tables, writes build/bench-scale.json."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=main.__doc__)
-    parser.add_argument("--objects", type=int, default=1_000_000, help="three for each segment")
+    parser.add_argument("--objects", type=int, default=1_000_000, help="to find the orphans of; 0 for none")
     parser.add_argument("--skew", type=float, default=0.0, help="the first topic's share of all segments")
+    parser.add_argument("--verify-gigabytes", type=int, default=0, help="to verify, of each kind of segment")
     parser.add_argument("--repetitions", type=int, default=3)
     options = parser.parse_args()
+    measured: dict[str, list[Scaled]] = {}
+    if options.objects:
+        with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder, versitygw() as server:
+            store = write_large_store(Path(folder), options.objects, skew=options.skew)
+            title = f"{store.objects:,} objects, {store.segments:,} segments, {store.orphans:,} orphans"
+            bucket = S3Bucket(server.endpoint).options
+            measured[f"{title}, skew {options.skew:g}"] = raced(contenders(store, bucket), options.repetitions)
+    for batch_bytes, compression in SEGMENT_KINDS if options.verify_gigabytes else ():
+        with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
+            kinds = verifiers(Path(folder), options.verify_gigabytes, batch_bytes, compression)
+            title = f"{options.verify_gigabytes} GB, batches of {batch_bytes} bytes, compression {compression}"
+            measured[title] = raced(kinds, options.repetitions)
+    for title, rows in measured.items():
+        print(f"{title}\n{table(rows)}\n")
+    document = {
+        title: [{"name": one.name, "runs": [asdict(run) for run in one.runs]} for one in rows]
+        for title, rows in measured.items()
+    }
+    JSON_FILE.parent.mkdir(exist_ok=True)
+    JSON_FILE.write_text(json.dumps({"cores": os.cpu_count(), "tables": document}, indent=2) + "\n", encoding="utf-8")
+
+
+def raced(contending: list[Scaled], repetitions: int) -> list[Scaled]:
+    """Runs all in turn, so that other load on the machine affects all of them alike."""
     environment = os.environ | {
         "PYTHONPATH": str(ROOT),
         "PYSPARK_PYTHON": sys.executable,
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
         "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
     }
-    with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder, versitygw() as server:
-        store = write_large_store(Path(folder), options.objects, skew=options.skew)
-        measured = contenders(store, S3Bucket(server.endpoint).options)
-        for number in range(options.repetitions):
-            for one in measured:
-                print(f"  {number + 1} of {options.repetitions}: {one.name}", file=sys.stderr, flush=True)
-                one.runs.append(run_tree(one.command, environment, one.exit_code))
-    print(f"{store.objects:,} objects, {store.segments:,} segments, {store.orphans:,} orphans; skew {options.skew:g}")
-    print(table(measured))
-    rows = [{"name": one.name, "runs": [asdict(run) for run in one.runs]} for one in measured]
-    document = {"objects": store.objects, "skew": options.skew, "cores": os.cpu_count(), "rows": rows}
-    JSON_FILE.parent.mkdir(exist_ok=True)
-    JSON_FILE.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    for number in range(repetitions):
+        for one in contending:
+            print(f"  {number + 1} of {repetitions}: {one.name}", file=sys.stderr, flush=True)
+            one.runs.append(run_tree(one.command, environment, one.exit_code))
+    return contending
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def demand_equal(output: Path, job: subprocess.Popen[str], local: Any) -> None:
     """The job ended as the command line does: the same code, counts and findings, in the same order."""
     said, log = job.communicate(timeout=JOB_SECONDS)
     assert job.returncode == ExitCode.CORRUPTION, said + log
-    summary = json.loads(said.splitlines()[-1])["summary"]
+    summary = json.loads(said)["summary"]
     rows = pq.read_table(output / f"findings/run={summary['run']}", partitioning=None).to_pylist()
     found = [read_finding(row).document() for row in rows]
     assert local["summary"].items() <= summary.items()
