@@ -60,7 +60,7 @@ class ListingPlace:
         if self.key_list is not None:
             return OpenedListing(KeyFile(self.key_list), {"keyList": str(self.key_list)})
         if self.inventory is not None:
-            found = _open_inventory(self.inventory, store.url, place)
+            found = open_inventory(self.inventory, store.url, place)
             return OpenedListing(SpooledBatches(found.batches()), {"inventory": found.describe()})
         if self.mark is not None:
             mark = _open_mark(self.mark, store.url, place, now_ms)
@@ -89,7 +89,7 @@ def _open_mark(folder: str, store_url: str, place: StorePlace, now_ms: int) -> M
     return read_mark(open_store(f"file:{local}", {}), store_url, now_ms)
 
 
-def _open_inventory(manifest: str, store_url: str, place: StorePlace) -> BucketInventory:
+def open_inventory(manifest: str, store_url: str, place: StorePlace) -> BucketInventory:
     """The inventory at a path or URL. A bucket of the store's kind is opened with the store's options."""
     from tieredctl.ops.orphans.bucket_inventory import BucketPlace, find_inventory
     from tieredctl.storage.bucket_address import bucket_address

@@ -7,16 +7,24 @@ for an orphan.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tieredctl.formats.arrow_columns import without_beginning
-from tieredctl.formats.inventory_files import InventoryObjects, read_inventory_file
+from tieredctl.formats.inventory_files import (
+    CsvForm,
+    InventoryObjects,
+    csv_form,
+    listed_objects,
+    read_inventory_file,
+)
 from tieredctl.formats.inventory_manifest import (
     LARGEST_MANIFEST,
     InventoryFile,
@@ -27,10 +35,11 @@ from tieredctl.formats.inventory_manifest import (
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import LISTING_SCHEMA
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED, ObjectStore, StoredObject
 
 _CHECKSUM_FILE = "manifest.checksum"
 _LARGEST_CHECKSUM_FILE = 256
+_HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,36 @@ class BucketPlace:
     scheme: str
     bucket: str
     root: str
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryRows:
+    """What rows of an inventory list; for readers of its files that are not ours."""
+
+    manifest: InventoryManifest
+    place: BucketPlace
+
+    def listing(self, columns: Mapping[str, Any]) -> pa.RecordBatch:
+        """The objects of the place without tieredctl's own, by LISTING_SCHEMA, of columns named as the inventory's.
+        Raises TieredctlError `inventory-unusable`."""
+        batch = objects_below(self.place.root, listed_objects(columns, self.manifest, self.place.bucket))
+        keys = batch.column("key")
+        is_reserved = pc.or_(
+            pc.starts_with(keys, pattern=RESERVED_FOLDER),
+            pc.match_substring_regex(keys, pattern=f"(^|/){re.escape(UNFINISHED)}[^/]*$"),
+        )
+        return batch.filter(pc.invert(is_reserved))
+
+
+def objects_below(root: str, objects: InventoryObjects) -> pa.RecordBatch:
+    """The objects below a root, without that folder's own marker, by their keys there, by LISTING_SCHEMA."""
+    columns = [objects.keys, objects.sizes, objects.last_modified_ms, objects.versions, objects.storage_classes]
+    batch = pa.RecordBatch.from_arrays(columns, schema=LISTING_SCHEMA)
+    if root:
+        batch = batch.filter(pc.starts_with(objects.keys, pattern=root))
+    keys = without_beginning(batch.column("key"), len(root.encode()))
+    batch = pa.RecordBatch.from_arrays([keys, *batch.columns[1:]], schema=LISTING_SCHEMA)
+    return batch.filter(pc.greater(pc.binary_length(keys), 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,43 +104,58 @@ class BucketInventory:
                 key = self._fetch(file, copy)
                 for objects in read_inventory_file(copy, self.manifest, self.place.bucket, key):
                     records += objects.records
-                    yield self._batch(objects)
+                    yield objects_below(self.place.root, objects)
         if self.manifest.records not in (None, records):
             raise unusable(
                 f"The inventory's files have {records} records, but its manifest gives {self.manifest.records}."
             )
 
+    @property
+    def rows(self) -> InventoryRows:
+        """What reads rows of its files."""
+        return InventoryRows(self.manifest, self.place)
+
+    def file_keys(self) -> list[str]:
+        """The keys of its files, in `store`. Raises TieredctlError `inventory-unusable` where one is missing or has
+        another size than the manifest gives."""
+        return [self._found(file).key for file in self.manifest.files]
+
+    def csv_form(self) -> CsvForm | None:
+        """How its files are written; None for Parquet."""
+        if self.manifest.is_parquet:
+            return None
+        head = self.store.read(self._found(self.manifest.files[0]).key, 0, _HEAD_BYTES)
+        return csv_form(head, self.manifest)
+
     def describe(self) -> Document:
         """For the `source` of a JSON document."""
         return {"manifest": self.manifest_key, "store": self.store.url, "taken": iso_8601(self.manifest.taken_ms)}
 
+    def _found(self, file: InventoryFile) -> StoredObject:
+        for key in _places(self.manifest_key, file.name):
+            if stored := self.store.head(key):
+                _demand_size(file, key, stored.size)
+                return stored
+        raise unusable(f"The inventory's file {file.name} is missing in {self.store.url}.")
+
     def _fetch(self, file: InventoryFile, copy: Path) -> str:
         """Copies a file of the inventory, and gives its key."""
-        key = next((key for key in _places(self.manifest_key, file.name) if self.store.head(key)), None)
-        if key is None:
-            raise unusable(f"The inventory's file {file.name} is missing in {self.store.url}.")
+        key = self._found(file).key
         md5, size = hashlib.md5(usedforsecurity=False), 0
         with copy.open("wb") as out:
             for piece in self.store.stream(key):
                 out.write(piece)
                 md5.update(piece)
                 size += len(piece)
-        if file.size not in (None, size):
-            raise unusable(f"The inventory's file {key} has {size} bytes, but its manifest gives {file.size}.")
+        _demand_size(file, key, size)
         if file.md5 not in (None, md5.hexdigest()):
             raise unusable(f"The inventory's file {key} does not match the checksum in its manifest.")
         return key
 
-    def _batch(self, objects: InventoryObjects) -> pa.RecordBatch:
-        """The objects below the root, without that folder's own marker, by their keys there."""
-        columns = [objects.keys, objects.sizes, objects.last_modified_ms, objects.versions, objects.storage_classes]
-        batch = pa.RecordBatch.from_arrays(columns, schema=LISTING_SCHEMA)
-        root = self.place.root
-        if root:
-            batch = batch.filter(pc.starts_with(objects.keys, pattern=root))
-        keys = without_beginning(batch.column("key"), len(root.encode()))
-        batch = pa.RecordBatch.from_arrays([keys, *batch.columns[1:]], schema=LISTING_SCHEMA)
-        return batch.filter(pc.greater(pc.binary_length(keys), 0))
+
+def _demand_size(file: InventoryFile, key: str, size: int) -> None:
+    if file.size not in (None, size):
+        raise unusable(f"The inventory's file {key} has {size} bytes, but its manifest gives {file.size}.")
 
 
 def find_inventory(store: ObjectStore, manifest_key: str, place: BucketPlace) -> BucketInventory:

@@ -1,0 +1,93 @@
+"""The inventory of a bucket as a DataFrame like that of `remote_objects`: its files are read by Spark's own readers.
+
+`inventory_objects(spark, "s3://reports/tiered/daily/2026-11-18T09-06Z/manifest.json", StorePlace("s3://tiered/prod"))`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.inventory_files import CsvForm
+from tieredctl.layouts.protocol import Layout
+from tieredctl.ops.orphans.bucket_inventory import InventoryRows
+from tieredctl.ops.remote.key_columns import KeyExplainer
+from tieredctl.ops.remote.object_table import OBJECT_TABLE_SCHEMA, object_table
+from tieredctl.wiring.listing_place import open_inventory
+from tieredctl.wiring.places import StorePlace
+from tieredctl_spark.schemas import as_spark_reads, spark_schema
+from tieredctl_spark.worker_failures import one_sentence
+
+_HADOOP_SCHEMES = {"s3": "s3a"}
+_LARGEST_KEY = 1 << 20
+
+
+def inventory_objects(session: SparkSession, manifest: str, place: StorePlace) -> DataFrame:
+    """The objects below the store's root when the inventory was taken, by OBJECT_TABLE_SCHEMA, without tieredctl's own:
+    of an S3 Inventory or a Storage Insights report, as CSV or Parquet. `manifest` is its path or URL.
+
+    The manifest, and that each of its files is there with its size, is checked here; the checksums of the files are
+    not, as Spark reads them. Raises TieredctlError `inventory-unusable` for what cannot stand for a listing. An
+    inventory is a day old: what was written since is not in it, and what is in it may be gone.
+    """
+    remote = place.open()
+    inventory = open_inventory(manifest, remote.store.url, place)
+    paths = [_spark_path(inventory.store.url, key) for key in inventory.file_keys()]
+    form = inventory.csv_form()
+    files = session.read.parquet(*paths) if form is None else _csv_files(session, paths, form)
+    read = _Reading(inventory.rows, remote.layout)
+    return files.mapInArrow(read, spark_schema(OBJECT_TABLE_SCHEMA))
+
+
+def _spark_path(url: str, key: str) -> str:
+    scheme, _, rest = url.partition(":")
+    if scheme == "file" and ":" in rest + key:
+        message = f"Spark cannot read the local file {rest}/{key}: Hadoop takes no colon there. Leave it in its bucket."
+        raise TieredctlError(ErrorCode.INVENTORY_UNUSABLE, message, hint="Give the manifest's URL.")
+    return f"{_HADOOP_SCHEMES.get(scheme, scheme)}:{rest.rstrip('/')}/{key}"
+
+
+def _csv_files(session: SparkSession, paths: list[str], form: CsvForm) -> DataFrame:
+    schema = StructType([StructField(name, StringType()) for name in form.columns])
+    reader = session.read.schema(schema).options(
+        header=form.has_header,
+        sep=form.delimiter,
+        quote='"',
+        escape='"',
+        multiLine=form.has_newlines,
+        mode="FAILFAST",
+        maxCharsPerColumn=_LARGEST_KEY,
+        ignoreLeadingWhiteSpace=False,
+        ignoreTrailingWhiteSpace=False,
+    )
+    return reader.csv(paths)
+
+
+class _Reading:
+    """Runs on executors."""
+
+    def __init__(self, rows: InventoryRows, layout: Layout) -> None:
+        self._rows = rows
+        self._layout = layout
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        explainer = KeyExplainer(self._layout)
+        schema = as_spark_reads(OBJECT_TABLE_SCHEMA)
+        with one_sentence():
+            for batch in batches:
+                table = object_table(self._rows.listing(_binary_texts(batch)), explainer)
+                yield from table.cast(schema).to_batches()
+
+
+def _binary_texts(batch: pa.RecordBatch) -> dict[str, Any]:
+    """Its columns; texts as bytes, and empty where Spark's readers have null, as in the files."""
+    return {
+        name: pc.fill_null(column.cast(pa.binary()), b"") if pa.types.is_string(column.type) else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }

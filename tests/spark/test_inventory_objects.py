@@ -1,0 +1,111 @@
+"""An inventory that Spark's own readers read has the rows that the local engine's reading has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tieredctl_spark.inventory_objects import inventory_objects
+
+from tests.rigs.inventories import (
+    BUCKET,
+    GOOGLE_MANIFEST,
+    ROOT,
+    S3_MANIFEST,
+    TAKEN_MS,
+    Files,
+    google_report,
+    google_row,
+    s3_inventory,
+    s3_row,
+)
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.ids import uuid_text
+from tieredctl.storage.protocol import StoredObject
+from tieredctl.wiring.places import StorePlace
+
+pytestmark = pytest.mark.spark
+
+TOPIC_ID = "ABEiM0RVZneImaq7zN3u_w"
+SEGMENT = f"t-3-{TOPIC_ID}/{17:020d}-{uuid_text(bytes(range(16)))}.log"
+OBJECTS = [
+    StoredObject(SEGMENT, 10, TAKEN_MS - 5_000, '"9a0364b9e99bb480dd25e1f0284c8555"', "STANDARD"),
+    StoredObject('t-0/a+b%2F ,"c".log', 0, TAKEN_MS - 4_000, '"9a0364b9e99bb480dd25e1f0284c8555-12"', "GLACIER"),
+    StoredObject("t-0/ünïcode\n.log", 7, 1_000, '"d41d8cd98f00b204e9800998ecf8427e"', "DEEP_ARCHIVE"),
+    StoredObject("z", 1 << 40, TAKEN_MS, '"x"', "GLACIER"),
+]
+GENERATIONS = [one._replace(version=str(1_752_000_000_000_000 + number)) for number, one in enumerate(OBJECTS)]
+OWN = StoredObject(".tieredctl/quarantine/x", 1, 1_000, '"1"', "STANDARD")
+
+
+def s3(**how: Any) -> tuple[Files, str, str]:
+    rows = [s3_row(one) for one in (*OBJECTS, OWN)]
+    rows += [s3_row(OBJECTS[3]._replace(key="gone"), delete_marker=True), s3_row(OBJECTS[0], latest=False)]
+    return s3_inventory(rows, **how), S3_MANIFEST, "s3"
+
+
+def google(**how: Any) -> tuple[Files, str, str]:
+    rows = [google_row(one) for one in (*GENERATIONS, OWN._replace(version="5"))]
+    rows.append(google_row(GENERATIONS[0]._replace(version="4"), deleted_ms=TAKEN_MS))
+    files = google_report(rows, **how)
+    named = {name.replace("T09:06", "T09-06"): data for name, data in files.items()}
+    manifest = GOOGLE_MANIFEST.replace("T09:06", "T09-06")
+    return named | {manifest: files[GOOGLE_MANIFEST].replace(b"T09:06", b"T09-06")}, manifest, "gs"
+
+
+def written(files: Files, folder: Path) -> None:
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [s3(), s3(parquet=True), google(), google(header=False), google(parquet=True)],
+    ids=["S3 CSV", "S3 Parquet", "Google CSV", "Google CSV without header", "Google Parquet"],
+)
+def test_rows_are_the_objects_that_were_there(
+    spark: SparkSession, tmp_path: Path, made: tuple[Files, str, str]
+) -> None:
+    files, manifest, scheme = made
+    written(files, tmp_path)
+    place = StorePlace(f"{scheme}://{BUCKET}/{ROOT}", layout="local")
+
+    found = inventory_objects(spark, str(tmp_path / manifest), place).orderBy("key").toArrow().to_pylist()
+
+    expected = sorted(OBJECTS if scheme == "s3" else GENERATIONS)
+    assert [(row["key"], row["size"], row["version"], row["storageClass"]) for row in found] == [
+        (one.key, one.size, one.version, one.storage_class) for one in expected
+    ]
+    assert [round(row["lastModified"].timestamp() * 1_000) for row in found] == [
+        one.last_modified_ms for one in expected
+    ]
+    (segment,) = (row for row in found if row["key"] == SEGMENT)
+    assert (segment["topicId"], segment["partition"], segment["startOffset"], segment["part"]) == (
+        TOPIC_ID,
+        3,
+        17,
+        "log",
+    )
+
+
+def test_an_inventory_with_a_file_missing_or_cut_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    files, manifest, _ = s3()
+    place = StorePlace(f"s3://{BUCKET}/{ROOT}", layout="local")
+    first = next(name for name in files if name.endswith(".csv.gz"))
+    written(files | {first: files[first][:-1]}, tmp_path / "cut")
+    written({name: data for name, data in files.items() if name != first}, tmp_path / "missing")
+
+    for folder, said in (("cut", "bytes, but its manifest gives"), ("missing", "is missing in")):
+        with pytest.raises(TieredctlError, match=said) as raised:
+            inventory_objects(spark, str(tmp_path / folder / manifest), place)
+        assert raised.value.code is ErrorCode.INVENTORY_UNUSABLE
+
+
+def test_names_that_hadoop_cannot_open_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    written(google_report([google_row(one) for one in GENERATIONS]), tmp_path)
+
+    with pytest.raises(TieredctlError, match="Hadoop takes no colon there"):
+        inventory_objects(spark, str(tmp_path / GOOGLE_MANIFEST), StorePlace(f"gs://{BUCKET}/{ROOT}", layout="local"))
