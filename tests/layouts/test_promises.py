@@ -133,6 +133,26 @@ def test_a_key_leads_to_its_siblings_without_any_metadata(layout: Layout, segmen
 
 
 @each_layout
+@given(segment=segments, segment_id=ids, start_offset=st.integers(0, 2**63 - 1))
+def test_the_segments_of_a_partition_have_the_same_parts(
+    layout: Layout, segment: RemoteLogSegmentMetadata, segment_id: str, start_offset: int
+) -> None:
+    other = metadata_of(segment.topic_id_partition, segment_id, start_offset)
+
+    assert list(layout.promised_objects(other)) == list(layout.promised_objects(segment))
+    assert list(layout.optional_objects(other)) == list(layout.optional_objects(segment))
+    assert layout.stored_size(other) is None
+
+
+@each_layout
+@given(parts=st.sets(st.sampled_from(list(Part))), size=st.integers(1, 2**40))
+def test_whether_the_size_of_a_log_is_told_depends_on_parts_alone(layout: Layout, parts: set[Part], size: int) -> None:
+    empty, filled = (layout.original_log_size(dict.fromkeys(parts, one)) for one in (0, size))
+
+    assert (empty is None) == (filled is None)
+
+
+@each_layout
 @given(segment=segments, other=partitions)
 def test_a_partition_prefix_has_all_keys_of_that_partition_and_no_others(
     layout: Layout, segment: RemoteLogSegmentMetadata, other: TopicIdPartition

@@ -232,7 +232,10 @@ class Layout(Protocol):
         ...
 
     def promised_objects(self, segment: SegmentIdentity) -> dict[Part, str]:
-        """The keys that must exist for a segment in COPY_SEGMENT_FINISHED."""
+        """The keys that must exist for a segment in COPY_SEGMENT_FINISHED.
+
+        These are the same parts for all segments of a partition without custom metadata, as are the optional ones.
+        """
         ...
 
     def optional_objects(self, segment: SegmentIdentity) -> dict[Part, str]:
@@ -241,7 +244,7 @@ class Layout(Protocol):
 
     def original_log_size(self, stored: Mapping[Part, int]) -> int | None:
         """The size in bytes that a segment's log had, by the sizes of its stored objects; None where the log is not
-        stored, or only reading it can tell."""
+        stored, or only reading it can tell: which parts are stored decides that, whatever their sizes."""
         ...
 
     def stored_size(self, segment: SegmentIdentity) -> int | None:
