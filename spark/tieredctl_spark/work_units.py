@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 SECONDS_PER_UNIT = 30.0
-_SECONDS_PER_CHUNK = 50.0
+_SECONDS_PER_CHUNK = 60.0
 _BYTES_PER_SECOND = 64e6
 _SECONDS_PER_REQUEST = 0.005
 """At 30 ms each and several at a time, with the CPU time of what they bring."""

@@ -82,6 +82,28 @@ def test_spark_submit_continues_where_a_job_was(
     assert f'tieredctl_segments{{command="verify"}} {local.segments}\n' in metrics
 
 
+def test_coverage_says_by_topic_what_is_not_known_to_be_sound(
+    spark: SparkSession, kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = arguments(kafka_4, tmp_path / "output")
+    job.main([*words, "--subset", "1/2"])
+    read = json.loads(capsys.readouterr().out)["summary"]
+
+    code = job.main([*words, "--coverage", "--max-age", "30d"])
+    half = json.loads(capsys.readouterr().out)
+    job.main([*words, "--coverage", "--max-age", "0s"])
+    none = json.loads(capsys.readouterr().out)
+
+    counts, topics = half["summary"], half["items"]
+    assert code == ExitCode.CLEAN
+    assert counts["segments"] == counts["bytesRead"] == 0
+    assert counts["segmentsKnown"] - counts["segmentsNotVerified"] == read["segments"] > 0
+    assert counts["segmentsNeverRead"] == counts["segmentsNotVerified"] == sum(t["segmentsNotVerified"] for t in topics)
+    assert 0 < counts["bytesNotVerified"] == sum(topic["bytesNotVerified"] for topic in topics)
+    assert none["summary"]["segmentsNotVerified"] == counts["segmentsKnown"]
+    assert none["summary"]["segmentsNeverRead"] == counts["segmentsNeverRead"]
+
+
 def test_spark_submit_keeps_sentences_on_stderr(captures: Path, tmp_path: Path) -> None:
     command = [str(SPARK_SUBMIT), "--master", "local[2]", "--conf", "spark.ui.enabled=false", job.__file__]
 

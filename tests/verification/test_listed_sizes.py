@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.faults.captured_segments import large_segment
-from tests.faults.cluster import LAYOUT, captured, key_of
+from tests.faults.cluster import LAYOUT, EventsInMemory, captured, key_of
 from tests.faults.segment_writer import WrittenSegment
+from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy
 from tests.rigs.object_servers import ObjectServer
-from tieredctl.layouts.protocol import Part
+from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.model.clock import Clock
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.verification.engine import LocalEngine
+from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
+from tieredctl.ops.verification.verify import verify
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.storage.protocol import ObjectStore, StoredObject
 from tieredctl.storage.registry import open_store
 
 MOST_REQUESTS_AT_HEADERS = 7
@@ -109,3 +117,42 @@ def test_a_size_that_the_listing_has_wrong_is_not_damage(
     report = check_segment(replace(task, listed={**task.listed, part: wrong}), store, LAYOUT)
 
     assert set(codes(report)) <= {"altered-in-transit"}
+
+
+class Retention(MemoryStore):
+    """Deletes a segment's objects once they were listed."""
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        listed = [*super().list(prefix, start_after)]
+        self.delete([stored for stored in listed if segment_id(2) in stored.key])
+        yield from listed
+
+
+@pytest.mark.parametrize("level", DEEP)
+@pytest.mark.parametrize(("afterwards", "missing"), [([DELETING, DELETED], set()), ([DELETING], set()), ([], {2})])
+def test_what_retention_deletes_between_listing_and_reading_has_moved_on_and_is_not_corrupt(
+    level: Level, afterwards: list[RemoteLogSegmentState], missing: set[int]
+) -> None:
+    store = Retention()
+    events = [*copied(1, 0, 9), *copied(2, 10, 19), *copied(3, 20, 29)]
+    for number in (1, 2, 3):
+        identity = ExplainedKey(
+            PARTITION.topic, PARTITION.topic_id, PARTITION.partition, number * 10 - 10, segment_id(number), Part.LOG
+        )
+        for key in LAYOUT.promised_objects(identity).values():
+            store.put(key, b"", FIRST_TIMESTAMP_MS)
+    later = [*events, *(updated(2, state) for state in afterwards)]
+
+    result = verify(
+        EventStream(EventsInMemory(events)),
+        store,
+        LAYOUT,
+        LocalEngine(),
+        VerifyOptions(level, Clock(FIRST_TIMESTAMP_MS, 1 << 60)),
+        read_again=lambda: EventStream(EventsInMemory(later)),
+    )
+
+    of_the_second = [one for one in result.findings if one.evidence.get("segmentId") == segment_id(2)]
+    assert {one.code.value for one in of_the_second if one.code != "size-mismatch"} == (
+        {"object-missing"} if missing else set()
+    )
