@@ -160,7 +160,7 @@ def scanned(
         buckets = bucket_count(objects.count() + facts.events)
         judged = keep(object_verdicts(segments, objects, by, buckets), "judged")
         verdicts, gone = _still_there(judged, remote.store, keep)
-        described = _described(stream, live, remote)
+        described = _described(stream, facts, live, remote)
         doubt = doubt_about(topics, stream.source)
         cluster_id = stream.source.cluster_id
     totals = _totals(verdicts, options)
@@ -169,9 +169,12 @@ def scanned(
     )
 
 
-def _described(stream: EventStream, live: LiveTopics, remote: Remote[ObjectStore]) -> Document:
+def _described(stream: EventStream, facts: MetadataFacts, live: LiveTopics, remote: Remote[ObjectStore]) -> Document:
+    described = stream.source.describe()
+    if "endOffsets" in described:  # of what executors read, not of what was there before
+        described = {**described, "endOffsets": {str(one): end for one, end in sorted(facts.end_offsets.items())}}
     where = {"store": remote.store.url, "layout": remote.layout.name}
-    return {**stream.source.describe(), "liveTopics": live.describe(), **where}
+    return {**described, "liveTopics": live.describe(), **where}
 
 
 def _with_segments(segments: DataFrame) -> set[str]:

@@ -80,11 +80,10 @@ def _write(found: SparkScan, how: ScanOptions, output: OutputFolder) -> ExitCode
     code = exit_code_of(found.findings)
     times = {"marked": iso_8601(how.now_ms), "markedMs": how.now_ms, "minAgeMs": how.min_age_ms}
     cut_off = {"cutOff": iso_8601(how.now_ms - how.min_age_ms), "candidates": candidates.count()}
-    ends = {str(number): end for number, end in sorted(found.facts.end_offsets.items())}
     document = {
         "kind": KIND,
         "apiVersion": "tieredctl/v1",
-        "source": found.source | {"clusterId": found.cluster_id, "metadataEndOffsets": ends, "engine": "spark"},
+        "source": found.source | {"clusterId": found.cluster_id, "engine": "spark"},
         "summary": {"success": True, **times, **cut_off, **found.summary(), "exitCode": int(code)},
     }
     output.write_text(SUMMARY, _text(document))

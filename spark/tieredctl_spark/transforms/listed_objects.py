@@ -22,6 +22,8 @@ from tieredctl_spark.schemas import spark_schema
 LISTED_SCHEMA = OBJECT_SCHEMA.append(pa.field("topic", pa.string())).append(pa.field("segmentId", pa.string()))
 """Objects with what their keys name: null where the layout cannot say. `knownTopic` is null in all."""
 _MOST_RANGES = 256
+_MOST_TASKS = 64
+"""What begins a task in Python takes longer than a page of a listing: several ranges are worth one."""
 _AT_ONCE = 1 << 16
 
 
@@ -29,7 +31,7 @@ def listed_objects(session: SparkSession, store: ObjectStore, layout: Layout) ->
     """A row by LISTED_SCHEMA for each object but tieredctl's own. The store is listed when this is computed, each time
     again."""
     ranges = key_ranges(store, _MOST_RANGES)
-    rows = session.range(0, len(ranges), 1, len(ranges))
+    rows = session.range(0, len(ranges), 1, min(len(ranges), _MOST_TASKS))
 
     def listed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
