@@ -13,10 +13,11 @@ from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADAT
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl_spark.metadata_shares import FINDING, METADATA_SCHEMA
 
-_API_KEYS = {
+_API_KEYS: dict[str, int | None] = {
     "RemoteLogSegmentMetadata": SEGMENT_METADATA,
     "RemoteLogSegmentMetadataUpdate": SEGMENT_METADATA_UPDATE,
     "RemotePartitionDeleteMetadata": PARTITION_DELETE,
+    "RemoteLogSegmentMetadataSnapshot": None,
 }
 _PLACE = ("metadataPartition", "metadataOffset", "timestampMs")
 _UNCHANGED = ("topic", "topicId", "partition", "segmentId", "startOffset", "endOffset", "brokerId")
@@ -43,14 +44,15 @@ def events_in(rows: DataFrame) -> DataFrame:
     return rows.where(fn.col("apiKey").isNotNull())
 
 
-def _numbers(states: type[IntEnum]) -> dict[str, int]:
+def _numbers(states: type[IntEnum]) -> dict[str, int | None]:
     return {state.name: int(state) for state in states}
 
 
-def _number_of(text: Column, numbers: Mapping[str, int]) -> Column:
-    cases = iter(numbers.items())
-    name, number = next(cases)
-    found = fn.when(text == name, number)
-    for name, number in cases:
-        found = found.when(text == name, number)
-    return found.cast("byte")
+def _number_of(text: Column, numbers: Mapping[str, int | None]) -> Column:
+    """Fails on any other text: an event that is passed over would make orphans of what it names."""
+    found = fn.when(text.isNull(), fn.lit(None))
+    for name, number in numbers.items():
+        found = found.when(text == name, fn.lit(number))
+    return found.otherwise(fn.raise_error(fn.concat(fn.lit("There is an event of the unknown kind "), text))).cast(
+        "byte"
+    )
