@@ -1,1 +1,1 @@
-"""tieredctl on Apache Spark: an engine for `--engine spark`, two data sources, and jobs for spark-submit."""
+"""tieredctl on Apache Spark: an engine for `--engine spark`, data sources, and jobs for spark-submit."""

@@ -19,6 +19,7 @@ SUBMITTED_BY = "PYSPARK_GATEWAY_PORT"
 _TRACEBACK = "Traceback (most recent call last):"
 _JAVA_CAUSE = re.compile(r"^(?:: |Caused by: |Exception in thread \"main\" )(?P<exceptions>.+)$", re.MULTILINE)
 _JAVA_EXCEPTION_NAME = re.compile(r"(?:[\w$]+\.)+[\w$]+(?:: |$)")
+_OWN_ERROR = re.compile(r"^.*\btieredctl\.errors\.TieredctlError: (?P<sentence>.+)$", re.MULTILINE)
 _HOLLOW = "Exception thrown in awaitResult"
 
 
@@ -61,7 +62,10 @@ def _interrupted(error: BaseException | None) -> bool:
 
 
 def reason(text: str) -> str:
-    """The line of an exception's text that gives the reason: a Python worker's, a Java exception's or its cause's."""
+    """The line of an exception's text that gives the reason: tieredctl's own sentence, a Python worker's error, a Java
+    exception or its cause."""
+    if own := _OWN_ERROR.search(text):
+        return own["sentence"]
     if _TRACEBACK in text:
         after = text.rpartition(_TRACEBACK)[2].splitlines()[1:]
         return next((line for line in after if not line.startswith(" ")), after[-1])

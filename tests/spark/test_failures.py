@@ -32,6 +32,10 @@ worker exited unexpectedly (crashed).
 Caused by: java.io.EOFException
 \tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)
 """
+OF_A_DATA_SOURCE = """[PYTHON_DATA_SOURCE_ERROR] Failed to generate Python data source read partitions: \
+tieredctl.errors.TieredctlError: There is no /nowhere: look again.
+ SQLSTATE: 38000
+"""
 OF_THE_START = """WARNING: Using incubator modules: jdk.incubator.vector
 Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn or start with spark
 \tat org.apache.spark.deploy.SparkSubmit.error(SparkSubmit.scala:1068)
@@ -47,6 +51,8 @@ OF_THE_CONTEXT = """An error occurred while calling None.org.apache.spark.api.ja
     [
         (IN_A_WORKER, "ValueError: what a"),
         (OF_A_TASK, "Python worker exited unexpectedly (crashed)."),
+        (OF_A_DATA_SOURCE, "There is no /nowhere: look again."),
+        (IN_A_WORKER + "tieredctl.errors.TieredctlError: It is cut short.\n", "It is cut short."),
         (OF_THE_START, "Master must either be yarn or start with spark"),
         (OF_THE_CONTEXT, "Could not parse Master URL: 'nonsense'"),
         ("[CONDITION] Something. SQLSTATE: 0A000", "[CONDITION] Something. SQLSTATE: 0A000"),
