@@ -19,6 +19,7 @@ import yaml
 
 from tests.cli.command_line import Tieredctl, environment
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, render
+from tieredctl.model.finding_codes import FindingCode
 
 ITEMS: list[Item] = [
     {"topic": "orders", "partition": 0, "size": 5, "empty": False, "epochs": [{"leaderEpoch": 0, "offset": 7}]},
@@ -57,6 +58,23 @@ def test_json_and_yaml_are_one_document() -> None:
     assert json.loads(rendered(OutputFormat.JSON)) == expected
     assert list(json.loads(rendered(OutputFormat.JSON))) == list(expected)
     assert yaml.safe_load(rendered(OutputFormat.YAML)) == expected
+
+
+@pytest.mark.parametrize("output", OutputFormat)
+def test_codes_are_written_as_the_text_that_they_are(output: OutputFormat) -> None:
+    code, out = FindingCode.OBJECT_UNREFERENCED, io.StringIO()
+    codes = Listing(
+        "Things", {"code": code}, [{"code": code}], [TableColumn("CODE", "code")], {code: 1, "codes": [code]}
+    )
+
+    render(codes, output, out)
+
+    assert "object-unreferenced" in out.getvalue()
+    assert "FindingCode" not in out.getvalue()
+    if output in (OutputFormat.JSON, OutputFormat.YAML):
+        document = yaml.safe_load(out.getvalue())
+        assert document["summary"] == {"object-unreferenced": 1, "codes": ["object-unreferenced"]}
+        assert document["items"] == [{"code": "object-unreferenced"}] == [document["source"]]
 
 
 def test_jsonl_is_an_item_a_line() -> None:

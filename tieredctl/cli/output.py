@@ -93,11 +93,19 @@ def render(listing: Listing, output: OutputFormat, out: TextIO) -> None:
         json.dump(_document(listing), out, indent=2)
         out.write("\n")
     elif output is OutputFormat.YAML:
-        import yaml
-
-        yaml.safe_dump(_document(listing), out, sort_keys=False)
+        _write_yaml(_document(listing), out)
     else:
         write_table(listing.columns, listing.items, out, wide=output is OutputFormat.WIDE)
+
+
+def _write_yaml(document: Mapping[str, Any], out: TextIO) -> None:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Knows text of any class, such as the codes of findings."""
+
+    Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str(text)))
+    yaml.dump(document, out, Dumper, sort_keys=False)
 
 
 def _json_lines(items: Iterable[Item]) -> Iterator[str]:
