@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+import pickle
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from tieredctl_spark.remote_objects import RemoteObjects
 
+from tests.rigs.buckets import BUCKET, S3Bucket
+from tests.rigs.object_servers import ObjectServer
 from tests.spark.damage import REMOTE
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.ids import uuid_text
+from tieredctl.ops.orphans import parted_keys
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.storage.file import FileStore
 
@@ -119,3 +126,27 @@ def test_a_given_schema_names_the_columns_that_are_wanted(spark: SparkSession, k
     found = spark.read.format("remote_objects").schema("size long, key string").load(store=f"file:{store}")
 
     assert sorted(map(tuple, found.collect())) == sorted((one.size, one.key) for one in FileStore(str(store)).list())
+
+
+def test_a_bucket_is_listed_once_by_ranges_that_travel(moto: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parted_keys, "_PAGE", 20)
+    monkeypatch.setattr(parted_keys, "_WORTH_A_RANGE", 1)
+    bucket = S3Bucket(moto.endpoint)
+    segments = [f"{number:020d}-{uuid_text(bytes([number] * 16))}.log" for number in range(160)]
+    names = [f"t{number % 7}-{number % 3}-{TOPIC_ID}/{segment}" for number, segment in enumerate(segments)]
+    for name in names:
+        bucket.put(f"ranges/{name}", b"12345")
+    options = {f"storeoption.{name}": value for name, value in bucket.options.items()}
+    source = RemoteObjects({"store": f"s3://{BUCKET}/ranges", "layout": "local", **options})
+
+    reader, partitions = pickle.loads(pickle.dumps(_planned(source)))
+
+    rows = [row for partition in partitions for batch in reader.read(partition) for row in batch.to_pylist()]
+    assert [row["key"] for row in rows] == sorted(names)
+    assert {(row["size"], row["topicId"], row["storageClass"]) for row in rows} == {(5, TOPIC_ID, "STANDARD")}
+    assert len(partitions) > 5
+
+
+def _planned(source: RemoteObjects) -> tuple[DataSourceReader, Sequence[InputPartition]]:
+    reader = source.reader(source.schema())
+    return reader, reader.partitions()
