@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tieredctl_spark.orphan_scan import SparkScan, scanned
 from tieredctl_spark.output_folder import OutputFolder
 
+from tests.metadata_logs import copied, write_events
 from tests.spark.damage import REMOTE
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.ids import uuid_text
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.ops.documents import Document
@@ -143,3 +146,28 @@ def test_what_only_the_local_engine_reads_is_refused(
 
     assert code == ExitCode.USAGE
     assert "local engine" in capsys.readouterr().err
+
+
+def test_what_gets_an_owner_after_it_was_listed_is_not_orphaned(spark: SparkSession, tmp_path: Path) -> None:
+    data, bucket, output = tmp_path / "data", tmp_path / REMOTE, OutputFolder(spark, str(tmp_path / "output"))
+    first, second = copied(1, 0, 9), copied(2, 10, 19)
+    for started in (first[0], second[0]):
+        assert isinstance(started, RemoteLogSegmentMetadata)
+        file = bucket / LAYOUT.promised_objects(started)[Part.LOG]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+
+    def owned_once_listed(frame: DataFrame, name: str) -> DataFrame:
+        kept = output.keep(frame, name)
+        if name == "listing":
+            write_events(data, *first, *second)
+        return kept
+
+    statuses = []
+    for keep in (output.keep, owned_once_listed):
+        write_events(data, *first)
+        found = scanned(spark, places_of(tmp_path), options_of(0), keep, EVERYTHING)
+        statuses.append([one["status"] for one in found.documents()])
+
+    assert statuses == [["owned", "orphan"], ["owned", "owned"]]
