@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ LISTING_SCHEMA = pa.schema(
 """Size in bytes, as stored; time in ms; version as `StoredObject` has it, null if it is not known; storage class as
 the store names it, empty if it is not known."""
 _AT_ONCE = 1 << 18
+_FEW = 1 << 9
 
 
 class Listing(Protocol):
@@ -81,7 +82,7 @@ class SpooledListing(SpooledBatches):
     """What a store lists when this is entered."""
 
     def __init__(self, objects: Iterable[StoredObject]) -> None:
-        super().__init__(_record_batches(iter(objects)))
+        super().__init__(record_batches(iter(objects), _AT_ONCE))
 
 
 class KeyFile:
@@ -112,16 +113,28 @@ class KeyFile:
                 yield _key_batch(keys, modified_ms)
 
 
-def _record_batches(objects: Iterator[StoredObject]) -> Iterator[pa.RecordBatch]:
-    while batch := list(islice(objects, _AT_ONCE)):
-        yield record_batch(batch)
+def record_batches(objects: Iterator[StoredObject], at_once: int) -> Iterator[pa.RecordBatch]:
+    """Objects by LISTING_SCHEMA, about so many at once. Few of them exist at a time: many that live long would keep
+    Python's garbage collector busy."""
+    columns: list[list[Any]] = [[] for _ in StoredObject._fields]
+    while some := list(islice(objects, min(_FEW, at_once))):
+        for column, values in zip(columns, zip(*some, strict=True), strict=True):
+            column.extend(values)
+        if len(columns[0]) >= at_once:
+            yield _batch(columns)
+            columns = [[] for _ in StoredObject._fields]
+    if columns[0]:
+        yield _batch(columns)
 
 
 def record_batch(objects: Sequence[StoredObject]) -> pa.RecordBatch:
     """Objects by LISTING_SCHEMA."""
-    if not objects:
-        return pa.RecordBatch.from_pylist([], LISTING_SCHEMA)
-    keys, sizes, times, versions, classes = zip(*objects, strict=True)
+    return _batch(list(zip(*objects, strict=True)) or [()] * len(StoredObject._fields))
+
+
+def _batch(objects: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """What the fields of objects are, by field."""
+    keys, sizes, times, versions, classes = objects
     columns = [
         _encoded(keys),
         number_array(np.array(sizes, np.int64)),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import islice
 from tempfile import TemporaryFile
 from types import TracebackType
 
@@ -26,7 +25,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.remote.inventory import prefix_of
 from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer
-from tieredctl.ops.remote.listing import LISTING_SCHEMA, record_batch
+from tieredctl.ops.remote.listing import LISTING_SCHEMA, record_batches
 from tieredctl.ops.verification.elsewhere import Elsewhere
 from tieredctl.ops.verification.judged_partitions import NO_PART, PARTS, JudgedPartitions, KeyPlaces, Masks, Place
 from tieredctl.ops.verification.known_segments import KnownSegments
@@ -112,9 +111,7 @@ class ListedObjects:
             except TieredctlError as error:
                 failures.append(error)
 
-        objects = listed()
-        while some := list(islice(objects, _AT_ONCE)):
-            yield record_batch(some)
+        yield from record_batches(listed(), _AT_ONCE)
         for error in failures:
             if not self.overlap.listed:
                 raise error
