@@ -264,7 +264,7 @@ def killed_run(kafka_4: Path, runs: Runs) -> None:
         start_new_session=True,
     )
     try:
-        wait_until(lambda: any(output.glob("ledger/chunks/*/*/_SUCCESS")), "a chunk is committed", 120)
+        wait_until(lambda: any(output.glob("ledger/chunks/*/*/_SUCCESS")), "a chunk is committed", 240)
         assert process.poll() is None
     finally:
         os.killpg(process.pid, signal.SIGKILL)
