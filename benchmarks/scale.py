@@ -71,7 +71,7 @@ def contenders(store: LargeStore, endpoint: Mapping[str, str]) -> list[Scaled]:
 def verifiers(folder: Path, gigabytes: int, batch_bytes: int, compression: CompressionName) -> list[Scaled]:
     """The anchor is the first."""
     segment = generate_segment(folder / "segment", 1 << 30, batch_bytes=batch_bytes, compression=compression)
-    copies = max(1, (gigabytes << 30) // segment.log.stat().st_size)
+    copies = max(1, round((gigabytes << 30) / segment.log.stat().st_size))
     remote = remote_segments(folder, segment, copies)
     where = ("--log-dir", str(remote.log_dir), "--store", f"file:{remote.store}", "--layout", "local")
     job = [sys.executable, "-m", "tieredctl_spark.jobs.verify", *where, "--level", "full", "--max-age", "0s"]
