@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import venv
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -75,6 +77,26 @@ class _Daemon:
             self.process.wait()
 
 
+@dataclass(frozen=True)
+class SparkJob:
+    """A job that was submitted. Its log goes into a file, as a pipe that is not read would stop it."""
+
+    process: subprocess.Popen[str]
+    log_file: Path
+
+    def log(self) -> str:
+        """What Spark and the job wrote to stderr."""
+        return self.log_file.read_text("utf-8", "replace")
+
+    def kill(self) -> None:
+        """Kills the driver, both of its processes."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
 class SparkCluster:
     """A master and two workers, running inside a `with`. The only Python on the workers' PATH has nothing installed."""
 
@@ -110,7 +132,7 @@ class SparkCluster:
         arguments: Sequence[str],
         settings: Mapping[str, str],
         environment: Mapping[str, str],
-    ) -> subprocess.Popen[str]:
+    ) -> SparkJob:
         """spark-submit of a program, the archive with it, in a process group of its own."""
         defaults = {
             "spark.driver.host": "127.0.0.1",
@@ -120,22 +142,24 @@ class SparkCluster:
             "spark.archives": f"{self._archive}#environment",
         }
         words = [word for name, value in (defaults | dict(settings)).items() for word in ("--conf", f"{name}={value}")]
-        # Without the archive, driver and executors have but the Python that has nothing installed.
-        is_packed = bool((defaults | dict(settings))["spark.archives"])
         interpreters = {
             "PYSPARK_DRIVER_PYTHON": str(self._unpacked / "pex"),
             "PYSPARK_PYTHON": "./environment/pex",
         }
-        return subprocess.Popen(
-            [str(self._home / "bin" / "spark-submit"), "--master", self.url, *words, str(program), *arguments],
-            cwd=self.folder,
-            env=self._environment | (interpreters if is_packed else {}) | dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        with tempfile.NamedTemporaryFile(dir=self.folder, prefix="job-", suffix=".log", delete=False) as log:
+            process = subprocess.Popen(
+                [str(self._home / "bin" / "spark-submit"), "--master", self.url, *words, str(program), *arguments],
+                cwd=self.folder,
+                env=self._environment | interpreters | dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
+        job = SparkJob(process, Path(log.name))
+        self._stack.callback(job.kill)
+        return job
 
     def executors(self) -> list[int]:
         """The process ids of all executors."""

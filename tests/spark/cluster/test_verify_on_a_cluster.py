@@ -24,7 +24,7 @@ from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
 from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, ObjectServer
 from tests.rigs.ports import free_ports
-from tests.rigs.spark_cluster import JOB_SECONDS, SparkCluster
+from tests.rigs.spark_cluster import JOB_SECONDS, SparkCluster, SparkJob
 from tests.rigs.waiting import wait_until
 from tests.spark.damage import REMOTE, damaged
 from tieredctl.errors import ExitCode
@@ -93,11 +93,13 @@ class Held:
     def release(self) -> None:
         self._goes_on.set()
 
-    def await_middle(self, job: subprocess.Popen[str]) -> None:
+    def await_middle(self, job: SparkJob) -> None:
         wait_until(
-            lambda: self.is_reached.is_set() or job.poll() is not None, "an executor reads a segment", JOB_SECONDS
+            lambda: self.is_reached.is_set() or job.process.poll() is not None,
+            "an executor reads a segment",
+            JOB_SECONDS,
         )
-        assert self.is_reached.is_set(), "".join(job.communicate())
+        assert self.is_reached.is_set(), job.log()
 
 
 @contextmanager
@@ -111,10 +113,10 @@ def held(server: ObjectServer, first: int = 1) -> Iterator[tuple[str, Held]]:
             middle.release()
 
 
-def demand_equal(output: Path, job: subprocess.Popen[str], local: Any) -> None:
+def demand_equal(output: Path, job: SparkJob, local: Any) -> None:
     """The job ended as the command line does: the same code, counts and findings, in the same order."""
-    said, log = job.communicate(timeout=JOB_SECONDS)
-    assert job.returncode == ExitCode.CORRUPTION, said + log
+    said, _ = job.process.communicate(timeout=JOB_SECONDS)
+    assert job.process.returncode == ExitCode.CORRUPTION, said + job.log()
     summary = json.loads(said)["summary"]
     rows = pq.read_table(output / f"findings/run={summary['run']}", partitioning=None).to_pylist()
     found = [read_finding(row).document() for row in rows]
@@ -204,8 +206,7 @@ def test_a_killed_job_run_again_ends_with_the_same_results(
         job = spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS)
         middle.await_middle(job)
 
-        os.killpg(job.pid, signal.SIGKILL)
-        job.communicate()
+        job.kill()
         wait_until(lambda: not spark_cluster.executors(), "the cluster has ended the job's executors", JOB_SECONDS)
         middle.release()
         again = spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS)
