@@ -28,6 +28,7 @@ JOB_SECONDS = 300
 WORKERS = 2
 _MASTER_URL = re.compile(r"Starting Spark master at (spark://\S+)")
 _WEB_UI = re.compile(r"Bound MasterWebUI to \S+, and started at (http://\S+)")
+_EXECUTOR = "CoarseGrainedExecutorBackend"
 _REGISTERED = "Successfully registered with master"
 # Small and short-lived processes: what a compiler or a collector of many threads does for them never pays.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -164,9 +165,10 @@ class SparkCluster:
     def executors(self) -> list[int]:
         """The process ids of all executors."""
         workers = {worker.process.pid for worker in self._workers}
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-        pairs = (map(int, line.split()) for line in listed.splitlines())
-        return [process for process, parent in pairs if parent in workers]
+        command = ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        lines = [line.split(maxsplit=2) for line in listed.splitlines() if _EXECUTOR in line]
+        return [int(process) for process, parent, _ in lines if int(parent) in workers]
 
     def _lay_out(self) -> None:
         """The driver's copy of the archive, and the workers' Python."""
