@@ -416,3 +416,14 @@ def test_no_secret_is_shown_or_taken_along(gateway: S3Place) -> None:
 
     assert SECRET_KEY not in f"{gateway.store!r} {gateway.store.url}"
     assert SECRET_KEY.encode() not in pickle.dumps(gateway.store)
+
+
+def test_an_object_without_an_etag_is_unreadable_in_a_sentence(versitygw: ObjectServer, gateway: S3Place) -> None:
+    gateway.put("of-the-api")
+    (versitygw.data / BUCKET / gateway.root / "copied-there").write_bytes(b"by no request")
+
+    with pytest.raises(TieredctlError, match="no ETag") as raised:
+        gateway.store.head("copied-there")
+
+    assert code_of(raised) == "unreadable"
+    assert gateway.keys() == ["copied-there", "of-the-api"]

@@ -258,10 +258,16 @@ class S3Store(BucketStore[S3Connection]):
         if name is None:
             return None
         try:
-            return self._request("head_object", Key=name, **more)
+            found = self._request("head_object", Key=name, **more)
         except S3Failure as failure:
             if failure.reason not in _NO_REASON:
                 raise
+        else:
+            if "ETag" not in found:
+                raise S3Failure(
+                    ErrorCode.UNREADABLE, f"{self.url} gives {key!r} no ETag, by which to tell its versions."
+                )
+            return found
         try:
             self._request("get_object", Key=name, Range="bytes=0-0")["Body"].close()
         except S3Failure as failure:
