@@ -21,6 +21,8 @@ from tieredctl.ops.metadata.stretches import (
     OffsetRange,
     RecordChunk,
     cut_to,
+    demand_held,
+    held_offsets,
     log_findings,
     stretch_chunks,
     stretches,
@@ -35,6 +37,7 @@ it cannot be decoded. And a row for each finding, in which `finding` is not null
 `metadataPartition` and `metadataOffset` may be set there."""
 FINDING, PARTITION, OFFSET = "finding", "metadataPartition", "metadataOffset"
 _UNDECODABLE = FindingCode.EVENT_UNDECODABLE
+_NO_OFFSETS = OffsetRange(0, 0)
 MOST_OFFSETS = 500_000
 """So many events take about a second to decode, and a task some tenths of one to start."""
 
@@ -58,6 +61,8 @@ class Share:
     A record whose offset was altered has no place in any such share."""
     metadata_topic_id: str | None = None
     """The topic that was planned for, if it is known."""
+    planned: OffsetRange = _NO_OFFSETS
+    """Those of its offsets that the log held then. Whoever reads a share may see another log."""
 
     @property
     def is_whole(self) -> bool:
@@ -98,33 +103,43 @@ def planned_shares(place: MetadataPlace, wanted: Wanted = EVERYTHING) -> list[Sh
         topic_id = stream.source.metadata_topic_id
         shares = [Share(None)] if has_findings and one is None else []
         for number in stream.source.metadata_partitions() if one is None else [one]:
-            parts = stretches(stream.source, number, MOST_OFFSETS)
+            parts, held = stretches(stream.source, number, MOST_OFFSETS), held_offsets(stream.source, number)
             whole = Share(
-                number, has_event_findings=has_findings, has_log_findings=has_findings, metadata_topic_id=topic_id
+                number,
+                has_event_findings=has_findings,
+                has_log_findings=has_findings,
+                metadata_topic_id=topic_id,
+                planned=held,
             )
             if len(parts) == 1:
                 shares.append(whole)
                 continue
             if has_findings:
                 shares.append(replace(whole, has_records=False, has_event_findings=False))
-            shares += (replace(whole, first=first, end=end, has_log_findings=False) for first, end in parts)
+            for first, end in parts:
+                planned = OffsetRange(max(first, held.start), min(end, held.end))
+                shares.append(replace(whole, first=first, end=end, has_log_findings=False, planned=planned))
     return shares
 
 
 def share_tables(place: MetadataPlace, share: Share, wanted: Wanted = EVERYTHING) -> Iterator[pa.Table]:
     """The rows of a share that are wanted, by METADATA_SCHEMA. Raises TieredctlError, `world-changed` where the topic
-    was deleted and recreated since it was planned."""
+    was deleted and recreated since it was planned, and `unreadable` where less of it is here than was planned."""
     with place.open(share.metadata_partition) as stream:
         demand_same_topic(stream.source.metadata_topic_id, share.metadata_topic_id)
-        if share.metadata_partition is None:
+        number = share.metadata_partition
+        if number is None:
             findings = [finding for finding in stream.findings if not isinstance(finding.about, MetadataSubject)]
-        elif not share.has_records:
-            findings = _of_partitions(log_findings(stream))
         else:
-            for chunk in _chunks(stream, share):
-                if len(chunk):
-                    yield wanted.records(_record_table(stream, share.metadata_partition, chunk))
-            findings = [finding for finding in _of_partitions(stream.findings) if _belongs(finding, share)]
+            demand_held(stream.source, number, share.planned, was_read=False)
+            if share.has_records:
+                for chunk in _chunks(stream, share):
+                    if len(chunk):
+                        yield wanted.records(_record_table(stream, number, chunk))
+                findings = [finding for finding in _of_partitions(stream.findings) if _belongs(finding, share)]
+            else:
+                findings = _of_partitions(log_findings(stream))
+            demand_held(stream.source, number, share.planned, was_read=True)
         if wanted.has_findings:
             yield _finding_table(findings)
 

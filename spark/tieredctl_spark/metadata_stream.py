@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ops.metadata.stretches import METADATA_TOPIC, MetadataSource, end_offsets, stretches
+from tieredctl.ops.metadata.stretches import METADATA_TOPIC, MetadataSource, OffsetRange, end_offsets, stretches
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.metadata_shares import MOST_OFFSETS, Share, Wanted, demand_same_topic, share_tables
 from tieredctl_spark.schemas import Projection
@@ -60,6 +60,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             topic_id = self._opened().metadata_topic_id
             demand_same_topic(topic_id, start[_TOPIC_ID])
             begins = self._begins(start)
+            self._demand_ends(begins)
             most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
             return _document(start[_TOPIC_ID] or topic_id, admitted(begins, self._ends, most))
 
@@ -84,7 +85,10 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for stretch in stretches(source, number, MOST_OFFSETS):
                     within = max(first, stretch.start), min(last, stretch.end)
                     if within[0] < within[1]:
-                        shares.append(Share(number, *within, is_exact=True, metadata_topic_id=topic_id))
+                        planned = OffsetRange(*within)
+                        shares.append(
+                            Share(number, *planned, is_exact=True, metadata_topic_id=topic_id, planned=planned)
+                        )
             return [InputPartition(share) for share in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -119,9 +123,20 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             wanted = begins.setdefault(number, log_start)
             if wanted < log_start:
                 message = f"{METADATA_TOPIC}-{number} lost its records from offset {wanted} to {log_start - 1} unread."
-                hint = "Begin again with a new checkpoint: what was lost is unknown from here on."
-                raise TieredctlError(ErrorCode.UNREADABLE, f"{message} {hint}", hint=hint)
+                raise _lost(message)
         return begins
+
+    def _demand_ends(self, begins: Mapping[int, int]) -> None:
+        """Raises TieredctlError `unreadable` where records are gone that were read: others may take their offsets."""
+        for number, begin in begins.items():
+            if self._ends.get(number, -1) < begin and self._wanted.metadata_partition in (None, number):
+                where = f"ends at offset {self._ends[number]}" if number in self._ends else "is gone"
+                raise _lost(f"{METADATA_TOPIC}-{number} {where}, but it was read up to offset {begin}.")
+
+
+def _lost(message: str) -> TieredctlError:
+    hint = "Begin again with a new checkpoint: what was lost is unknown from here on."
+    return TieredctlError(ErrorCode.UNREADABLE, f"{message} {hint}", hint=hint)
 
 
 def admitted(begins: Mapping[int, int], ends: Mapping[int, int], most: int | None) -> dict[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ from tieredctl_spark import metadata_shares
 from tieredctl_spark.metadata_shares import EVERYTHING, Share, Wanted, planned_shares, share_tables
 
 from tests.metadata_logs import COPIED, metadata_batches, started, updated, write_log
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import MetadataEvent
+from tieredctl.ops.metadata.export import export_metadata
 from tieredctl.wiring.places import MetadataPlace
 
 WITHOUT_FINDINGS = Wanted(has_findings=False)
@@ -70,3 +72,71 @@ def test_a_topic_that_was_recreated_since_the_planning_is_not_read(captures: Pat
 
     with pytest.raises(TieredctlError, match="was deleted and recreated"):
         list(share_tables(place, Share(0, metadata_topic_id="A" * 22)))
+
+
+EVENTS = metadata_batches([started(one, one, one) for one in range(6)])
+
+
+def planned_over(folder: Path, most_offsets: int, monkeypatch: pytest.MonkeyPatch) -> tuple[MetadataPlace, list[Share]]:
+    """Of a log of six records, in three files."""
+    for first in (0, 2, 4):
+        write_log(folder, 0, EVENTS[first : first + 2], first_offset=first)
+    monkeypatch.setattr(metadata_shares, "MOST_OFFSETS", most_offsets)
+    place = MetadataPlace((folder,))
+    return place, planned_shares(place)
+
+
+@pytest.mark.parametrize("most_offsets", [2, 1_000], ids=["divided", "whole"])
+@pytest.mark.parametrize("left", [1, 2, 3, 5])
+def test_a_log_that_ends_earlier_where_it_is_read_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_offsets: int, left: int
+) -> None:
+    place, shares = planned_over(tmp_path, most_offsets, monkeypatch)
+    shutil.rmtree(tmp_path / "__remote_log_metadata-0")
+    write_log(tmp_path, 0, EVENTS[:left])
+
+    with pytest.raises(TieredctlError, match=f"up to {left} where it is read, but .* were there when") as raised:
+        read(place, shares)
+
+    assert raised.value.code is ErrorCode.UNREADABLE
+
+
+@pytest.mark.parametrize("most_offsets", [2, 1_000], ids=["divided", "whole"])
+def test_a_log_that_begins_later_where_it_is_read_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_offsets: int
+) -> None:
+    place, shares = planned_over(tmp_path, most_offsets, monkeypatch)
+    for path in (tmp_path / "__remote_log_metadata-0").glob(f"{0:020}.*"):
+        path.unlink()
+
+    with pytest.raises(TieredctlError, match="holds offsets from 2 up to"):
+        read(place, shares)
+
+
+@pytest.mark.parametrize("most_offsets", [2, 1_000], ids=["divided", "whole"])
+def test_a_log_that_has_grown_or_lies_in_other_files_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_offsets: int
+) -> None:
+    place, shares = planned_over(tmp_path, most_offsets, monkeypatch)
+    shutil.rmtree(tmp_path / "__remote_log_metadata-0")
+    write_log(tmp_path, 0, EVENTS[:3])
+    write_log(tmp_path, 0, [*EVENTS[3:], *metadata_batches([started(9, 9, 9)], first_offset=6)], first_offset=3)
+
+    rows = read(place, shares)
+
+    assert set(rows["metadataOffset"].to_pylist()) >= set(range(7))
+
+
+def test_an_export_that_was_replaced_by_a_shorter_one_is_not_believed(tmp_path: Path) -> None:
+    export = tmp_path / "events.jsonl"
+    for folder, count in (("long", 6), ("short", 2)):
+        write_log(tmp_path / folder, 0, EVENTS[:count])
+    with MetadataPlace((tmp_path / "long",)).open() as stream:
+        export_metadata(stream, export, force=False)
+    place = MetadataPlace(export=export)
+    shares = planned_shares(place)
+    with MetadataPlace((tmp_path / "short",)).open() as stream:
+        export_metadata(stream, export, force=True)
+
+    with pytest.raises(TieredctlError, match="up to 2 where it is read, but offsets from 0 up to 6"):
+        read(place, shares)

@@ -142,6 +142,56 @@ def test_a_metadata_partition_that_appears_later_is_read_from_its_beginning(tmp_
     assert [row["metadataPartition"] for row in rows_between(reader, start, end)] == [5, 5]
 
 
+@pytest.mark.parametrize("left", [0, 1, 4])
+def test_a_log_that_ends_before_the_checkpoint_is_not_read_on(tmp_path: Path, left: int) -> None:
+    events = metadata_batches([started(one, one, one) for one in range(5)])
+    log = write_log(tmp_path, 0, events)
+    reader = reader_of(tmp_path)
+    checkpoint = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    log.write_bytes(b"".join(events[:left]))
+
+    for running in (reader, reader_of(tmp_path)):
+        with pytest.raises(TieredctlError, match=f"-0 ends at offset {left}, but it was read up to offset 5") as raised:
+            running.latestOffset(checkpoint, ReadAllAvailable())
+        assert raised.value.code is ErrorCode.UNREADABLE
+
+
+def test_a_metadata_partition_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
+    write_events(tmp_path, started(1, 0, 9))
+    write_events(tmp_path, started(2, 0, 9), metadata_partition=5)
+    reader = reader_of(tmp_path)
+    checkpoint = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    shutil.rmtree(tmp_path / "__remote_log_metadata-5")
+
+    with pytest.raises(TieredctlError, match="__remote_log_metadata-5 is gone, but it was read up to offset 1"):
+        reader.latestOffset(checkpoint, ReadAllAvailable())
+
+
+def test_records_that_are_gone_where_a_planned_batch_is_read_are_missed(tmp_path: Path) -> None:
+    events = metadata_batches([started(one, one, one) for one in range(5)])
+    log = write_log(tmp_path, 0, events)
+    reader = reader_of(tmp_path)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    log.write_bytes(b"".join(events[:2]))
+
+    with pytest.raises(TieredctlError, match="offsets from 0 up to 2 where it is read, but offsets from 0 up to 5"):
+        rows_between(reader, start, end)
+
+
+def test_records_that_retention_took_before_a_planned_batch_is_read_are_missed(tmp_path: Path) -> None:
+    events = metadata_batches([started(one, one, one) for one in range(5)])
+    log = write_log(tmp_path, 0, events[:3])
+    write_log(tmp_path, 0, events[3:], first_offset=3)
+    reader = reader_of(tmp_path)
+    start = reader.initialOffset()
+    planned = reader.partitions(start, reader.latestOffset(start, ReadMaxRows(3)))
+    log.unlink()
+
+    with pytest.raises(TieredctlError, match="offsets from 3 up to"):
+        [*reader.read(planned[0])]
+
+
 @pytest.mark.parametrize("text", ["0", "-1", "many", "1e3", ""])
 def test_a_number_of_rows_has_to_be_one(tmp_path: Path, text: str) -> None:
     with pytest.raises(TieredctlError, match=r"max-rows-per-batch '.*' is not a whole number from 1 on"):

@@ -111,9 +111,12 @@ class LogDirectories:
     def stretch(self, metadata_partition: int, offsets: OffsetRange) -> Iterator[RecordChunk]:
         """See `DivisibleSource`."""
         replicas = self._found.replicas.get(metadata_partition, [])
-        if len(replicas) == 1:
-            return replicas[0].stretch(*offsets)
-        return self.chunks(metadata_partition, offsets.start)
+        if len(replicas) != 1:
+            yield from self.chunks(metadata_partition, offsets.start)
+            return
+        yield from replicas[0].stretch(*offsets)
+        known_end = self._end_offsets.get(metadata_partition, 0)
+        self._end_offsets[metadata_partition] = max(known_end, replicas[0].end_offset)
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
         start = self._start_offset(metadata_partition)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import (
     METADATA_TOPIC,
     NO_VALUE,
@@ -26,7 +27,9 @@ __all__ = [
     "OffsetRange",
     "RecordChunk",
     "cut_to",
+    "demand_held",
     "end_offsets",
+    "held_offsets",
     "log_findings",
     "stretch_chunks",
     "stretches",
@@ -65,6 +68,31 @@ def cut_to(chunks: Iterable[RecordChunk], offsets: OffsetRange, damage: list[Fin
         yield chunk.at(np.flatnonzero((offsets.start <= found) & (found < offsets.end)))
     if next_offset is None or offsets.start <= next_offset < offsets.end:
         damage += pending
+
+
+def held_offsets(source: MetadataSource, metadata_partition: int) -> OffsetRange:
+    """The offsets that a partition holds. Of a log that does not tell where it ends, the last file is read."""
+    offsets = source.offset_range(metadata_partition)
+    if offsets.start == offsets.end:
+        deque(source.chunks(metadata_partition, NO_END), maxlen=0)
+    return source.offset_range(metadata_partition)
+
+
+def demand_held(source: MetadataSource, metadata_partition: int, planned: OffsetRange, *, was_read: bool) -> None:
+    """Raises TieredctlError `unreadable` where a partition holds fewer offsets than the planner saw: it may be another
+    replica, or have lost its end. Before it was read, a log need not tell where it ends."""
+    start, end = source.offset_range(metadata_partition)
+    if was_read and end < planned.end:  # altered offsets show only in the file that has them
+        deque(source.chunks(metadata_partition), maxlen=0)
+        start, end = source.offset_range(metadata_partition)
+    is_end_known = was_read or start < end
+    if planned.start < planned.end and (planned.start < start or (is_end_known and end < planned.end)):
+        name, hint = f"{METADATA_TOPIC}-{metadata_partition}", "Let every machine read the same log, and run it again."
+        message = (
+            f"{name} holds offsets from {start} up to {end} where it is read, but offsets from {planned.start} up to "
+            f"{planned.end} were there when the work was planned. {hint}"
+        )
+        raise TieredctlError(ErrorCode.UNREADABLE, message, hint=hint)
 
 
 def log_findings(stream: EventStream) -> list[Finding]:
