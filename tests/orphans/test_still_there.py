@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,7 @@ from tieredctl.ops.orphans import still_there
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.orphans.still_there import keys_still_there
 from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
 
@@ -117,6 +120,13 @@ class Counted(MemoryStore):
             yield stored
 
 
+class Backwards(MemoryStore):
+    """Lists by descending key."""
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        yield from [*super().list(prefix, start_after)][::-1]
+
+
 @pytest.mark.parametrize("few", [1, 5, 1_000])
 @pytest.mark.parametrize("for_each", [0, 1, 100])
 def test_many_are_found_by_listing_as_few_are_by_name(monkeypatch: pytest.MonkeyPatch, few: int, for_each: int) -> None:
@@ -141,6 +151,26 @@ def test_many_near_each_other_are_not_asked_for_one_by_one() -> None:
 
     assert keys_still_there(store, dict.fromkeys(keys, WHENEVER)) == set(keys)
     assert store.heads == 1
+
+
+def test_names_that_are_not_utf_8_are_found_among_many(tmp_path: Path) -> None:
+    for number in range(600):
+        for first in (b"\x80", "é".encode()):
+            (Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + first + b"%03d" % number))).write_bytes(b"")
+    store = FileStore(str(tmp_path))
+    keys = [stored.key for stored in store.list()]
+
+    assert (len(keys), keys_still_there(store, dict.fromkeys(keys, WHENEVER))) == (1_200, set(keys))
+
+
+def test_a_store_that_lists_in_another_order_is_asked_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(still_there, "_FEW", 2)
+    store = Backwards()
+    keys = [f"a/{number}" for number in range(9)]
+    for key in keys:
+        store.put(key, b"")
+
+    assert keys_still_there(store, dict.fromkeys(keys, WHENEVER)) == set(keys)
 
 
 def test_a_few_far_from_each_other_cost_no_listing() -> None:

@@ -147,8 +147,9 @@ class ObjectStore(Protocol):
     def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
         """Every object whose key starts with `prefix` and comes after `start_after`, by ascending key.
 
-        Keys are ordered by their UTF-8 bytes. `prefix` is compared as text: `a/b` includes `a/bc`. Both may name what
-        does not exist. Streams: memory does not grow with the number of objects, except for the names in one folder.
+        Keys are ordered by code points, which is also the order of their UTF-8 bytes. `prefix` is compared as text:
+        `a/b` includes `a/bc`. Both may name what does not exist. Streams: memory does not grow with the number of
+        objects, except for the names in one folder.
 
         A listing is not a snapshot. Each object that exists from its beginning to its end is in it exactly once; one
         created or removed meanwhile may be in it or not.

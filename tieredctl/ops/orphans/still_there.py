@@ -28,23 +28,18 @@ def found_now(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
     """What a store has now under some keys."""
     if len(keys) <= _FEW:
         return _asked_for(store, keys)
-    wanted = sorted(keys, key=_utf_8)
+    wanted = sorted(keys)  # by code points, as stores list
     found = _asked_for(store, wanted[:1])
-    last, looked_for = _utf_8(wanted[-1]), set(wanted)
+    looked_for = {*wanted} - {wanted[0]}
     for number, stored in enumerate(store.list("", wanted[0])):
         if stored.key in looked_for:
+            looked_for.remove(stored.key)
             found.append(stored)
-        if (here := _utf_8(stored.key)) >= last:
+        if stored.key >= wanted[-1] or number == _LISTED_FOR_EACH * len(wanted):
             break
-        if number == _LISTED_FOR_EACH * len(wanted):
-            return found + _asked_for(store, [key for key in wanted if _utf_8(key) > here])
-    return found
+    # Not every store lists in that order.
+    return found + _asked_for(store, sorted(looked_for))
 
 
 def _asked_for(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
     return [stored for stored in in_parallel(store, store.head, keys) if stored is not None]
-
-
-def _utf_8(key: str) -> bytes:
-    """What listings are ordered by."""
-    return key.encode("utf-8", "surrogateescape")
