@@ -52,6 +52,22 @@ def metadata_of(batches: int, size: int) -> RemoteLogSegmentMetadata:
     return started(1, FIRST_OFFSET, end, max_timestamp_ms=1_000 + end, segment_size_in_bytes=size)
 
 
+def test_a_base_offset_altered_into_another_batch_accuses_no_time_index() -> None:
+    def batch_of(offset: int, records: int) -> bytes:
+        made = [Record(one, 1_000 + offset, None, b"value") for one in range(offset, offset + records)]
+        return encode_batch(made, partition_leader_epoch=0, producer_id=1, producer_epoch=0)
+
+    lost = batch_of(11, 1)
+    log = batch_of(5, 3) + batch_of(8, 3) + (6).to_bytes(8, "big") + lost[8:] + batch_of(12, 1)
+    lasts, firsts = np.array([7, 10, 11, 12]), np.array([5, 8, 11, 12])
+    index = TimeIndexCheck(TimeIndexColumns(firsts + 1_000, lasts - FIRST_OFFSET), FIRST_OFFSET)
+
+    found = LogCheck(metadata_of(8, len(log)), None, index).run([log], len(log))
+
+    assert found.misplaced
+    assert index.finish(found.exemptions).altered is None
+
+
 def told_of(log: bytes, whole: list[bytes], cuts: list[int]) -> list[Any]:
     """All that a check of the log knows, and the verdicts on the indexes that the whole log has."""
     metadata = metadata_of(len(whole), sum(map(len, whole)))

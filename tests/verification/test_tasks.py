@@ -11,9 +11,12 @@ from tieredctl.ops.verification.report import Level, SegmentTask
 from tieredctl.ops.verification.tasks import TASK_SCHEMA, task_batch, tasks_in
 from tieredctl.storage.protocol import StoredObject
 
+NOT_UTF_8 = b"caf\xe9/0.index".decode("utf-8", "surrogateescape")
 LISTED = {
     Part.LOG: StoredObject("t-0-x/ä/0.log", 1 << 30, 1_700_000_000_000, "etag", "GLACIER"),
-    Part.OFFSET_INDEX: StoredObject("t-0-x/0.index", 8, 1_700_000_000_001, "", None),
+    Part.OFFSET_INDEX: StoredObject(
+        b"caf\xe9/0.index".decode("utf-8", "surrogateescape"), 8, 1_700_000_000_001, "", None
+    ),
 }
 
 

@@ -45,7 +45,10 @@ def indexes(
     index_interval_bytes: Annotated[
         int | None,
         typer.Option(
-            metavar="BYTES", help="The topic's index.interval.bytes; a live cluster is asked by default.", min=0
+            metavar="BYTES",
+            help="The topic's index.interval.bytes; a live cluster is asked by default.",
+            min=0,
+            max=(1 << 31) - 1,
         ),
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,

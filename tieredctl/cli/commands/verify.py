@@ -60,7 +60,7 @@ def verify(
     ] = "1h",
     topic_lists: TopicListOptions,
     index_interval: Annotated[
-        int, typer.Option(metavar="BYTES", help="The topics' index.interval.bytes.", min=0)
+        int, typer.Option(metavar="BYTES", help="The topics' index.interval.bytes.", min=0, max=(1 << 31) - 1)
     ] = DEFAULT_INDEX_INTERVAL_BYTES,
     now: Now = None,
     engine: Engine = LOCAL,

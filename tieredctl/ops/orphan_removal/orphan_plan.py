@@ -64,7 +64,8 @@ class Planning:
     """The store whose incomplete uploads are planned too, except those that a copy in progress may own."""
     lists_all: bool = True
     """Whether the scan is of all of the store's objects. If not, the store itself is listed as far as it takes to tell
-    whether the plan is too large a share of it."""
+    whether the plan is too large a share of it: roots of other stores are noticed among those objects and the planned
+    ones."""
     left: int = 0
     """How many objects were left for another plan because of limits."""
     planned: dict[str, Totals] = field(default_factory=dict)

@@ -187,10 +187,11 @@ class TimeIndexCheck:
         return int(self.offsets[-1]) if len(self.offsets) else None
 
     def feed(self, batches: BatchSpans) -> None:
-        """A block's batches by rising offset."""
-        near = np.flatnonzero((self.offsets >= batches.bases[0]) & (self.offsets <= batches.lasts[-1]))
+        """A block's batches by rising base offset; one with an altered base offset may lie inside another."""
+        reached = np.maximum.accumulate(batches.lasts)
+        near = np.flatnonzero((self.offsets >= batches.bases[0]) & (self.offsets <= reached[-1]))
         offsets = self.offsets[near]
-        rows = np.searchsorted(batches.lasts, offsets)
+        rows = np.searchsorted(reached, offsets)
         right = (batches.bases[rows] <= offsets) & (batches.max_timestamps[rows] == self.timestamps[near])
         self._right[near] |= right
         self._last[near] |= right & (batches.lasts[rows] == offsets)

@@ -37,6 +37,7 @@ from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserve
 
 NAMED = 1 << len(PARTS)
 """Of a segment: some object's key names it."""
+_ANY_PART = NAMED - 1
 ARCHIVED = NAMED << 1
 """Of a segment: one of its objects is in an archive."""
 OBJECT_SCHEMA = pa.schema([*LISTING_SCHEMA, ("partition", pa.int32()), ("row", pa.int32()), ("part", pa.int8())])
@@ -152,7 +153,7 @@ class ListedObjects:
 
     def _note(self, rows: Ints, parts: NDArray[np.int8], batch: pa.RecordBatch) -> None:
         known = rows[rows != NOT_FOUND]
-        self._note_together(known)
+        self._note_together(rows[parts != NO_PART])
         self.flags[known] |= np.uint16(NAMED)
         sizes, archived = numbers_in(batch.column("size")), _are_archived(batch)
         for part in np.unique(parts).tolist():
@@ -173,7 +174,7 @@ class ListedObjects:
             return
         begins = known[np.append([True], known[1:] != known[:-1])]
         later = begins[1:] if int(begins[0]) == self._last else begins
-        if len(np.unique(begins)) < len(begins) or (self.flags[later] & NAMED).any():
+        if len(np.unique(begins)) < len(begins) or (self.flags[later] & _ANY_PART).any():
             self.are_together = False
         self._last = int(known[-1])
 

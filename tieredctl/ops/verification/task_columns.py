@@ -116,11 +116,10 @@ def _chosen(batch: pa.RecordBatch, chosen: Flags) -> pa.RecordBatch:
 def _objects(objects: pa.RecordBatch) -> pa.StructArray:
     """By OBJECT_TYPE."""
     parts = _PART_NAMES.take(objects.column("part"))
-    keys, versions = (objects.column(name).cast(pa.string()) for name in ("key", "version"))
-    classes = objects.column("storageClass")
+    versions, classes = objects.column("version").cast(pa.string()), objects.column("storageClass")
     columns = [
         parts,
-        keys,
+        objects.column("key"),
         objects.column("size"),
         objects.column("lastModifiedMs"),
         _null_where_empty(versions),

@@ -23,7 +23,7 @@ from tieredctl.storage.protocol import StoredObject
 OBJECT_TYPE = pa.struct(
     {
         "part": pa.string(),
-        "key": pa.string(),
+        "key": pa.binary(),
         "size": pa.int64(),
         "lastModifiedMs": pa.int64(),
         "version": pa.string(),
@@ -31,7 +31,8 @@ OBJECT_TYPE = pa.struct(
     }
 )
 """An object of a segment as the store listed it, or described it when asked by name; size in bytes, as stored.
-`version` and `storageClass` are null where the listing does not have them."""
+A key is UTF-8, but for names of files that are not. `version` and `storageClass` are null where the listing does not
+have them."""
 
 TASK_SCHEMA = pa.schema(
     {
@@ -141,7 +142,7 @@ def requests(level: Level, objects: Any) -> Any:
 def _object_row(part: Part, stored: StoredObject) -> dict[str, Any]:
     return {
         "part": part.value,
-        "key": stored.key,
+        "key": stored.key.encode("utf-8", "surrogateescape"),
         "size": stored.size,
         "lastModifiedMs": stored.last_modified_ms,
         "version": stored.version or None,
@@ -159,7 +160,11 @@ def _task(row: dict[str, Any]) -> SegmentTask:
     )
     listed = {
         Part(one["part"]): StoredObject(
-            one["key"], one["size"], one["lastModifiedMs"], one["version"] or "", one["storageClass"]
+            one["key"].decode("utf-8", "surrogateescape"),
+            one["size"],
+            one["lastModifiedMs"],
+            one["version"] or "",
+            one["storageClass"],
         )
         for one in row["objects"]
     }
