@@ -8,6 +8,7 @@ from typing import Any
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.metadata.coverage import MetadataCoverage
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -156,7 +157,9 @@ def _read(plan: VerificationPlan, engine: Engine, result: Verification, progress
             undecryptable.append(no_key)
         if progress:
             progress(report, done, segments)
-    assert done == segments
+    if done != segments:
+        reported = f"{done} of {counted(segments, 'segment')}"
+        raise TieredctlError(ErrorCode.FAULT, f"The engine reported on {reported}: nothing is known of the others.")
     if 0 < len(undecryptable) == segments:
         raise undecryptable[0]
 
