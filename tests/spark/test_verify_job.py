@@ -82,14 +82,15 @@ def test_spark_submit_continues_where_a_job_was(
     assert f'tieredctl_segments{{command="verify"}} {local.segments}\n' in metrics
 
 
+@pytest.mark.parametrize("age", ["30d", "999999999999999999d"])
 def test_coverage_says_by_topic_what_is_not_known_to_be_sound(
-    spark: SparkSession, kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], age: str
 ) -> None:
     words = arguments(kafka_4, tmp_path / "output")
     job.main([*words, "--subset", "1/2"])
     read = json.loads(capsys.readouterr().out)["summary"]
 
-    code = job.main([*words, "--coverage", "--max-age", "30d"])
+    code = job.main([*words, "--coverage", "--max-age", age])
     half = json.loads(capsys.readouterr().out)
     job.main([*words, "--coverage", "--max-age", "0s"])
     none = json.loads(capsys.readouterr().out)
@@ -133,6 +134,8 @@ def test_spark_submit_keeps_sentences_on_stderr(captures: Path, tmp_path: Path) 
         (["--metadata-source-option", "a=b"], ExitCode.USAGE),
         (["--max-age", "soon"], ExitCode.USAGE),
         (["--max-bytes", "many"], ExitCode.USAGE),
+        (["--max-bytes", "0"], ExitCode.USAGE),
+        (["--read-rate", "0MB"], ExitCode.USAGE),
     ],
 )
 def test_wrong_use_is_reported_in_a_sentence(

@@ -25,7 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.quantities import byte_count, duration_ms
@@ -56,12 +56,21 @@ def _parser() -> argparse.ArgumentParser:
     add("--level", type=Level, choices=levels, default=Level.HEADERS, help="how thoroughly to check")
     add("--subset", type=Subset.parse, default=Subset(), help="a share of the segments: 3/30 or 5%%")
     add("--max-age", type=duration_ms, default="12h", metavar="AGE", help="read again what was read longer ago: 7d")
-    add("--max-bytes", type=byte_count, metavar="SIZE", help="read at most so much, least recently read first: 2TB")
-    add("--read-rate", type=byte_count, metavar="SIZE", help="read at most so much a second on each machine: 200MB")
+    add("--max-bytes", type=_some_bytes, metavar="SIZE", help="read at most so much, least recently tried first: 2TB")
+    add("--read-rate", type=_some_bytes, metavar="SIZE", help="read at most so much a second on each machine: 200MB")
     add("--coverage", action="store_true", help="read nothing: say by topic what is not known to be sound by --max-age")
     add("--metrics-file", type=Path, metavar="FILE", help="write metrics to this file, for Prometheus' node exporter")
     add("--index-interval", type=int, default=DEFAULT_INDEX_INTERVAL_BYTES, help="index.interval.bytes of the topics")
     return parser
+
+
+def _some_bytes(text: str) -> int:
+    size = byte_count(text)
+    if not size:
+        raise TieredctlError(
+            ErrorCode.USAGE, f"{text!r} would read nothing.", hint="Give at least one byte, or leave the option out."
+        )
+    return size
 
 
 def _run(options: argparse.Namespace) -> ExitCode:
@@ -91,7 +100,8 @@ class _Started:
         session = self._stack.enter_context(spark_session({}))
         self._stack.enter_context(spark_failures())
         self.output = OutputFolder(session, self._options.output)
-        max_age = timedelta(milliseconds=self._options.max_age)
+        # No reading is older than the epoch, nor could dates tell.
+        max_age = timedelta(milliseconds=min(self._options.max_age, time.time_ns() // 1_000_000))
         if self._options.coverage:
             self.recorded = CoverageEngine(self.output, max_age)
         else:
