@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as fn
 
 from tieredctl.layouts.protocol import Layout
@@ -14,7 +17,7 @@ from tieredctl.ops.verification.report import SegmentReport, SegmentTask
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.ledger import Asked, Ledger
 from tieredctl_spark.output_folder import OutputFolder
-from tieredctl_spark.planned_work import PlannedWork
+from tieredctl_spark.planned_work import PlannedWork, clear_work
 from tieredctl_spark.run_id import new_run_id
 
 
@@ -31,7 +34,7 @@ class CoverageEngine:
         self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
     ) -> Iterator[SegmentReport]:
         """One report, in which nothing was read."""
-        work = PlannedWork(self.output, store, layout)
+        work = PlannedWork(self.output, store, layout, self.run)
         written, level = work.write(tasks)
         if level is None:
             return
@@ -47,6 +50,12 @@ class CoverageEngine:
         )
         self._topics = topics.orderBy("topic", "topicId").toArrow().to_pylist()
         yield SegmentReport("", segments=written)
+
+    def end(self) -> None:
+        """Removes the segments that were asked about."""
+        # Where Spark has failed, another run does it after a day.
+        with suppress(PySparkException, Py4JError):
+            clear_work(self.output, self.run)
 
     def counts(self, segments: int) -> dict[str, Any]:
         """What the summary says besides: of all topics together. Nothing was verified, so no segment counts."""

@@ -3,8 +3,9 @@ never collected."""
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -15,16 +16,21 @@ from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.tasks import TASK_SCHEMA
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.output_folder import OutputFolder
-from tieredctl_spark.segment_reading import RESULT_SCHEMA
+from tieredctl_spark.run_id import began_at
+from tieredctl_spark.segment_reading import READING_SCHEMA
 from tieredctl_spark.segment_rows import Result
 
 _CHUNKS, _BASES, _COMPLETE = "ledger/chunks", ("ledger/base0", "ledger/base1"), "ledger/complete"
+RESULT_SCHEMA = pa.schema([*READING_SCHEMA, ("checkedAt", pa.timestamp("us", "UTC"))])
+"""A row for each segment that was read; `checkedAt` is a time before that, by the clock of the job's driver."""
 _BASE_SCHEMA = pa.schema([*RESULT_SCHEMA, ("generation", pa.int64())])
 _COMPLETE_SCHEMA = pa.schema({"generation": pa.int64()})
 _RACE = timedelta(hours=1)
 """Times of objects may be coarse, and clocks differ: what changed this shortly before it was read may have changed
 again since."""
 _MOST_CLOCK_SKEW = timedelta(minutes=5)
+_GIVEN_UP_AFTER = timedelta(days=1)
+_RISING_GRAVITY = (Result.NOT_LOOKED_AT, Result.SOUND, Result.UNKNOWN, Result.FOUND)
 _COSTS = ("bytesToRead", "requests")
 
 
@@ -45,16 +51,28 @@ class Ledger:
 
     def rows(self) -> DataFrame:
         """All rows of all runs, by RESULT_SCHEMA. A row may be there twice."""
+        # Chunks are looked up first: those that are compacted meanwhile are in a base by then.
+        chunks = self._output.frame(_CHUNKS, RESULT_SCHEMA)
         bases = [self._output.frame(name, _BASE_SCHEMA).drop("generation") for name in _BASES]
-        return self._output.frame(_CHUNKS, RESULT_SCHEMA).unionByName(bases[0]).unionByName(bases[1])
+        return chunks.unionByName(bases[0]).unionByName(bases[1])
+
+    def runs(self) -> set[str]:
+        """The runs that have entered something, and were not compacted."""
+        return self._output.runs(_CHUNKS)
 
     def run(self, run: str) -> DataFrame:
-        """The rows of one run."""
-        return self._output.frame(f"{_CHUNKS}/run={run}", RESULT_SCHEMA)
+        """What one run knows of each segment: of several rows the gravest, so that no finding is lost."""
+        rows = self._output.frame(f"{_CHUNKS}/run={run}", RESULT_SCHEMA)
+        order = fn.struct(_gravity(), "checkedAt", "bytesRead", "batches", "records")
+        gravest = fn.max_by(fn.struct(*RESULT_SCHEMA.names), order)
+        return rows.groupBy("fingerprint").agg(gravest.alias("one")).select("one.*")
 
-    def commit(self, rows: DataFrame, run: str, chunk: int) -> None:
-        """Writes a run's chunk, or replaces it."""
-        self._output.write_frame(f"{_CHUNKS}/run={run}/chunk={chunk:06d}", rows)
+    def commit(self, rows: DataFrame, run: str, chunk: int, began: datetime) -> None:
+        """Writes a run's chunk, or replaces it: rows of READING_SCHEMA, of which none was read before `began`.
+
+        It is the driver's time, since an executor's clock may be wrong, and an earlier one, since what changes later
+        has to be read again."""
+        self._output.write_frame(f"{_CHUNKS}/run={run}/chunk={chunk:06d}", rows.withColumn("checkedAt", fn.lit(began)))
 
     def sound(self, asked: Asked) -> DataFrame:
         """By fingerprint, what need not be read again: `soundAt`, and the counts of that reading. Whatever else was
@@ -62,7 +80,8 @@ class Ledger:
         known = self.rows().where((fn.col("result") != Result.SOUND.value) | _as_deep_as(asked.level))
         known = known.where(fn.col("result") != Result.NOT_LOOKED_AT.value)
         last = fn.struct("result", "checkedAt", "bytesRead", "batches", "records")
-        latest = known.groupBy("fingerprint").agg(fn.max_by(last, "checkedAt").alias("last"))
+        order = fn.struct("checkedAt", _gravity())
+        latest = known.groupBy("fingerprint").agg(fn.max_by(last, order).alias("last"))
         at = fn.col("last.checkedAt")
         lasting = (at >= fn.lit(asked.now - asked.max_age)) & (at <= fn.lit(asked.now + _MOST_CLOCK_SKEW))
         return latest.where((fn.col("last.result") == Result.SOUND.value) & lasting).select(
@@ -72,12 +91,26 @@ class Ledger:
         )
 
     def last_read(self, level: Level) -> DataFrame:
-        """By segment id, when it was last read so deep, whatever the result and whatever has changed: `lastRead`."""
-        read = fn.col("result").isin(Result.SOUND.value, Result.FOUND.value) & _as_deep_as(level)
-        return self.rows().where(read).groupBy("segmentId").agg(fn.max("checkedAt").alias("lastRead"))
+        """By segment id, when it was last read so deep, whatever the result and whatever has changed: `lastRead`; and
+        `lastTried`, which counts even if it could not be read."""
+        tried = self.rows().where(_as_deep_as(level) & (fn.col("result") != Result.NOT_LOOKED_AT.value))
+        was_read = fn.col("result").isin(Result.SOUND.value, Result.FOUND.value)
+        return tried.groupBy("segmentId").agg(
+            fn.max(fn.when(was_read, fn.col("checkedAt"))).alias("lastRead"), fn.max("checkedAt").alias("lastTried")
+        )
 
-    def compact(self) -> None:
-        """Puts the latest rows of each segment together into few files, and removes all others.
+    def given_up(self, runs: AbstractSet[str], now: datetime) -> set[str]:
+        """Those runs that have entered nothing for a day: each enters something every few minutes."""
+        return {run for run in runs if now - self._last_sign(run) > _GIVEN_UP_AFTER}
+
+    def _last_sign(self, run: str) -> datetime:
+        entered = self._output.frame(f"{_CHUNKS}/run={run}", RESULT_SCHEMA).agg(fn.unix_millis(fn.max("checkedAt")))
+        last = entered.toArrow().column(0)[0].as_py()
+        return began_at(run) if last is None else datetime.fromtimestamp(last / 1_000, UTC)
+
+    def compact(self, runs: AbstractSet[str]) -> None:
+        """Puts the latest rows of each segment and result together into few files, and removes all others of these
+        runs, which must have ended. Only one at a time may do this.
 
         There are two bases, of which the older one is replaced: killed at any moment, nothing is lost, and what is then
         there twice does no harm.
@@ -86,14 +119,20 @@ class Ledger:
         generation = int(complete[0]) + 1 if complete is not None and complete[0] is not None else 0
         target, other = _BASES[generation % 2], _BASES[(generation + 1) % 2]
         base = self._output.frame(other, _BASE_SCHEMA).drop("generation")
-        rows = self._output.frame(_CHUNKS, RESULT_SCHEMA).unionByName(base)
+        rows = self._of_runs(runs).unionByName(base)
         named = fn.struct(*RESULT_SCHEMA.names)
         kept = rows.where(fn.col("result") != Result.NOT_LOOKED_AT.value)
-        kept = kept.groupBy("segmentId", "fingerprint", "level").agg(fn.max_by(named, "checkedAt").alias("last"))
+        each = kept.groupBy("segmentId", "fingerprint", "level", "result")
+        kept = each.agg(fn.max_by(named, "checkedAt").alias("last"))
         latest = kept.select("last.*").withColumn("generation", fn.lit(generation).cast("long"))
         self._output.write_frame(target, latest)
         self._output.write_table(_COMPLETE, pa.table({"generation": [generation]}, _COMPLETE_SCHEMA))
-        self._output.clear(_CHUNKS, RESULT_SCHEMA, ("run", "chunk"))
+        for run in sorted(runs):
+            self._output.clear(f"{_CHUNKS}/run={run}")
+
+    def _of_runs(self, runs: AbstractSet[str]) -> DataFrame:
+        schema = pa.schema([*RESULT_SCHEMA, ("run", pa.string())])
+        return self._output.frame(_CHUNKS, schema).where(fn.col("run").isin(sorted(runs))).select(*RESULT_SCHEMA.names)
 
 
 def with_fingerprint(tasks: DataFrame, store: ObjectStore, layout: Layout) -> DataFrame:
@@ -120,6 +159,11 @@ def is_unchanged_since(moment: Column) -> Column:
         return fn.coalesce(one["version"].isNotNull() | ((modified > 0) & (modified < before)), fn.lit(False))
 
     return (fn.size("objects") > 0) & fn.forall("objects", is_certain)
+
+
+def _gravity() -> Column:
+    """The larger, the graver a result."""
+    return fn.array_position(fn.lit([result.value for result in _RISING_GRAVITY]), fn.col("result"))
 
 
 def _as_deep_as(level: Level) -> Column:

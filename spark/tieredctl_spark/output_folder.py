@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from tieredctl_spark.schemas import spark_schema
+
+_RUN_FOLDER = re.compile(r"/run=([^/]+)/")
 
 
 class OutputFolder:
@@ -32,19 +33,29 @@ class OutputFolder:
 
     def write_frame(self, name: str, frame: DataFrame, *, append: bool = False) -> None:
         """Replaces a table, or adds rows to it."""
-        frame.write.mode("append" if append else "overwrite").parquet(f"{self._url}/{name}")
+        (frame.write.mode("append") if append else _replacing(frame)).parquet(f"{self._url}/{name}")
 
     def write_table(self, name: str, table: pa.Table, *, append: bool = False) -> None:
         """The same for rows that are here, in one file."""
         rows = self.session.createDataFrame(table, spark_schema(table.schema)).coalesce(1)
         self.write_frame(name, rows, append=append)
 
-    def clear(self, name: str, schema: pa.Schema, partitions: Sequence[str]) -> None:
-        """Removes all files of a table that is partitioned by folders."""
-        empty = self.session.createDataFrame(schema.empty_table(), spark_schema(schema))
-        for column in partitions:
-            empty = empty.withColumn(column, fn.lit(""))
-        empty.write.mode("overwrite").partitionBy(*partitions).parquet(f"{self._url}/{name}")
+    def runs(self, name: str) -> set[str]:
+        """The runs that have rows in a table that has a folder `run=ID` for each."""
+        try:
+            anything = self.session.read.schema("any string").option("recursiveFileLookup", "true")
+            files = anything.parquet(f"{self._url}/{name}").inputFiles()
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+            return set()
+        return {match[1] for match in map(_RUN_FOLDER.search, files) if match}
+
+    def clear(self, name: str) -> None:
+        """Removes all files of a table, in all folders below it."""
+        # Without partitions, Spark leaves a file of no rows.
+        empty = self.session.createDataFrame([], "nothing string, folder string")
+        _replacing(empty).partitionBy("folder").parquet(f"{self._url}/{name}")
 
     def keep(self, frame: DataFrame, name: str) -> DataFrame:
         """Computes a DataFrame, replaces the table of that name with it, and gives the table."""
@@ -53,6 +64,10 @@ class OutputFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Replaces a text: a folder that holds it in one file, with `_SUCCESS` beside it once it is whole."""
-        self.session.createDataFrame([(text,)], "value string").coalesce(1).write.mode("overwrite").text(
-            f"{self._url}/{name}"
-        )
+        frame = self.session.createDataFrame([(text,)], "value string").coalesce(1)
+        _replacing(frame).text(f"{self._url}/{name}")
+
+
+def _replacing(frame: DataFrame) -> DataFrameWriter:
+    """Clusters may be configured to leave the partitions that a write does not mention."""
+    return frame.write.mode("overwrite").option("partitionOverwriteMode", "static")

@@ -1,4 +1,4 @@
-"""What a job is to read, as a table in its output folder: a checkpoint, cut into units."""
+"""What a run is to read, as a table in its output folder: a checkpoint, cut into units."""
 
 from __future__ import annotations
 
@@ -68,38 +68,41 @@ class Reused:
 
 
 class PlannedWork:
-    """The tasks of a run, and those of them that are due."""
+    """The tasks of a run, and those of them that are due. Other runs in the same folder have theirs."""
 
-    def __init__(self, output: OutputFolder, store: ObjectStore, layout: Layout) -> None:
+    def __init__(self, output: OutputFolder, store: ObjectStore, layout: Layout, run: str) -> None:
         self._output = output
         self._store = store
         self._layout = layout
+        self._run = run
         self._round = 0
 
     def write(self, tasks: Iterable[SegmentTask]) -> tuple[int, Level | None]:
         """Writes all tasks in pieces; how many there are, and how deep they go."""
         written, level = 0, None
         for table in _larger(task_batches(tasks)):
-            self._output.write_table(_TASKS, table, append=written > 0)
+            self._output.write_table(f"{_TASKS}/run={self._run}", table, append=written > 0)
             written, level = written + len(table), Level(table.column("level")[0].as_py())
         return written, level
 
     @property
     def tasks(self) -> DataFrame:
         """All tasks, with their fingerprints."""
-        return with_fingerprint(self._output.frame(_TASKS, TASK_SCHEMA), self._store, self._layout)
+        tasks = self._output.frame(f"{_TASKS}/run={self._run}", TASK_SCHEMA)
+        return with_fingerprint(tasks, self._store, self._layout)
 
     def judged(self, ledger: Ledger, asked: Asked) -> DataFrame:
         """All tasks, with `soundAt` and the counts of an earlier reading where they need not be read again, and
-        `lastRead`."""
+        `lastRead` and `lastTried`."""
         tasks = self.tasks.join(ledger.sound(asked), "fingerprint", "left")
         tasks = tasks.join(ledger.last_read(asked.level), "segmentId", "left")
         holds = fn.col("soundAt").isNotNull() & is_unchanged_since(fn.col("soundAt"))
         return tasks.withColumn("isSound", fn.coalesce(holds, fn.lit(False)))
 
     def divide(self, judged: DataFrame, size: UnitSize) -> None:
-        """Writes what is due, cut into units: what was never read first, then what was read longest ago."""
-        due = judged.where(~fn.col("isSound")).orderBy(fn.col("lastRead").asc_nulls_first(), *_PLACE)
+        """Writes what is due, cut into units: what was never tried first, then what was tried longest ago. What can
+        never be read must not come before all others each time."""
+        due = judged.where(~fn.col("isSound")).orderBy(fn.col("lastTried").asc_nulls_first(), *_PLACE)
         self._write(due.select(*DUE_SCHEMA.names), size)
 
     def divide_again(self, done: DataFrame, size: UnitSize, units: Sequence[Unit]) -> None:
@@ -110,7 +113,7 @@ class PlannedWork:
     def _write(self, due: DataFrame, size: UnitSize) -> None:
         cut = due.mapInArrow(partial(_cut, size=size), spark_schema(_WORK_SCHEMA))
         self._round += 1
-        self._output.write_frame(f"{_WORK}/{self._round}", cut)
+        self._output.write_frame(self._folder, cut)
 
     def units(self) -> list[Unit]:
         """The units of what is due, in their order."""
@@ -130,7 +133,22 @@ class PlannedWork:
 
     @property
     def _work(self) -> DataFrame:
-        return self._output.frame(f"{_WORK}/{self._round}", _WORK_SCHEMA)
+        return self._output.frame(self._folder, _WORK_SCHEMA)
+
+    @property
+    def _folder(self) -> str:
+        return f"{_WORK}/run={self._run}/{self._round}"
+
+
+def runs_at_work(output: OutputFolder) -> set[str]:
+    """The runs that have not ended, or were killed."""
+    return output.runs(_TASKS)
+
+
+def clear_work(output: OutputFolder, run: str) -> None:
+    """Removes what a run was to read."""
+    output.clear(f"{_WORK}/run={run}")
+    output.clear(f"{_TASKS}/run={run}")  # last: as long as these are there, the run counts as one at work
 
 
 def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

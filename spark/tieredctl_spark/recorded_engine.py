@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, count
@@ -29,11 +30,11 @@ from tieredctl_spark.engine import Answers, checked_frame
 from tieredctl_spark.failures import reason
 from tieredctl_spark.ledger import Asked, Ledger
 from tieredctl_spark.output_folder import OutputFolder
-from tieredctl_spark.planned_work import PlannedWork, Reused, Unit, reused
+from tieredctl_spark.planned_work import PlannedWork, Reused, Unit, clear_work, reused, runs_at_work
 from tieredctl_spark.read_rate import ReadRate
 from tieredctl_spark.run_id import new_run_id
 from tieredctl_spark.schemas import spark_schema
-from tieredctl_spark.segment_reading import RESULT_SCHEMA, SegmentReading, failed_report, result_row
+from tieredctl_spark.segment_reading import READING_SCHEMA, SegmentReading, failed_report, result_row
 from tieredctl_spark.segment_rows import REPORT_SCHEMA, Result, read_report
 from tieredctl_spark.work_units import SECONDS_PER_UNIT, ChunkSize, UnitSize
 
@@ -74,7 +75,7 @@ class RecordedEngine:
     ) -> Iterator[SegmentReport]:
         """Reports, as every engine gives them; what the budget leaves counts as nothing read. Raises TieredctlError
         `no-credentials` where no executor has any, and what Spark raises."""
-        work, ledger = PlannedWork(self.output, store, layout), Ledger(self.output)
+        work, ledger = PlannedWork(self.output, store, layout, self.run), Ledger(self.output)
         written, level = work.write(tasks)
         if level is None:
             return
@@ -93,9 +94,25 @@ class RecordedEngine:
         )
         reading = SegmentReading(store, layout, _LONGEST_READ_SECONDS, self._rate())
         yield from self._read(work, chosen, ledger, reading)
-        yield from self._reports(self._rows(ledger))
-        if len(ledger.rows().inputFiles()) > _MOST_FILES:
-            ledger.compact()
+        yield from self._reports(ledger.run(self.run))
+
+    def tidy(self) -> None:
+        """Once the results are written, and before the end: removes what killed runs left, and compacts the ledger
+        where it has many files and no other run is at work."""
+        ledger = Ledger(self.output)
+        entered = ledger.runs()  # first: a run that begins meanwhile keeps its rows
+        others = runs_at_work(self.output) - {self.run}
+        given_up = ledger.given_up(others, datetime.now(UTC))
+        for run in given_up:
+            clear_work(self.output, run)
+        if others == given_up and len(ledger.rows().inputFiles()) > _MOST_FILES:
+            ledger.compact(entered)
+
+    def end(self) -> None:
+        """Removes what the run was to read. Until then it counts as one at work."""
+        # Where Spark has failed, another run does it after a day.
+        with suppress(PySparkException, Py4JError):
+            clear_work(self.output, self.run)
 
     def counts(self, segments: int) -> dict[str, Any]:
         """What the summary says besides or otherwise: of `segments` that were to be read, those that were, now or
@@ -121,7 +138,7 @@ class RecordedEngine:
                 expected -= segments
                 why, number = str(answers.silent), int(objects[0]) if objects else 0
                 yield SegmentReport("", not_looked_at=why, segments=segments, objects=number)
-            done = self._rows(ledger)
+            done = ledger.run(self.run)
             entered = done.count()
             if entered == expected:
                 return
@@ -164,12 +181,12 @@ class RecordedEngine:
     def _read_chunk(
         self, work: PlannedWork, units: list[Unit], ledger: Ledger, reading: SegmentReading, answers: Answers
     ) -> None:
-        session = self.output.session
-        results = checked_frame(work.of(units), len(units), reading.results, RESULT_SCHEMA)
+        session, began = self.output.session, datetime.now(UTC)
+        results = checked_frame(work.of(units), len(units), reading.results, READING_SCHEMA)
         observation = Observation()
         session.addTag(self.run)
         try:
-            ledger.commit(results.observe(observation, *_answers()), self.run, next(self._chunks))
+            ledger.commit(results.observe(observation, *_answers()), self.run, next(self._chunks), began)
         except (PySparkException, Py4JError) as error:
             if self._ending.is_set() or next(self._failures) >= _MOST_FAILED_CHUNKS:
                 raise
@@ -194,22 +211,18 @@ class RecordedEngine:
         elif units[0].segments > 1:
             halves = [[half] for half in units[0].halves]
         else:
-            batches = work.of(units).toArrow().to_batches()
+            began, batches = datetime.now(UTC), work.of(units).toArrow().to_batches()
             rows = [
-                result_row(kept, failed_report(task, reading.layout, why), datetime.now(UTC))
+                result_row(kept, failed_report(task, reading.layout, why))
                 for batch in batches
                 for kept, task in zip(batch.to_pylist(), tasks_in(batch), strict=True)
             ]
-            table = pa.Table.from_pylist(rows, RESULT_SCHEMA)
-            frame = self.output.session.createDataFrame(table, spark_schema(RESULT_SCHEMA))
-            ledger.commit(frame, self.run, next(self._chunks))
+            table = pa.Table.from_pylist(rows, READING_SCHEMA)
+            frame = self.output.session.createDataFrame(table, spark_schema(READING_SCHEMA))
+            ledger.commit(frame, self.run, next(self._chunks), began)
             return
         for half in halves:
             self._read_chunk(work, half, ledger, reading, answers)
-
-    def _rows(self, ledger: Ledger) -> DataFrame:
-        """This run's rows, one for each segment."""
-        return ledger.run(self.run).dropDuplicates(["fingerprint"])
 
     def _reports(self, rows: DataFrame) -> Iterator[SegmentReport]:
         result = fn.col("result")

@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from secrets import token_hex
 
+_TIME = "%Y%m%dT%H%M%SZ"
+
 
 def new_run_id() -> str:
     """By its time, so that the runs in a folder are listed in their order, and unlike any other."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{token_hex(3)}"
+    return f"{datetime.now(UTC):{_TIME}}-{token_hex(3)}"
+
+
+def began_at(run: str) -> datetime:
+    """When the run of that name began."""
+    return datetime.strptime(run.partition("-")[0], _TIME).replace(tzinfo=UTC)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -33,16 +32,8 @@ _KEPT_COLUMNS = pa.schema(
         "fingerprint": pa.string(),
     }
 )
-RESULT_SCHEMA = pa.schema(
-    [
-        *_KEPT_COLUMNS,
-        *REPORT_SCHEMA,
-        ("result", pa.string()),
-        ("checkedAt", pa.timestamp("us", "UTC")),
-    ]
-)
-"""A row for each segment that was read. `fingerprint` covers all that determined the check; `checkedAt` is when it
-began."""
+READING_SCHEMA = pa.schema([*_KEPT_COLUMNS, *REPORT_SCHEMA, ("result", pa.string())])
+"""A row for each segment that was read. `fingerprint` covers all that determined the check."""
 _ROWS_AT_ONCE = 256
 
 
@@ -57,16 +48,16 @@ class SegmentReading:
     rate: ReadRate | None = None
 
     def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A row of RESULT_SCHEMA for each segment that was read in time, of rows that have TASK_SCHEMA's columns and a
+        """A row of READING_SCHEMA for each segment that was read in time, of rows that have TASK_SCHEMA's columns and a
         fingerprint."""
         rows = self._results(batches)
         while some := list(islice(rows, _ROWS_AT_ONCE)):
-            yield pa.RecordBatch.from_pylist(some, RESULT_SCHEMA)
+            yield pa.RecordBatch.from_pylist(some, READING_SCHEMA)
 
     def reports(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A row of REPORT_SCHEMA for each segment about which there is something to say, and one for all others."""
         sound = SegmentReport("", segments=0)
-        for report in (report for _, report, _ in self._reports(batches)):
+        for _, report in self._reports(batches):
             if result_of(report) is Result.SOUND:
                 sound = _sum(sound, report)
             else:
@@ -77,26 +68,23 @@ class SegmentReading:
     def _results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
         return (result_row(*one) for one in self._reports(batches))
 
-    def _reports(
-        self, batches: Iterable[pa.RecordBatch]
-    ) -> Iterator[tuple[Mapping[str, Any], SegmentReport, datetime]]:
+    def _reports(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Mapping[str, Any], SegmentReport]]:
         store = RateLimited(self.store, self.rate) if self.rate else self.store
         ends, refused = time.monotonic() + self.seconds, None
         for batch in batches:
             kept = batch.select([name for name in _KEPT_COLUMNS.names if name in batch.schema.names]).to_pylist()
             tasks, done = list(tasks_in(batch)), 0
-            began = datetime.now(UTC)
             for report in self._each(tasks, store, ends):
                 # Without credentials the first segment's answer is every segment's.
                 refused = refused or next((one for one in report.unread if one.code is ErrorCode.NO_CREDENTIALS), None)
-                yield kept[done], report, began
+                yield kept[done], report
                 done += 1
                 if refused:
                     break
             if refused:
                 for row, task in zip(kept[done:], tasks[done:], strict=True):
                     segment_id, objects = task.metadata.segment_id, len(task.keys)
-                    yield row, SegmentReport(segment_id, not_looked_at=refused.message, objects=objects), began
+                    yield row, SegmentReport(segment_id, not_looked_at=refused.message, objects=objects)
 
     def _each(self, tasks: Sequence[SegmentTask], store: ObjectStore, ends: float) -> Iterator[SegmentReport]:
         """A report for each task that was begun in time. What nobody foresaw is said of the segment where it came up;
@@ -124,10 +112,10 @@ class SegmentReading:
             some = in_time(tasks[done:])
 
 
-def result_row(task: Mapping[str, Any], report: SegmentReport, began: datetime) -> dict[str, Any]:
-    """As RESULT_SCHEMA; `task` has at least the columns that are kept of it."""
+def result_row(task: Mapping[str, Any], report: SegmentReport) -> dict[str, Any]:
+    """As READING_SCHEMA; `task` has at least the columns that are kept of it."""
     kept = {name: task[name] for name in _KEPT_COLUMNS.names}
-    return {**kept, **report_row(report), "result": result_of(report).value, "checkedAt": began}
+    return {**kept, **report_row(report), "result": result_of(report).value}
 
 
 def _failed(task: SegmentTask, layout: Layout, error: Exception) -> SegmentReport:

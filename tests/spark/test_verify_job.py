@@ -17,7 +17,7 @@ from tieredctl_spark.jobs import verify as job
 
 from tests.spark.damage import REMOTE, damaged
 from tests.wiring.reading_order import COMMAND_LINE, LOCAL_LOGS, METADATA, SPARK_JOB, STORE_LISTED, read_in_order
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.local_logs import read_local_logs
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.registry import layout_named
@@ -103,6 +103,22 @@ def test_coverage_says_by_topic_what_is_not_known_to_be_sound(
     assert 0 < counts["bytesNotVerified"] == sum(topic["bytesNotVerified"] for topic in topics)
     assert none["summary"]["segmentsNotVerified"] == counts["segmentsKnown"]
     assert none["summary"]["segmentsNeverRead"] == counts["segmentsNeverRead"]
+
+
+def test_results_are_written_before_the_ledger_is_compacted(
+    spark: SparkSession, kafka_4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise TieredctlError(ErrorCode.SPARK_FAILED, "The ledger cannot be compacted.")
+
+    monkeypatch.setattr("tieredctl_spark.recorded_engine._MOST_FILES", 0)
+    monkeypatch.setattr("tieredctl_spark.ledger.Ledger.compact", fail)
+
+    code = job.main([*arguments(kafka_4, tmp_path), "--subset", "1/20"])
+
+    assert code == ExitCode.FAILURE
+    assert len(list((tmp_path / "findings").iterdir())) == len(list((tmp_path / "summaries").iterdir())) == 1
+    assert not any((tmp_path / "tasks").rglob("*.parquet"))
 
 
 def test_spark_submit_keeps_sentences_on_stderr(captures: Path, tmp_path: Path) -> None:

@@ -107,6 +107,7 @@ class _Started:
         else:
             run = RunOptions(max_age, self._options.max_bytes, self._options.read_rate)
             self.recorded = RecordedEngine(self.output, run)
+        self._stack.callback(self.recorded.end)
         return self.recorded
 
 
@@ -124,6 +125,8 @@ def _write(verified: Verified, started: _Started, metrics_file: Path | None) -> 
     if metrics_file is not None:
         write_metrics(metrics_file, metrics_text("verify", counts, result.findings, code))
     sys.stdout.write(summary + "\n")
+    if isinstance(recorded, RecordedEngine):
+        recorded.tidy()
     return code
 
 
