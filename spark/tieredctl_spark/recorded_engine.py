@@ -74,7 +74,8 @@ class RecordedEngine:
         self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
     ) -> Iterator[SegmentReport]:
         """Reports, as every engine gives them; what the budget leaves counts as nothing read. Raises TieredctlError
-        `no-credentials` where no executor has any, and what Spark raises."""
+        `no-credentials` where no executor has any, `usage` where the budget has no room for anything, and what Spark
+        raises."""
         work, ledger = PlannedWork(self.output, store, layout, self.run), Ledger(self.output)
         written, level = work.write(tasks)
         if level is None:
@@ -87,6 +88,13 @@ class RecordedEngine:
         if self.reused.segments + sum(unit.segments for unit in units) != written:
             raise TieredctlError(ErrorCode.SPARK_FAILED, "Spark lost segments while it planned what to read.")
         chosen = _within(units, budget)
+        if units and not chosen:
+            # It would be the first each time, and nothing would ever be read.
+            raise TieredctlError(
+                ErrorCode.USAGE,
+                f"--max-bytes {budget} has no room for what is to be read first: {counted(units[0].size, 'byte')}.",
+                hint=f"Give --max-bytes at least {2 * units[0].size}.",
+            )
         self.postponed = sum(unit.segments for unit in units[len(chosen) :])
         yield SegmentReport("", segments=self.postponed)
         yield SegmentReport(

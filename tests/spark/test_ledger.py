@@ -29,6 +29,7 @@ from tieredctl_spark.segment_rows import result_of
 from tests.rigs.waiting import wait_until
 from tests.spark.captured_tasks import captured_tasks
 from tests.spark.damage import REMOTE
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import ObjectStore, Part, SegmentIdentity, SegmentReader
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.verification.report import Level, SegmentFindings, SegmentReport, SegmentTask
@@ -429,6 +430,16 @@ def test_a_budget_is_not_spent_each_time_on_what_cannot_be_read(runs: Runs, task
     assert first
     assert second
     assert not first & second
+
+
+def test_a_budget_without_room_for_the_first_segment_is_refused(runs: Runs, tasks: list[SegmentTask]) -> None:
+    with pytest.raises(TieredctlError) as refusal:
+        runs.read(tasks[:3], max_bytes=2)
+
+    enough = int(refusal.value.hint.rpartition(" ")[2].rstrip("."))
+    shutil.rmtree(runs.folder / "told")
+    assert refusal.value.code is ErrorCode.USAGE
+    assert runs.read(tasks[:3], max_bytes=enough)
 
 
 @pytest.mark.parametrize("other", ["none", "at work", "killed long ago"])
