@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALL_LOCKED := $(PIP) install --require-hashes --no-build-isolation
 UV ?= uv
 
-RUN_TESTS := $(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
+RUN_TESTS := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
 
 # What executors run: everything but PySpark, which a cluster brings along.
 ARCHIVE := dist/tieredctl-spark.tar.gz
@@ -46,13 +46,14 @@ demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a r
 check: lint ## Lint, then run the tests that need no server and no Java: three minutes
 	@echo "Running the tests that need no server and no Java"
 	@TIEREDCTL_CHAOS_SEEDS=40 TIEREDCTL_FUZZ_INPUTS=20000 TIEREDCTL_PROPERTY_EXAMPLES=25 \
-		$(RUN_TESTS) -m 'not integration and not spark and not exhaustive'
+		$(RUN_TESTS) --numprocesses 2 -m 'not integration and not spark and not exhaustive'
 
 test: lint ## Lint, then run all tests; those with real servers need Java 17, Maven 3.8 and Go
 	@for tool in java mvn go; do command -v $$tool >/dev/null || \
 		echo "$$tool is not on the PATH: tests that need it $(if $(CI),fail,are skipped)"; done
 	@echo "Running all tests"
-	@$(RUN_TESTS)
+	@# One more than cores: those with real servers mostly wait.
+	@$(RUN_TESTS) --numprocesses 3
 
 lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types and the direction of imports
 	@echo "Checking style, types and the direction of imports"
