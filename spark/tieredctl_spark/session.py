@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
+from urllib.parse import urlsplit
 
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkImportError, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -26,6 +27,9 @@ from tieredctl_spark.failures import reason, spark_failures
 
 OLDEST_JAVA = 17
 _LAUNCHED_BY_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
+_REMOTE, _MASTER = "spark.remote", "spark.master"
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+"""The environment variable by which PySpark knows that functions are those of Spark Connect; it never removes it."""
 _DEFAULTS = {
     "spark.app.name": "tieredctl",
     "spark.ui.enabled": "false",
@@ -48,7 +52,8 @@ def spark_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """The active session, as it is; without one, a session made with `settings`, which is stopped in the end.
 
     Our own runs on this machine unless `spark.master` says otherwise, and logs to a file that is kept only when
-    something fails. Raises TieredctlError: `missing-extra` without a suitable Java, `spark-failed`.
+    something fails. With `spark.remote` it is one of that Spark Connect server. Raises TieredctlError: `missing-extra`
+    without a suitable Java, or without the packages of `pyspark[connect]`; `usage`, `spark-failed`.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -56,18 +61,56 @@ def spark_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
         return
     interrupt_handler = signal.getsignal(signal.SIGINT)
     try:
-        with spark_failures():
-            session = _started(settings)
-        try:
+        with _connected(settings) if _REMOTE in settings else _local(settings) as session:
             yield session
-        finally:
-            session.stop()
     except TieredctlError as error:
         raise _with_log(error) from None
     finally:
         # PySpark installs its own, which calls the session that no longer exists.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, interrupt_handler)
+
+
+@contextmanager
+def _local(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    with spark_failures():
+        session = _started(settings)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextmanager
+def _connected(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session of a Spark Connect server."""
+    if not _is_address(settings[_REMOTE]) or _MASTER in settings:
+        message = f"{_REMOTE} takes the address of a Spark Connect server, sc://HOST:PORT, and excludes {_MASTER}."
+        raise TieredctlError(ErrorCode.USAGE, message)
+    was_connected = _CONNECT_MODE in os.environ
+    try:
+        with spark_failures():
+            try:
+                session = SparkSession.builder.config(map=dict(settings)).getOrCreate()
+            except PySparkImportError as error:
+                message = f"{_REMOTE} needs more packages: {error}"
+                hint = "Install them with `pip install 'pyspark[connect]'`."
+                raise TieredctlError(ErrorCode.MISSING_EXTRA, message, hint=hint) from None
+        try:
+            yield session
+        finally:
+            session.stop()
+    finally:
+        if not was_connected:
+            os.environ.pop(_CONNECT_MODE, None)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.scheme == "sc" and parts.hostname and (parts.port is None or parts.port))
+    except ValueError:
+        return False
 
 
 def _started(settings: Mapping[str, str]) -> SparkSession:
@@ -85,9 +128,9 @@ def _configuration(settings: Mapping[str, str], by_spark_submit: bool) -> dict[s
     """Our settings would override spark-submit's, so there only the given ones are set."""
     if by_spark_submit:
         return dict(settings)
-    master = settings.get("spark.master", "local[*]")
+    master = settings.get(_MASTER, "local[*]")
     local = _LOCAL_DEFAULTS if _LOCAL_MASTER.fullmatch(master) else {}
-    return {"spark.master": master} | _DEFAULTS | local | dict(settings)
+    return {_MASTER: master} | _DEFAULTS | local | dict(settings)
 
 
 def _launched_jvm(conf: SparkConf) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.rigs.availability import rig_unavailable
+from tests.spark.connect_server import running_connect_server
 from tieredctl.errors import TieredctlError
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ def spark() -> Iterator[SparkSession]:
     else:
         return
     rig_unavailable(reason)
+
+
+@pytest.fixture(scope="module")
+def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Spark Connect server on loopback."""
+    with running_connect_server(tmp_path_factory.mktemp("connect")) as url:
+        yield url
 
 
 @pytest.fixture(params=["kafka-4.3.1", "kafka-3.9.1"])

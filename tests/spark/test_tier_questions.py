@@ -10,13 +10,10 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.metadata_logs import started, write_events
-from tests.rigs.ports import free_ports
-from tests.rigs.waiting import wait_until
 from tests.spark.damage import REMOTE
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import RemoteLogSegmentState as State
@@ -84,41 +81,6 @@ def test_damaged_metadata_is_not_summed_up(spark: SparkSession, example: Any, tm
 
     with pytest.raises(ValueError, match="__remote_log_metadata-0"):
         example.answers(spark, {"log-dir": str(tmp_path)}, {"store": "memory:", "layout": "local"}, None, 7)
-
-
-@pytest.fixture
-def connect_server(tmp_path: Path) -> Any:
-    """A Spark Connect server on loopback, whose Python is ours."""
-    (port,) = free_ports(1)
-    home = Path(pyspark.__file__).parent
-    words = [home / "bin/spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    settings = {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": port,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": 2,
-        "spark.sql.warehouse.dir": tmp_path / "warehouse",
-    }
-    words += ["--master", "local[2]", *(word for one in settings.items() for word in ("--conf", "{}={}".format(*one)))]
-    environment = os.environ | {
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    log = tmp_path / "connect.log"
-    with log.open("wb") as output:
-        command = [*map(str, words), "spark-internal"]
-        server = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=tmp_path)
-    try:
-        started = b"Spark Connect server started"
-        wait_until(lambda: server.poll() is not None or started in log.read_bytes(), "the server's start", 240)
-        assert server.poll() is None, log.read_text("utf-8", "replace")
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(60)
 
 
 def test_a_connect_server_answers_the_same(

@@ -1,0 +1,69 @@
+"""`--spark-conf spark.remote=sc://…`: the work is done by a Spark Connect server, and no Spark starts here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.spark.damage import REMOTE
+from tieredctl.errors import ExitCode
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+NO_JAVA = {"JAVA_HOME": "/nowhere/at/all"}
+COMMANDS = pytest.mark.parametrize(
+    "words", [["verify", "--level", "full"], ["orphans", "scan", "--min-age", "0s"]], ids=["verify", "orphans"]
+)
+
+
+def answered(cluster: Path, words: list[str], *conf: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    where = ["--log-dir", str(cluster / "data"), "--store", f"file:{cluster / REMOTE}", "--layout", "local"]
+    spark = ["--engine", "spark", *(word for one in conf for word in ("--spark-conf", one))] if conf else []
+    command = [sys.executable, "-m", "tieredctl", *words, *where, "-o", "json", *spark]
+    return subprocess.run(
+        command, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.mark.spark
+@COMMANDS
+def test_a_connect_server_answers_what_the_local_engine_does(
+    connect_server: str, kafka_4: Path, words: list[str]
+) -> None:
+    local = answered(kafka_4, words)
+    remote = answered(kafka_4, words, f"spark.remote={connect_server}", "spark.sql.shuffle.partitions=2", **NO_JAVA)
+
+    assert (remote.returncode, "Traceback" in remote.stderr) == (local.returncode, False), remote.stderr
+    here, there = json.loads(local.stdout), json.loads(remote.stdout)
+    for document in (here, there):
+        document["source"].pop("engine", None)
+        document["summary"].pop("reserved", None)  # what of tieredctl's own was passed over is not counted there
+    assert there == here
+
+
+@pytest.mark.parametrize(
+    "conf", [["spark.remote=local[2]"], ["spark.remote=sc://h:x"], ["spark.remote=sc://h:1", "spark.master=local"]]
+)
+def test_what_is_no_address_of_a_connect_server_is_refused(kafka_4: Path, conf: list[str]) -> None:
+    pytest.importorskip("pyspark")
+
+    refused = answered(kafka_4, ["verify", "--level", "full"], *conf)
+
+    assert refused.returncode == ExitCode.USAGE
+    assert "spark.remote takes the address of a Spark Connect server" in refused.stderr
+
+
+def test_missing_packages_of_spark_connect_are_named(kafka_4: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    (tmp_path / "grpc.py").write_text("raise ImportError\n")
+    path = os.pathsep.join([str(tmp_path), ENVIRONMENT["PYTHONPATH"]])
+
+    refused = answered(kafka_4, ["verify", "--level", "full"], "spark.remote=sc://127.0.0.1:9", PYTHONPATH=path)
+
+    assert refused.returncode == ExitCode.FAILURE
+    assert "spark.remote needs more packages" in refused.stderr
+    assert "pip install 'pyspark[connect]'" in refused.stderr
