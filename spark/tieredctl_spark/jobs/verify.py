@@ -60,8 +60,17 @@ def _parser() -> argparse.ArgumentParser:
     add("--read-rate", type=_some_bytes, metavar="SIZE", help="read at most so much a second on each machine: 200MB")
     add("--coverage", action="store_true", help="read nothing: say by topic what is not known to be sound by --max-age")
     add("--metrics-file", type=Path, metavar="FILE", help="write metrics to this file, for Prometheus' node exporter")
-    add("--index-interval", type=int, default=DEFAULT_INDEX_INTERVAL_BYTES, help="index.interval.bytes of the topics")
+    add(
+        "--index-interval", type=_int32, default=DEFAULT_INDEX_INTERVAL_BYTES, help="index.interval.bytes of the topics"
+    )
     return parser
+
+
+def _int32(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 2147483647")
+    return value
 
 
 def _some_bytes(text: str) -> int:
