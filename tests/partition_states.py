@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.cache_by_events import CacheByEvents
 from tests.metadata_logs import COPIED, segment_id, started, updated
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
@@ -25,7 +26,7 @@ def follower(end_offset: int, lineage: Lineage) -> FollowerLog:
 
 def remote(*segments: tuple[int, int, Lineage]) -> RemoteLogMetadataCache:
     """Segments in COPY_SEGMENT_FINISHED: first offset, last offset, segment epochs. The first is `uuid(1)`."""
-    cache = RemoteLogMetadataCache()
+    cache = CacheByEvents()
     for number, (first, last, epochs) in enumerate(segments, 1):
         cache.add(KnownSegment(started(number, first, last, epochs), 0, 0))
         cache.update(updated(number, COPIED), 0, 1)

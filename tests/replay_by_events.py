@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tests.cache_by_events import CacheByEvents
 from tieredctl.model.events import (
     EventRecord,
     RemoteLogSegmentMetadata,
@@ -18,7 +19,7 @@ from tieredctl.model.events import (
 )
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.refused_events import misplaced_event, refused_event
 from tieredctl.rlmm.states import Refusal, partition_may_become
 
@@ -31,7 +32,7 @@ class RemotePartitionMetadataStore:
     """
 
     def __init__(self, *, keep_deleted: bool = False) -> None:
-        self.caches: dict[TopicIdPartition, RemoteLogMetadataCache] = {}
+        self.caches: dict[TopicIdPartition, CacheByEvents] = {}
         self.partition_deletes: dict[TopicIdPartition, RemotePartitionDeleteState] = {}
         self.findings: list[Finding] = []
         self._removed: set[TopicIdPartition] = set()
@@ -91,11 +92,11 @@ class RemotePartitionMetadataStore:
         elif update.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED and self._deleted is not None:
             self._deleted.setdefault(partition, {})[update.segment_id] = result
 
-    def _cache(self, partition: TopicIdPartition) -> RemoteLogMetadataCache | None:
+    def _cache(self, partition: TopicIdPartition) -> CacheByEvents | None:
         """The cache of a partition; None once its removal is finished."""
         if partition in self._removed:
             return None
-        return self.caches.setdefault(partition, RemoteLogMetadataCache())
+        return self.caches.setdefault(partition, CacheByEvents())
 
     def _delete_partition(self, event: RemotePartitionDeleteMetadata, record: EventRecord) -> None:
         partition = event.topic_id_partition

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cache_by_events import CacheByEvents
 from tests.metadata_logs import started
 from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.model.events import RemoteLogSegmentMetadata
@@ -34,7 +35,7 @@ def copies(draw: st.DrawFn) -> list[RemoteLogSegmentMetadata]:
 
 
 def told(segments: Sequence[RemoteLogSegmentMetadata]) -> RemoteLogMetadataCache:
-    cache = RemoteLogMetadataCache()
+    cache = CacheByEvents()
     for number, metadata in enumerate(segments):
         cache.add(KnownSegment(metadata, 0, 2 * number))
         cache.update(finished_event(metadata, 0), 0, 2 * number + 1)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cache_by_events import CacheByEvents
 from tests.metadata_logs import COPIED, DELETED, DELETING, segment_id, started, updated
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.states import Refusal
 
 
-class Cache(RemoteLogMetadataCache):
+class Cache(CacheByEvents):
     """A cache that takes events in short."""
 
     def start(self, metadata: RemoteLogSegmentMetadata) -> Refusal | None:

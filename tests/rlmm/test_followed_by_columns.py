@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.cache_by_events import CacheByEvents
 from tests.conftest import CAPTURES, EXAMPLES
 from tests.event_histories import (
     METADATA_PARTITIONS,
@@ -148,7 +149,7 @@ def assert_recovery_knows(parts: Parts, metadata_partitions: int) -> None:
         assert known.traits == traits
         assert known.deleted(ids) == deleted
         for partition in partitions_in(read):
-            cache = store.caches.get(partition, RemoteLogMetadataCache())
+            cache = store.caches.get(partition, CacheByEvents())
             is_removed = partition in store.partition_deletes
             assert known.segments(partition) == {
                 one.metadata.segment_id: one.metadata for one in store.segments_of(partition)
@@ -242,7 +243,7 @@ def assert_topic_knows(parts: Parts, metadata_partitions: int) -> None:
         for _, store, _ in so_far(parts):
             remote.refresh()
 
-            caches = {one: store.caches.get(one, RemoteLogMetadataCache()) for one in own}
+            caches = {one: store.caches.get(one, CacheByEvents()) for one in own}
             segments = {
                 one: [known.metadata for known in cache.list_remote_log_segments()] for one, cache in caches.items()
             }

@@ -1,0 +1,65 @@
+"""Kafka's cache as it takes a partition's events one after the other: what the one made of columns is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tieredctl.model.events import RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
+from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
+from tieredctl.rlmm.states import Refusal, start_refusal, update_refusal
+
+
+class CacheByEvents(RemoteLogMetadataCache):
+    """Takes events in order."""
+
+    def state_of(self, segment_id: str) -> RemoteLogSegmentState | None:
+        known = self._segments.get(segment_id)
+        return known.metadata.state if known else None
+
+    def add(self, segment: KnownSegment) -> Refusal | None:
+        """A copy that starts (addCopyInProgressSegment). Returns why it is refused, if it is."""
+        metadata = segment.metadata
+        refusal = start_refusal(self.state_of(metadata.segment_id), metadata.state)
+        if refusal is not None:
+            return refusal
+        self._segments[metadata.segment_id] = segment
+        for epoch, _, _ in metadata.epoch_ranges():
+            self._epochs.setdefault(epoch, LeaderEpochState()).copy_started(metadata.segment_id)
+        return None
+
+    def update(
+        self, update: RemoteLogSegmentMetadataUpdate, metadata_partition: int, metadata_offset: int
+    ) -> KnownSegment | Refusal:
+        """A known segment's next state (updateRemoteLogSegmentMetadata): the segment as it is now, or why not."""
+        known = self._segments.get(update.segment_id)
+        refusal = update_refusal(known.metadata.state if known else None, update.state)
+        if known is None or refusal is not None:
+            return refusal or Refusal.UNKNOWN_SEGMENT
+        metadata = replace(
+            known.metadata,
+            author=update.author,
+            event_timestamp_ms=update.event_timestamp_ms,
+            state=update.state,
+            custom_metadata=update.custom_metadata,
+        )
+        updated = KnownSegment(metadata, metadata_partition, metadata_offset)
+        self._apply(updated)
+        return updated
+
+    def _apply(self, segment: KnownSegment) -> None:
+        metadata = segment.metadata
+        segment_id, state = metadata.segment_id, metadata.state
+        for epoch, start, end in metadata.epoch_ranges():
+            epoch_state = self._epochs.setdefault(epoch, LeaderEpochState())
+            if state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+                epoch_state.copy_finished(segment_id, start, end)
+            elif state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED:
+                epoch_state.delete_started(segment_id, start)
+            else:
+                epoch_state.delete_finished(segment_id)
+        if state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
+            del self._segments[segment_id]
+            self.highest_deleted_offset = max(metadata.end_offset, self.highest_deleted_offset or 0)
+        else:
+            self._segments[segment_id] = segment
