@@ -14,6 +14,7 @@ from pyspark.sql import functions as fn
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
+from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.ops.cluster.live_topics import LiveTopics, TopicSources, demand_believable, doubt_about, live_topics
 from tieredctl.ops.documents import Document
@@ -222,7 +223,7 @@ def _still_there(judged: DataFrame, store: ObjectStore, keep: Keep) -> tuple[Dat
 
     def there(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            keys = [key.decode("utf-8", "surrogateescape") for key in batch.column("key").to_pylist()]
+            keys = [key_text(key) for key in batch.column("key").to_pylist()]
             times = batch.column("newestMs").to_pylist()
             found = keys_still_there(store, dict(zip(keys, times, strict=True)))
             yield batch.filter(pa.array([key in found for key in keys], pa.bool_()))

@@ -21,6 +21,7 @@ from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.arrow_columns import bytes_array
 from tieredctl.formats.removal_files import TIME_NOTE, encode_seal
 from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.key_text import key_bytes, key_text
 from tieredctl.model.removal import OriginalTime, TimeNote
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.sealing import Sealer
@@ -51,7 +52,7 @@ class OriginalTimes:
             # Of two that differ, the later time.
             self._noted[version] = max(one.original_ms, self._noted.get(version, one.original_ms))
         keys = {version[0] for version in self._noted}
-        self._keys = bytes_array([key.encode("utf-8", "surrogateescape") for key in keys])
+        self._keys = bytes_array([key_bytes(key) for key in keys])
 
     def noted_ms(self, stored: StoredObject) -> int | None:
         """Since when a store has had the bytes of an object, in ms; None if no note is about it."""
@@ -71,7 +72,7 @@ class OriginalTimes:
         times = last_modified_ms.copy()
         have_notes = pc.is_in(keys, value_set=self._keys).to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(have_notes & among).tolist():
-            key, version = keys[row].as_py().decode("utf-8", "surrogateescape"), versions[row].as_py()
+            key, version = key_text(keys[row].as_py()), versions[row].as_py()
             if version is not None:
                 times[row] = self.of(StoredObject(key, int(sizes[row]), int(times[row]), version.decode()))
         return times

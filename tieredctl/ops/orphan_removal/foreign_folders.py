@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.key_text import key_text
 from tieredctl.ops.orphans.object_columns import ObjectColumns
 from tieredctl.storage.protocol import RESERVED_FOLDER
 
@@ -37,9 +37,9 @@ class FolderCheck:
         """Some of the store's objects."""
         inside = pc.match_substring(objects.keys, f"/{RESERVED_FOLDER}")
         if self._refusal is None and pc.any(inside).as_py():
-            self._refuse_quarantine(_text(objects.keys.filter(inside)[0]))
+            self._refuse_quarantine(key_text(objects.keys.filter(inside)[0].as_py()))
         for row in np.flatnonzero(~objects.is_explained).tolist():
-            key = _text(objects.keys[row])
+            key = key_text(objects.keys[row].as_py())
             folder, _, name = key.rpartition("/")
             kind = folder, name.rpartition(".")[2], len(name)
             if kind not in self._kinds_seen:
@@ -67,8 +67,3 @@ class FolderCheck:
         message = f"{self._subject} contains the quarantine of another root, {folder}/."
         hint = f"Plan for {self._subject.rstrip('/')}/{folder} instead: {key} is there."
         self._refusal = TieredctlError(ErrorCode.QUARANTINE_SCANNED, message, hint=hint)
-
-
-def _text(value: pa.Scalar) -> str:
-    text: str = value.as_py().decode("utf-8", "surrogateescape")
-    return text

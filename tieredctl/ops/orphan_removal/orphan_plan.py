@@ -13,6 +13,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Ints
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.removal import PlanHeader, PlannedObject, PlannedUpload, PlanTotals, RemovalMode
 from tieredctl.ops.cluster.live_topics import demand_all_topics
@@ -175,7 +176,7 @@ class Planning:
         status, cause = verdict_of(int(verdicts.codes[row]))
         version = objects.versions[row].as_py()
         return PlannedObject(
-            key=objects.keys[row].as_py().decode("utf-8", "surrogateescape"),
+            key=key_text(objects.keys[row].as_py()),
             size=int(objects.sizes[row]),
             last_modified_ms=int(objects.last_modified_ms[row]),
             version=None if version is None else version.decode(),

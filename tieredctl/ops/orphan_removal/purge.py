@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanRecord
 from tieredctl.ops.change import Outcome
@@ -253,7 +254,7 @@ class Purge(PurgeCheck):
 def _pairs(copies: SpooledBatches) -> Iterator[tuple[StoredObject, Quarantined]]:
     for batch in copies.batches():
         for row in batch.to_pylist():
-            key = row["key"].decode("utf-8", "surrogateescape")
+            key = key_text(row["key"])
             copy = StoredObject(key, row["size"], row["lastModifiedMs"], row["version"].decode())
             original = quarantined(key)
             if original is not None:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.key_text import key_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.still_there import found_now
 from tieredctl.ops.remote.inventory import iso_8601
@@ -70,7 +71,7 @@ class Mark:
                 digest = blake2b(key, digest_size=_DIGEST_BYTES).digest()
                 if digest not in seen:
                     seen.add(digest)
-                    yield key.decode("utf-8", "surrogateescape")
+                    yield key_text(key)
         if count != self.candidates:
             raise _unusable(self.folder, f"It has {count} candidates, but its summary gives {self.candidates}")
 

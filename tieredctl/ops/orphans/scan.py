@@ -18,6 +18,7 @@ from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.key_text import key_text
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.cluster.live_topics import (
     NO_TOPIC_SOURCES,
@@ -126,7 +127,7 @@ class Scan:
             return objects, verdicts
         orphans = np.flatnonzero(verdicts.are_orphans)
         orphans = orphans[np.isin(orphans, self.selected(objects))]
-        keys = [key.decode("utf-8", "surrogateescape") for key in objects.keys.take(pa.array(orphans)).to_pylist()]
+        keys = [key_text(key) for key in objects.keys.take(pa.array(orphans)).to_pylist()]
         times: list[int] = objects.last_modified_ms[orphans].tolist()
         there = keys_still_there(self.store, dict(zip(keys, times, strict=True)))
         if len(there) == len(keys):
@@ -190,7 +191,7 @@ class Scan:
     def _document(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts, row: int, code: int) -> Document:
         explained = objects.explained(row)
         status, cause = verdict_of(code)
-        key = objects.keys[row].as_py().decode("utf-8", "surrogateescape")
+        key = key_text(objects.keys[row].as_py())
         stored = StoredObject(key, int(objects.sizes[row]), int(objects.last_modified_ms[row]), "")
         return object_document(ListedObject(stored, explained)) | {
             "storageClass": objects.storage_classes[row].as_py() or None,

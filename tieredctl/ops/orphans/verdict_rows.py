@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.totals import Group, GroupTotals
@@ -16,7 +17,7 @@ _OF_OBJECT = ("segmentId", "topicId", "partition", "part")
 def verdict_document(row: Mapping[str, Any]) -> Document:
     """An object with its verdict and the evidence for it, from a row by VERDICT_SCHEMA that has a key."""
     return {
-        "key": row["key"].decode("utf-8", "surrogateescape"),
+        "key": key_text(row["key"]),
         "size": row["bytes"],
         "lastModified": iso_8601(row["newestMs"]),
         **{name: row[name] for name in _OF_OBJECT},

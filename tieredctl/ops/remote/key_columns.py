@@ -19,6 +19,7 @@ from tieredctl.formats.uuid_columns import UuidColumns, joined_uuids, uuid_colum
 from tieredctl.formats.windows import Bytes, Ints, rows_at
 from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.ids import UUID_BYTES, UUID_CHARACTERS, ZERO_UUID, uuid_bytes, uuid_text
+from tieredctl.model.key_text import key_text
 
 _DIGITS = 20
 _NAME_BYTES = _DIGITS + 1 + UUID_CHARACTERS
@@ -129,12 +130,12 @@ class KeyExplainer:
         known = self._stems.get((folder, suffix))
         if known is None:
             known = self._stems[folder, suffix] = len(self.explained)
-            self.explained.append(self._layout.explain(_text(folder) + _STAND_IN + _text(suffix)))
+            self.explained.append(self._layout.explain(key_text(folder) + _STAND_IN + key_text(suffix)))
         return known
 
     def _alone(self, key: bytes) -> tuple[int, int, bytes]:
         """The stem, the start offset and the segment id of one key."""
-        explained = self._layout.explain(_text(key))
+        explained = self._layout.explain(key_text(key))
         if explained is None:
             return _NOTHING, 0, uuid_bytes(ZERO_UUID)
         self.explained.append(explained)
@@ -181,7 +182,3 @@ def _distinct(data: Bytes, starts: Ints, ends: Ints) -> tuple[list[bytes], Ints]
     """The different texts among spans that rise, and the number of each span's."""
     coded = binary_array(data, starts, ends).dictionary_encode()
     return coded.dictionary.to_pylist(), numbers_in(coded.indices).astype(np.int64)
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")

@@ -20,6 +20,7 @@ import pyarrow as pa
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import bytes_array, few_texts_array, number_array, same_text_array
 from tieredctl.formats.line_columns import line_columns
+from tieredctl.model.key_text import key_bytes
 from tieredctl.storage.protocol import StoredObject
 
 LISTING_SCHEMA = pa.schema(
@@ -52,17 +53,18 @@ class Listing(Protocol):
 
 
 class SpooledBatches:
-    """Batches by LISTING_SCHEMA that are made when this is entered, and put into a temporary file: memory does not grow
-    with them, and what is wrong with one is known before any is given."""
+    """Batches that are made when this is entered, and put into a temporary file: memory does not grow with them, and
+    what is wrong with one is known before any is given."""
 
-    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema = LISTING_SCHEMA) -> None:
         self._batches = batches
+        self._schema = schema
 
     def __enter__(self) -> SpooledBatches:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with ExitStack() as stack:
             self._file = stack.enter_context(TemporaryFile())
-            with pa.ipc.new_stream(self._file, LISTING_SCHEMA, options=options) as writer:
+            with pa.ipc.new_stream(self._file, self._schema, options=options) as writer:
                 for batch in self._batches:
                     writer.write_batch(batch)
             stack.pop_all()
@@ -149,7 +151,7 @@ def _encoded(texts: Sequence[str]) -> pa.BinaryArray:
     """In UTF-8; names that are not UTF-8 come as lone surrogates."""
     joined = "".join(texts)
     if not joined.isascii():
-        return bytes_array([text.encode("utf-8", "surrogateescape") for text in texts])
+        return bytes_array([key_bytes(text) for text in texts])
     bounds = np.zeros(len(texts) + 1, np.int32)
     np.cumsum(np.fromiter(map(len, texts), np.int32, len(texts)), out=bounds[1:])
     return pa.BinaryArray.from_buffers(

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from tieredctl.formats.arrow_columns import distinct_numbers, flag_array, number_array, numbers_in
 from tieredctl.formats.windows import Ints
+from tieredctl.model.key_text import key_text
 from tieredctl.ops.remote.key_columns import KeyExplainer
 
 OBJECT_TABLE_SCHEMA = pa.schema(
@@ -71,7 +72,7 @@ def _texts(values: pa.BinaryArray) -> pa.StringArray:
 
 
 def _text(value: bytes) -> str:
-    as_listed = value.decode("utf-8", "surrogateescape")
+    as_listed = key_text(value)
     return as_listed.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

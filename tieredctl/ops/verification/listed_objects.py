@@ -7,10 +7,7 @@ that each is of; few of them are looked at again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from tempfile import TemporaryFile
-from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +20,10 @@ from tieredctl.formats.windows import Flags, Ints
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.model.key_text import key_text
 from tieredctl.ops.remote.inventory import prefix_of
 from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer
-from tieredctl.ops.remote.listing import LISTING_SCHEMA, record_batches
+from tieredctl.ops.remote.listing import LISTING_SCHEMA, SpooledBatches, record_batches
 from tieredctl.ops.verification.elsewhere import Elsewhere
 from tieredctl.ops.verification.judged_partitions import NO_PART, PARTS, JudgedPartitions, KeyPlaces, Masks, Place
 from tieredctl.ops.verification.known_segments import KnownSegments
@@ -37,7 +35,8 @@ from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserve
 
 NAMED = 1 << len(PARTS)
 """Of a segment: some object's key names it."""
-_ANY_PART = NAMED - 1
+ANY_PART = NAMED - 1
+"""Of a segment: all of its parts."""
 ARCHIVED = NAMED << 1
 """Of a segment: one of its objects is in an archive."""
 OBJECT_SCHEMA = pa.schema([*LISTING_SCHEMA, ("partition", pa.int32()), ("row", pa.int32()), ("part", pa.int8())])
@@ -75,33 +74,23 @@ class ListedObjects:
         self.counted_objects, self.counted_bytes = np.zeros(partitions, np.int64), np.zeros(partitions, np.int64)
         """Of each partition whose topic is deleted, of segments that count."""
 
-    def __enter__(self) -> ListedObjects:
-        with ExitStack() as stack:
-            self._file = stack.enter_context(TemporaryFile())
-            stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-
-    def read(self, places: KeyPlaces) -> None:
-        """Lists the store. A listing that ends too early is a finding: objects can still be asked for by name. Raises
-        TieredctlError where it does not even begin."""
-        store, explainer = self.overlap.store, KeyExplainer(self.overlap.layout)
-        known = KnownSegments(self.metadata.rows)
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with pa.ipc.new_stream(self._file, OBJECT_SCHEMA, options=options) as writer:
-            for batch in self._batches(store, prefix_of(places.selection, self.overlap.layout)):
-                said = explainer.explain(batch.column("key"))
-                places.extend(said.explained)
-                writer.write_batch(self._take(batch, said, places, known))
+    def read(self, places: KeyPlaces) -> SpooledBatches:
+        """What lists the store once it is entered, to be left by the caller. A listing that ends too early is a
+        finding: objects can still be asked for by name. Entering raises TieredctlError where it does not even begin."""
+        self._spool = SpooledBatches(self._judged_batches(places), OBJECT_SCHEMA)
+        return self._spool
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All objects by OBJECT_SCHEMA, in the order of the listing."""
-        self._file.seek(0)
-        yield from pa.ipc.open_stream(self._file)
+        return self._spool.batches()
+
+    def _judged_batches(self, places: KeyPlaces) -> Iterator[pa.RecordBatch]:
+        store, explainer = self.overlap.store, KeyExplainer(self.overlap.layout)
+        known = KnownSegments(self.metadata.rows)
+        for batch in self._batches(store, prefix_of(places.selection, self.overlap.layout)):
+            said = explainer.explain(batch.column("key"))
+            places.extend(said.explained)
+            yield self._take(batch, said, places, known)
 
     def _batches(self, store: ObjectStore, prefix: str) -> Iterator[pa.RecordBatch]:
         failures: list[TieredctlError] = []
@@ -174,7 +163,7 @@ class ListedObjects:
             return
         begins = known[np.append([True], known[1:] != known[:-1])]
         later = begins[1:] if int(begins[0]) == self._last else begins
-        if len(np.unique(begins)) < len(begins) or (self.flags[later] & _ANY_PART).any():
+        if len(np.unique(begins)) < len(begins) or (self.flags[later] & ANY_PART).any():
             self.are_together = False
         self._last = int(known[-1])
 
@@ -197,9 +186,7 @@ class ListedObjects:
 def stored_object(batch: pa.RecordBatch, row: int) -> StoredObject:
     """One object of a batch."""
     key, size, modified_ms, version, storage_class = (column[row].as_py() for column in batch.columns[:5])
-    return StoredObject(
-        key.decode("utf-8", "surrogateescape"), size, modified_ms, (version or b"").decode(), storage_class or None
-    )
+    return StoredObject(key_text(key), size, modified_ms, (version or b"").decode(), storage_class or None)
 
 
 def _in_order(numbers: NDArray[np.int32]) -> list[int]:

@@ -20,6 +20,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import ObjectSubject, SegmentSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.key_text import key_text
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.elsewhere import Elsewhere
 from tieredctl.ops.verification.gone_topics import GoneTopics
@@ -83,8 +84,9 @@ class VerificationPlan:
         judged = self._judged_partitions(elsewhere)
         overlap = Overlap(self.by.store, self.by.layout)
         topic_ids = {partition.topic_id for partition in self.stream.partitions}
-        self._listed = self._stack.enter_context(ListedObjects(metadata, judged, overlap, self._selected))
-        self._listed.read(KeyPlaces(judged, replace(selection, segment_id=None), elsewhere, topic_ids))
+        self._listed = ListedObjects(metadata, judged, overlap, self._selected)
+        places = KeyPlaces(judged, replace(selection, segment_id=None), elsewhere, topic_ids)
+        self._stack.enter_context(self._listed.read(places))
         self.findings += self._listed.findings
         self._suspects = Suspects(metadata, self._listed, self.by.clock, self.by.transaction_indexes)
         self._objects = self._objects_of_suspects()
@@ -213,7 +215,7 @@ class VerificationPlan:
         """Objects under keys that only a segment's custom metadata names, in its own partition."""
         partitions = numbers_in(batch.column("partition")).tolist()
         for place, (data, partition) in enumerate(zip(batch.column("key").to_pylist(), partitions, strict=True)):
-            for row in moved.get(data.decode("utf-8", "surrogateescape"), ()):
+            for row in moved.get(key_text(data), ()):
                 if self.metadata.rows.partitions[row] == partition:
                     stored = stored_object(batch, place)
                     found.setdefault(row, {})[stored.key] = stored

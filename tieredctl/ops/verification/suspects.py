@@ -15,7 +15,7 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.verification.judged_partitions import PARTS, Masks, any_segment, mask_of
-from tieredctl.ops.verification.listed_objects import ARCHIVED, NAMED, ListedObjects
+from tieredctl.ops.verification.listed_objects import ANY_PART, ARCHIVED, ListedObjects
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
@@ -73,7 +73,7 @@ class Suspects:
     @property
     def parts(self) -> Masks:
         """Of each segment, which are listed."""
-        return self.listed.flags & np.uint16(NAMED - 1)
+        return self.listed.flags & np.uint16(ANY_PART)
 
     @property
     def _layout(self) -> Layout:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.key_text import key_bytes, key_text
 from tieredctl.ops.verification.report import Level, SegmentTask
 from tieredctl.storage.protocol import StoredObject
 
@@ -142,7 +143,7 @@ def requests(level: Level, objects: Any) -> Any:
 def _object_row(part: Part, stored: StoredObject) -> dict[str, Any]:
     return {
         "part": part.value,
-        "key": stored.key.encode("utf-8", "surrogateescape"),
+        "key": key_bytes(stored.key),
         "size": stored.size,
         "lastModifiedMs": stored.last_modified_ms,
         "version": stored.version or None,
@@ -160,7 +161,7 @@ def _task(row: dict[str, Any]) -> SegmentTask:
     )
     listed = {
         Part(one["part"]): StoredObject(
-            one["key"].decode("utf-8", "surrogateescape"),
+            key_text(one["key"]),
             one["size"],
             one["lastModifiedMs"],
             one["version"] or "",
