@@ -30,8 +30,9 @@ from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
+from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.segment_check import check_segment
-from tieredctl.ops.verification.verify import Verification, verify
+from tieredctl.ops.verification.verify import verify
 from tieredctl.storage.memory import MemoryStore
 
 LAYOUT = layout_named("local")

@@ -39,7 +39,8 @@ from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
-from tieredctl.ops.verification.verify import Verification, verify
+from tieredctl.ops.verification.result import Verification
+from tieredctl.ops.verification.verify import verify
 from tieredctl.storage.memory import MemoryStore
 
 LIFE: list[MetadataEvent] = [

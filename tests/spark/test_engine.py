@@ -25,7 +25,8 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification import engine as engines
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
-from tieredctl.ops.verification.verify import Verification, verify
+from tieredctl.ops.verification.result import Verification
+from tieredctl.ops.verification.verify import verify
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.protocol import StoredObject
 

@@ -27,8 +27,9 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.options import Subset, VerifyOptions
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
+from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.tasks import task_batches, tasks_in
-from tieredctl.ops.verification.verify import Verification, verify
+from tieredctl.ops.verification.verify import verify
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import ObjectStore

@@ -20,8 +20,9 @@ from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.object_check import unreferenced
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
+from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.silence import MOST_SEGMENTS_IN_A_ROW, Silence
-from tieredctl.ops.verification.verify import Verification, verify
+from tieredctl.ops.verification.verify import verify
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.protocol import StoredObject
 from tieredctl.storage.retrying import RetryingStore, RetryPolicy

@@ -28,7 +28,8 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
-from tieredctl.ops.verification.verify import Verification, verify
+from tieredctl.ops.verification.result import Verification
+from tieredctl.ops.verification.verify import verify
 from tieredctl.storage.registry import open_store
 
 CAPTURE = "aiven-zstd-encrypted-4.3.1"

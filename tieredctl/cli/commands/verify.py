@@ -32,7 +32,7 @@ from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.ops.verification.options import Subset, VerifyOptions
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
-from tieredctl.ops.verification.verify import Verification
+from tieredctl.ops.verification.result import Verification
 from tieredctl.wiring.verify import verify as run
 
 

@@ -32,6 +32,7 @@ from tieredctl.ops.verification.other_forms import OtherForms
 from tieredctl.ops.verification.overlap import Overlap
 from tieredctl.ops.verification.partition_check import check_segments, lineage_findings
 from tieredctl.ops.verification.report import Level, SegmentTask
+from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.suspects import Suspects, explainable
 from tieredctl.ops.verification.task_columns import TaskColumns
 from tieredctl.ops.verification.tasks import task_batches
@@ -42,18 +43,6 @@ from tieredctl.storage.protocol import StoredObject
 _FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 
 
-@dataclass(slots=True)
-class PlanCounts:
-    """What was counted while planning, as in `Verification`."""
-
-    segments: int = 0
-    objects: int = 0
-    skipped: int = 0
-    not_looked_at: int = 0
-    silent: str = ""
-    transaction_indexes_unknown: int = 0
-
-
 @dataclass
 class VerificationPlan:
     """Holds a listing against metadata; until it is closed, it gives the tasks."""
@@ -62,12 +51,12 @@ class VerificationPlan:
     stream: EventStream
     by: JudgedBy
     options: VerifyOptions
-    counts: PlanCounts = field(default_factory=PlanCounts)
-    findings: list[Finding] = field(default_factory=list)
     _asked: list[FinishedSegment] = field(default_factory=list)
     _absent: list[RemoteLogSegmentMetadata] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.result = Verification(self.options.level)
+        """What planning found and counted, to which reading adds."""
         self._stack = ExitStack()
         self._selected = self._rows_selected()
 
@@ -87,7 +76,7 @@ class VerificationPlan:
         self._listed = ListedObjects(metadata, judged, overlap, self._selected)
         places = KeyPlaces(judged, replace(selection, segment_id=None), elsewhere, topic_ids)
         self._stack.enter_context(self._listed.read(places))
-        self.findings += self._listed.findings
+        self.result.findings += self._listed.findings
         self._suspects = Suspects(metadata, self._listed, self.by.clock, self.by.transaction_indexes)
         self._objects = self._objects_of_suspects()
         unlisted = [number for number in judged.numbers.values() if number not in self._listed.partitions]
@@ -97,12 +86,12 @@ class VerificationPlan:
         for number in unlisted:
             self._check(number)
         self._count_sound()
-        self.findings += OtherForms(self.by.store, self.by.layout).judge(self._absent)
-        self.findings = self._without_referenced(self.findings)
-        self.findings += [*elsewhere.findings(), *self.by.gone.findings()]
+        self.result.findings += OtherForms(self.by.store, self.by.layout).judge(self._absent)
+        self.result.findings = self._without_referenced(self.result.findings)
+        self.result.findings += [*elsewhere.findings(), *self.by.gone.findings()]
 
     def tasks(self) -> Iterator[pa.RecordBatch]:
-        """The segments to be read, in batches by TASK_SCHEMA; `counts.segments` in all."""
+        """The segments to be read, in batches by TASK_SCHEMA; `result.segments` in all."""
         level, interval = self.options.level, self.options.index_interval_bytes
         if level is Level.LISTING:
             return
@@ -133,22 +122,22 @@ class VerificationPlan:
             self._note_gone(number, partition, int(self._selected[rows].sum()))
             return
         finished = self.metadata.rows.states[rows] == _FINISHED
-        self.counts.skipped += int((~finished).sum())
+        self.result.skipped += int((~finished).sum())
         report = self._looked_at(rows[self._suspects.rows[rows]])
-        self.findings += report.findings
+        self.result.findings += report.findings
         self._take(report)
         finished_rows = rows[finished]
         if report.removed:
             removed = self.metadata.named(report.removed)
             finished_rows = finished_rows[~np.isin(finished_rows, removed)]
-            self.counts.skipped += len(report.removed)
+            self.result.skipped += len(report.removed)
         local = self.options.local_logs.get(partition)
-        self.findings += lineage_findings(partition, self.metadata, finished_rows, self.by, local)
+        self.result.findings += lineage_findings(partition, self.metadata, finished_rows, self.by, local)
 
     def _note_gone(self, number: int, partition: TopicIdPartition, segments: int) -> None:
         objects, size = int(self._listed.counted_objects[number]), int(self._listed.counted_bytes[number])
         self.by.gone.add(partition, segments, objects, size)
-        self.counts.skipped += segments
+        self.result.skipped += segments
 
     def _looked_at(self, rows: Ints) -> AskedSegments:
         report = AskedSegments()
@@ -163,30 +152,30 @@ class VerificationPlan:
         """What was seen of segments that are meant."""
         selection, subset = self.options.selection, self.options.subset
         if self.options.level is not Level.FULL:
-            self.counts.transaction_indexes_unknown += report.transaction_indexes_unknown
+            self.result.transaction_indexes_unknown += report.transaction_indexes_unknown
         self._absent += (one for one in report.absent if selection.names_segment(one.segment_id))
         for one in report.finished:
             segment_id = one.metadata.segment_id
             if not selection.names_segment(segment_id) or not subset.has(segment_id):
                 continue
             if segment_id in report.not_looked_at:
-                self.counts.not_looked_at += 1
-                self.counts.silent = self.by.silence.why
+                self.result.not_looked_at += 1
+                self.result.silent = self.by.silence.why
                 continue
-            self.counts.segments += 1
-            self.counts.objects += len(one.present)
+            self.result.segments += 1
+            self.result.objects += len(one.present)
             if self.options.level is not Level.LISTING:
                 self._asked.append(one)
 
     def _count_sound(self) -> None:
         if self.options.level is not Level.FULL:
-            self.counts.transaction_indexes_unknown += self._suspects.transaction_indexes_unknown
+            self.result.transaction_indexes_unknown += self._suspects.transaction_indexes_unknown
         self._sound = self._suspects.sound & self._selected
         if not self.options.subset.is_all:
             rows = np.flatnonzero(self._sound)
             self._sound[rows] = self.options.subset.has_each(self.metadata.rows.segment_ids.at(rows))
-        self.counts.segments += int(self._sound.sum())
-        self.counts.objects += int(np.bitwise_count(self._suspects.parts[self._sound]).sum())
+        self.result.segments += int(self._sound.sum())
+        self.result.objects += int(np.bitwise_count(self._suspects.parts[self._sound]).sum())
 
     def _objects_of_suspects(self) -> dict[int, dict[str, StoredObject]]:
         """The listed objects of the segments that are looked at, by row, then key."""

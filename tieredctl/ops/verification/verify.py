@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
-from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.metadata.coverage import MetadataCoverage
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -24,65 +21,12 @@ from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.planning import VerificationPlan
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
 from tieredctl.ops.verification.report import Level, SegmentReport
+from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.silence import not_looked_at
 from tieredctl.ops.verification.tasks import TaskTable
 from tieredctl.ops.verification.unread import private_key_error
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import ObjectStore
-
-
-@dataclass(slots=True)
-class Verification:
-    """The result: counts, and findings by partition and offset."""
-
-    level: Level
-    segments: int = 0
-    objects: int = 0
-    bytes_read: int = 0
-    batches: int = 0
-    records: int = 0
-    skipped: int = 0
-    not_looked_at: int = 0
-    """Segments that were not asked for because the store had stopped answering."""
-    silent: str = ""
-    """The store's last error, where some were not asked for."""
-    transaction_indexes_unknown: int = 0
-    """For how many segments this level does not show whether they lack a transaction index."""
-    findings: list[Finding] = field(default_factory=list)
-
-    @property
-    def complete(self) -> bool:
-        return exit_code_of(f for f in self.findings if f.kind.incomplete) is not ExitCode.INCOMPLETE
-
-    def add(self, report: SegmentReport) -> None:
-        """Counts a segment that was read."""
-        self.bytes_read += report.bytes_read
-        self.batches += report.batches
-        self.records += report.records
-        self.findings += report.findings
-
-    def pass_over(self, report: SegmentReport, why: str) -> None:
-        """Counts segments that were to be read as not checked."""
-        self.segments -= report.segments
-        self.objects -= report.objects
-        self.not_looked_at += report.segments
-        self.silent = why
-
-    def summary(self) -> dict[str, Any]:
-        return {
-            "level": self.level.value,
-            "segments": self.segments,
-            "objects": self.objects,
-            "bytesRead": self.bytes_read,
-            "batches": self.batches,
-            "records": self.records,
-            "skipped": self.skipped,
-            "notLookedAt": self.not_looked_at,
-            "transactionIndexesUnknown": self.transaction_indexes_unknown,
-            "findings": len(self.findings),
-            "complete": self.complete,
-        }
-
 
 Progress = Callable[[SegmentReport, int, int], None]
 """Called with each report: (report, segments done, segments in all)."""
@@ -105,7 +49,6 @@ def verify(
     nothing of what the metadata promises, and `private-key` where no segment can be decrypted.
     """
     metadata, selection = replayed(stream, options.selection), options.selection
-    found = list(stream.findings)
     _demand_known_segment(metadata, selection, stream.coverage)
     # Not earlier: the topics asked about must be older than the answer.
     live = believable_topics(options.topic_sources, metadata, stream)
@@ -113,9 +56,10 @@ def verify(
     by = JudgedBy(store, layout, options.clock, PromisedTransactionIndexes.by(metadata), gone)
     with VerificationPlan(metadata, stream, by, options) as plan:
         plan.make()
-        result = _planned(plan, found)
-        if not metadata.caches and not plan.findings:
+        result = plan.result
+        if not metadata.caches and not result.findings:
             _demand_no_topic(selection, stream)
+        result.findings = [*stream.findings, *result.findings]
         if options.level is not Level.LISTING:
             _read(plan, engine, result, progress)
     result.findings = without_unknown(result.findings, stream)
@@ -127,20 +71,6 @@ def verify(
         result.findings.append(not_looked_at(store.url, result.not_looked_at, result.silent))
     result.findings = in_order(result.findings)
     return result
-
-
-def _planned(plan: VerificationPlan, found: list[Finding]) -> Verification:
-    counts = plan.counts
-    return Verification(
-        plan.options.level,
-        segments=counts.segments,
-        objects=counts.objects,
-        skipped=counts.skipped,
-        not_looked_at=counts.not_looked_at,
-        silent=counts.silent,
-        transaction_indexes_unknown=counts.transaction_indexes_unknown,
-        findings=[*found, *plan.findings],
-    )
 
 
 def _read(plan: VerificationPlan, engine: Engine, result: Verification, progress: Progress | None) -> None:
