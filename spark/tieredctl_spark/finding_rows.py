@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +27,11 @@ def finding_row(finding: Finding) -> dict[str, Any]:
     """A finding as FINDING_TYPE."""
     document = finding.document()
     return document | {"evidence": json.dumps(document["evidence"])}
+
+
+def finding_table(findings: Iterable[Finding]) -> pa.Table:
+    """Findings, a row each."""
+    return pa.Table.from_pylist([finding_row(finding) for finding in findings], pa.schema(list(FINDING_TYPE)))
 
 
 def read_finding(row: Mapping[str, Any]) -> Finding:

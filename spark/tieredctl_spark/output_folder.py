@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pyarrow as pa
@@ -66,6 +67,11 @@ class OutputFolder:
         """Replaces a text: a folder that holds it in one file, with `_SUCCESS` beside it once it is whole."""
         frame = self.session.createDataFrame([(text,)], "value string").coalesce(1)
         _replacing(frame).text(f"{self._url}/{name}")
+
+
+def json_line(document: object) -> str:
+    """A document as a job prints it, and leaves it in its folder."""
+    return json.dumps(document) + "\n"
 
 
 def _replacing(frame: DataFrame) -> DataFrameWriter:

@@ -12,7 +12,6 @@ the job itself works with. Exit codes are those of `tieredctl orphans scan`. Not
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -29,10 +28,10 @@ from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl_spark.failures import spark_failures
-from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
+from tieredctl_spark.finding_rows import finding_table
 from tieredctl_spark.job_arguments import job_parser, places_of, run_job
 from tieredctl_spark.orphan_scan import SparkScan, scanned
-from tieredctl_spark.output_folder import OutputFolder
+from tieredctl_spark.output_folder import OutputFolder, json_line
 from tieredctl_spark.session import spark_session
 
 _TOTALS_SCHEMA = pa.schema(
@@ -66,7 +65,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
     with spark_session({}) as session, spark_failures():
         output = OutputFolder(session, options.output)
         # Whatever is in the folder is not a mark from here on, until this one is whole.
-        output.write_text(SUMMARY, _text({"kind": KIND, "summary": {"success": False}}))
+        output.write_text(SUMMARY, json_line({"kind": KIND, "summary": {"success": False}}))
         places = ScanPlaces(metadata, store, topics)
         found = scanned(session, places, how, output.keep, frozenset({ObjectStatus.ORPHAN}))
         return _write(found, how, output)
@@ -75,8 +74,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
 def _write(found: SparkScan, how: ScanOptions, output: OutputFolder) -> ExitCode:
     candidates = output.keep(found.verdicts.where(fn.col("status") == ObjectStatus.ORPHAN.value), CANDIDATES)
     output.write_table("totals", pa.Table.from_pylist(found.totals(), _TOTALS_SCHEMA))
-    findings = [finding_row(finding) for finding in found.findings]
-    output.write_table("findings", pa.Table.from_pylist(findings, pa.schema(list(FINDING_TYPE))))
+    output.write_table("findings", finding_table(found.findings))
     code = exit_code_of(found.findings)
     times = {"marked": iso_8601(how.now_ms), "markedMs": how.now_ms, "minAgeMs": how.min_age_ms}
     cut_off = {"cutOff": iso_8601(how.now_ms - how.min_age_ms), "candidates": candidates.count()}
@@ -86,13 +84,9 @@ def _write(found: SparkScan, how: ScanOptions, output: OutputFolder) -> ExitCode
         "source": found.source | {"clusterId": found.cluster_id, "engine": "spark"},
         "summary": {"success": True, **times, **cut_off, **found.summary(), "exitCode": int(code)},
     }
-    output.write_text(SUMMARY, _text(document))
-    sys.stdout.write(_text(document))
+    output.write_text(SUMMARY, json_line(document))
+    sys.stdout.write(json_line(document))
     return code
-
-
-def _text(document: object) -> str:
-    return json.dumps(document) + "\n"
 
 
 if __name__ == "__main__":

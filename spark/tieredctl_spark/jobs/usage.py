@@ -10,12 +10,10 @@ works with. Exit code 0; 5 if the metadata could not be read in full, so that so
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
 
-import pyarrow as pa
 from pyspark.sql import functions as fn
 
 from tieredctl.config.file import storage_price
@@ -23,10 +21,10 @@ from tieredctl.errors import ExitCode
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl_spark.failures import spark_failures
-from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
+from tieredctl_spark.finding_rows import finding_table
 from tieredctl_spark.job_arguments import job_parser, places_of, run_job
 from tieredctl_spark.metadata_facts import metadata_facts
-from tieredctl_spark.output_folder import OutputFolder
+from tieredctl_spark.output_folder import OutputFolder, json_line
 from tieredctl_spark.session import spark_session
 from tieredctl_spark.source_frames import metadata_records
 from tieredctl_spark.transforms.listed_objects import listed_objects
@@ -48,7 +46,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
         pass  # refuse unreadable metadata now, not after listing the store
     with spark_session({}) as session, spark_failures():
         output = OutputFolder(session, options.output)
-        output.write_text(_SUMMARY, _text({"kind": "Usage", "summary": {"success": False}}))
+        output.write_text(_SUMMARY, json_line({"kind": "Usage", "summary": {"success": False}}))
         objects = output.keep(listed_objects(session, *remote), "listing")
         with metadata.open() as stream:
             rows = output.keep(metadata_rows(metadata_records(session, metadata)), "metadata")
@@ -57,8 +55,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
         usage = output.keep(storage_usage(objects, events_in(rows), price), "usage")
         totals = usage.agg(fn.sum("objects"), fn.sum("bytes"), fn.sum("monthlyCost")).collect()[0]
         classes = [row[0] for row in usage.select("storageClass").distinct().collect()]
-        findings = [finding_row(finding) for finding in facts.findings]
-        output.write_table("findings", pa.Table.from_pylist(findings, pa.schema(list(FINDING_TYPE))))
+        output.write_table("findings", finding_table(facts.findings))
         code = exit_code_of(facts.findings)
         document = {
             "kind": "Usage",
@@ -76,13 +73,9 @@ def _run(options: argparse.Namespace) -> ExitCode:
                 "exitCode": int(code),
             },
         }
-        output.write_text(_SUMMARY, _text(document))
-    sys.stdout.write(_text(document))
+        output.write_text(_SUMMARY, json_line(document))
+    sys.stdout.write(json_line(document))
     return code
-
-
-def _text(document: object) -> str:
-    return json.dumps(document) + "\n"
 
 
 if __name__ == "__main__":

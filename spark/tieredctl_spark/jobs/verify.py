@@ -23,8 +23,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import exit_code_of
@@ -35,7 +33,7 @@ from tieredctl.wiring.metrics import metrics_text, write_metrics
 from tieredctl.wiring.verify import Verified, verify
 from tieredctl_spark.coverage_engine import CoverageEngine
 from tieredctl_spark.failures import spark_failures
-from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row
+from tieredctl_spark.finding_rows import finding_table
 from tieredctl_spark.job_arguments import job_parser, places_of, run_job
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
@@ -122,8 +120,7 @@ class _Started:
 
 def _write(verified: Verified, started: _Started, metrics_file: Path | None) -> ExitCode:
     result, output, recorded = verified.result, started.output, started.recorded
-    findings = [finding_row(finding) for finding in result.findings]
-    output.write_table(f"findings/run={recorded.run}", pa.Table.from_pylist(findings, pa.schema(list(FINDING_TYPE))))
+    output.write_table(f"findings/run={recorded.run}", finding_table(result.findings))
     code = exit_code_of(result.findings)
     counts = result.summary() | recorded.counts(result.segments) | {"run": recorded.run, "exitCode": int(code)}
     document = _document(verified.source | {"engine": "spark"}, counts)
