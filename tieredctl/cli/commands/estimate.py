@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT64, given_path, now_ms, topic_partition
+from tieredctl.cli.commands.estimate_wal_cost import wal_cost
 from tieredctl.cli.options import Now, Output, Partition, Quiet, Topic, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
@@ -72,6 +73,7 @@ _MEMORY_COLUMNS = (
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     """Adds this noun's commands."""
     app.add_typer(_commands, name=noun, help=meaning)
+    _commands.command("wal-cost")(wal_cost)
 
 
 @_commands.command("follower-bootstrap")
