@@ -1,0 +1,123 @@
+"""A node's `__cluster_metadata-0`: KRaft snapshots, and the segments of the log, as they are when this is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.file_names import SegmentPart, parse_kraft_snapshot_name, parse_segment_file_name
+from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
+from tieredctl.formats.record_batches import BatchHeader
+
+CLUSTER_METADATA_FOLDER = "__cluster_metadata-0"
+_PIECE_BYTES = 1 << 22
+
+
+class SnapshotFile(NamedTuple):
+    """A finished snapshot. In the order of Kafka's OffsetAndEpoch."""
+
+    epoch: int
+    end_offset: int
+    """Exclusive."""
+    path: Path
+    size: int
+
+
+class SegmentFile(NamedTuple):
+    """The `.log` of a segment."""
+
+    base_offset: int
+    path: Path
+    size: int
+
+
+class MetadataBatch(NamedTuple):
+    """A sound batch of the log; `position` is that of its first byte in `path`."""
+
+    path: Path
+    position: int
+    header: BatchHeader
+    data: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLog:
+    """The files that matter of one node's `__cluster_metadata-0`."""
+
+    folder: Path
+    snapshots: tuple[SnapshotFile, ...]
+    segments: tuple[SegmentFile, ...]
+    unfinished: tuple[Path, ...]
+    """What a node deletes when it starts: snapshots that were being written, fetched or deleted, and segments that
+    were being deleted."""
+
+    @staticmethod
+    def opened(folder: Path) -> MetadataLog:
+        """Raises OSError."""
+        snapshots, segments, unfinished = [], [], []
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            if not entry.is_file(follow_symlinks=False):
+                continue
+            path, size = Path(entry.path), entry.stat().st_size
+            snapshot, segment = parse_kraft_snapshot_name(entry.name), parse_segment_file_name(entry.name)
+            if snapshot is not None and snapshot.transition is None and path.name.count("-") == 1:
+                snapshots.append(SnapshotFile(snapshot.epoch, snapshot.end_offset, path, size))
+            elif snapshot is not None or (segment is not None and segment.transition is not None):
+                unfinished.append(path)
+            elif segment is not None and segment.part is SegmentPart.LOG and segment.segment_id is None:
+                segments.append(SegmentFile(segment.offset, path, size))
+        return MetadataLog(folder, tuple(sorted(snapshots)), tuple(sorted(segments)), tuple(unfinished))
+
+    @property
+    def start_offset(self) -> int:
+        """Where the log begins when a node starts on these files: in memory, a running one may have raised it."""
+        return self.segments[0].base_offset if self.segments else 0
+
+    def batches(self, from_offset: int = 0) -> Iterator[MetadataBatch]:
+        """Those that reach to `from_offset` or beyond, in the order of the log; without a last one whose end was
+        never written.
+
+        Raises DecodeError where a batch is damaged or offsets do not follow each other, OSError where a file cannot be
+        read.
+        """
+        following: int | None = None
+        for number, segment in enumerate(self.segments):
+            is_last = number == len(self.segments) - 1
+            if not is_last and self.segments[number + 1].base_offset <= from_offset:
+                continue
+            if following is not None and segment.base_offset != following:
+                raise DecodeError(f"{segment.path.name} begins after offset {following}, where the log ended", 0)
+            following = segment.base_offset
+            for batch in _batches(segment, is_last=is_last):
+                if batch.header.base_offset != following:
+                    reason = f"a batch of {segment.path.name} begins with offset {batch.header.base_offset}"
+                    raise DecodeError(f"{reason}, not {following}", batch.position)
+                following = batch.header.last_offset + 1
+                if batch.header.last_offset >= from_offset:
+                    yield batch
+
+
+def _batches(segment: SegmentFile, *, is_last: bool) -> Iterator[MetadataBatch]:
+    with segment.path.open("rb") as file:
+        pieces = iter(lambda: file.read(_PIECE_BYTES), b"")
+        for part in scan_log(_up_to(segment.size, pieces), segment.size, OneByOne()):
+            if isinstance(part, Damage):
+                if part.torn and is_last:
+                    return
+                raise DecodeError(f"{part.reason}, in {segment.path.name}", part.position)
+            view = memoryview(part.buffer)
+            for position, header in zip(part.positions, part.headers, strict=True):
+                data = view[position : position + header.size]
+                yield MetadataBatch(segment.path, part.file_position + position, header, data)
+
+
+def _up_to(size: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece[:size]
+        size -= len(piece)
+        if size <= 0:
+            return

@@ -1,0 +1,125 @@
+"""Which snapshots, and which segments of the metadata log before them, a node may delete.
+
+KIP-630 deletes a snapshot once it is before the log's start, which the leader raises to a snapshot's end offset when
+all live replicas have it or after `metadata.start.offset.lag.time.max.ms`. No release has that setting. What brokers
+do, and this module with them, goes by size and age: KafkaRaftLog.maybeClean, cleanSnapshotsRetentionSize and
+cleanSnapshotsRetentionMs, with `metadata.max.retention.bytes` and `metadata.max.retention.ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tieredctl.kraft.replica import SnapshotId
+
+RETENTION_MS, RETENTION_BYTES = "metadata.max.retention.ms", "metadata.max.retention.bytes"
+DEFAULT_RETENTION_MS, DEFAULT_RETENTION_BYTES = 7 * 24 * 3_600_000, 100 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionLimits:
+    """Kafka's two settings; a negative one does not limit."""
+
+    max_age_ms: int = DEFAULT_RETENTION_MS
+    max_bytes: int = DEFAULT_RETENTION_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSnapshot:
+    """A finished snapshot."""
+
+    id: SnapshotId
+    size: int
+    """In bytes."""
+    last_contained_ms: int
+    """When the last record that it contains was written (LastContainedLogTimestamp)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSegment:
+    """A segment of the log."""
+
+    base_offset: int
+    size: int
+    """Of its `.log`, in bytes."""
+
+
+@dataclass(slots=True)
+class Expired:
+    """What may be deleted, and what that leaves."""
+
+    log_start_offset: int
+    """After the deletion: the end offset of the oldest snapshot that stays, if any goes."""
+    snapshots: dict[SnapshotId, str] = field(default_factory=dict)
+    """Each with the reason, the oldest first."""
+    segments: dict[int, str] = field(default_factory=dict)
+    """By base offset, the oldest first: all of their records are in a snapshot that stays."""
+
+
+def expired(
+    snapshots: Sequence[KeptSnapshot], segments: Sequence[KeptSegment], limits: RetentionLimits, now_ms: int
+) -> Expired:
+    """What a node deletes the next time it looks. The latest snapshot always stays, and with it all of the log that
+    is not in it.
+
+    `snapshots` are in the order of their ids, `segments` in that of their base offsets.
+    """
+    node = _Node({one.id: one for one in snapshots}, list(segments))
+    if limits.max_bytes >= 0:
+        node.clean(node.too_large(limits.max_bytes))
+    if limits.max_age_ms >= 0:
+        node.clean(node.too_old(limits.max_age_ms, now_ms))
+    return node.gone
+
+
+_Rule = Callable[[KeptSnapshot], str | None]
+
+
+class _Node:
+    def __init__(self, snapshots: Mapping[SnapshotId, KeptSnapshot], segments: list[KeptSegment]) -> None:
+        self.snapshots = dict(snapshots)
+        self.segments = segments
+        self.gone = Expired(segments[0].base_offset if segments else 0)
+
+    def too_large(self, max_bytes: int) -> _Rule:
+        """Sizes are taken before anything goes: each snapshot that goes lowers the sum."""
+        all_snapshots = sum(one.size for one in self.snapshots.values())
+
+        def rule(snapshot: KeptSnapshot) -> str | None:
+            nonlocal all_snapshots
+            log = sum(one.size for one in self.segments)
+            if log + all_snapshots <= max_bytes:
+                return None
+            reason = f"the log has {log} bytes and the snapshots have {all_snapshots}, more than {max_bytes} together"
+            all_snapshots -= snapshot.size
+            return reason
+
+        return rule
+
+    def too_old(self, max_age_ms: int, now_ms: int) -> _Rule:
+        def rule(snapshot: KeptSnapshot) -> str | None:
+            age = now_ms - snapshot.last_contained_ms
+            return f"its last record is {age} ms old, more than {max_age_ms} ms" if age > max_age_ms else None
+
+        return rule
+
+    def clean(self, rule: _Rule) -> None:
+        ids = list(self.snapshots)
+        for number, snapshot_id in enumerate(ids[:-1]):
+            reason = rule(self.snapshots[snapshot_id])
+            if reason is None or not self._delete_before(ids[number + 1], reason):
+                return
+
+    def _delete_before(self, following: SnapshotId, reason: str) -> bool:
+        """Raises the log's start to a snapshot's end, and deletes what is before both. False where it is there."""
+        if following.end_offset <= self.gone.log_start_offset:
+            return False
+        self.gone.log_start_offset = following.end_offset
+        while len(self.segments) > 1 and self.segments[1].base_offset <= following.end_offset:
+            before = self.segments.pop(0)
+            self.gone.segments[before.base_offset] = f"all its records are in snapshot {following}"
+        for snapshot_id in [one for one in self.snapshots if one < following]:
+            del self.snapshots[snapshot_id]
+            self.gone.snapshots[snapshot_id] = reason
+        return True
