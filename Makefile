@@ -33,7 +33,7 @@ PACKED := build/spark-archive
 PACKED_PYTHON := $(PACKED)/environment/bin/python
 SOURCES = pyproject.toml $(shell find tieredctl $(PACKAGES) -type f -not -path '*/__pycache__/*')
 
-.PHONY: help demo check test lint bench bench-scale fuzz soak completions spark-archive lock clean
+.PHONY: help demo check test lint bench bench-scale fuzz soak completions kafka-messages spark-archive lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
@@ -80,6 +80,9 @@ soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousan
 
 completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Regenerate the shells' completion scripts
 	@for shell in bash zsh fish; do $(BIN)/tieredctl completions $$shell > completions/tieredctl.$$shell || exit; done
+
+kafka-messages: $(VENV)/development.installed $(VENV)/packages.installed ## Copy Kafka's message definitions from its jars
+	@$(BIN)/python -m tests.rigs.message_definitions
 
 spark-archive: $(ARCHIVE) ## Pack what Spark's executors need, plugins included, for spark-submit --archives
 

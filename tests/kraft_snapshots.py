@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from tieredctl.formats.control_records import encode_control_record
-from tieredctl.formats.kraft_records import REMOVE_TOPIC, TOPIC, encode_kraft_record
+from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
 from tieredctl.formats.record_batches import Attributes, ControlType, Record, encode_batch
 from tieredctl.model.ids import uuid_bytes
 
 
 def topic_record(topic_id: str, name: str = "t") -> bytes:
-    return encode_kraft_record(TOPIC, 0, {"Name": name, "TopicId": uuid_bytes(topic_id)})
+    return encode_kraft_record(KraftRecordType.TOPIC, 0, {"Name": name, "TopicId": uuid_bytes(topic_id)})
 
 
 def remove_topic_record(topic_id: str) -> bytes:
-    return encode_kraft_record(REMOVE_TOPIC, 0, {"TopicId": uuid_bytes(topic_id)})
+    return encode_kraft_record(KraftRecordType.REMOVE_TOPIC, 0, {"TopicId": uuid_bytes(topic_id)})
 
 
 def snapshot_bytes(as_of_ms: int, *values: bytes) -> bytes:

@@ -130,7 +130,7 @@ CONTROL_VALUES: list[tuple[ControlType, dict[str, Any]]] = [
     (ControlType.SNAPSHOT_FOOTER, {"Version": 0}),
 ]
 CONTROLS = [encode_control_record(kind, fields, offset=0, timestamp=0) for kind, fields in CONTROL_VALUES]
-UUID_LIST, BROKER_LIST = [{"item": UUID}], [{"item": 1}, {"item": 2}]
+UUID_LIST, BROKER_LIST = [UUID], [1, 2]
 PARTITION_RECORD = {
     "PartitionId": 0,
     "TopicId": UUID,

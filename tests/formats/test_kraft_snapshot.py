@@ -8,7 +8,7 @@ import pytest
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.control_records import ControlRecord, decode_control_record, encode_control_record
-from tieredctl.formats.kraft_records import FEATURE_LEVEL, KraftRecord, encode_kraft_record
+from tieredctl.formats.kraft_records import KraftRecord, KraftRecordType, encode_kraft_record
 from tieredctl.formats.kraft_snapshot import KraftSnapshotRecord, read_kraft_snapshot
 from tieredctl.formats.record_batches import Attributes, ControlType, Record, encode_batch
 
@@ -75,7 +75,7 @@ def data_batch(offset: int, *values: bytes) -> bytes:
     return encode_batch(records, partition_leader_epoch=EPOCH)
 
 
-FEATURE = encode_kraft_record(FEATURE_LEVEL, 0, {"Name": "metadata.version", "FeatureLevel": 30})
+FEATURE = encode_kraft_record(KraftRecordType.FEATURE_LEVEL, 0, {"Name": "metadata.version", "FeatureLevel": 30})
 
 
 def read(data: bytes) -> list[KraftSnapshotRecord]:
@@ -134,7 +134,7 @@ def test_records_between_header_and_footer_are_decoded_where_their_schema_is_kno
     feature, other = (record.content for record in records[1:3])
     assert isinstance(feature, KraftRecord)
     assert (feature.api_key, feature.version, feature.fields) == (
-        FEATURE_LEVEL,
+        KraftRecordType.FEATURE_LEVEL,
         0,
         {"Name": "metadata.version", "FeatureLevel": 30},
     )

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
+from tests.rigs.message_definitions import COPIES
 from tieredctl.formats.checkpoints import (
     CheckpointedOffset,
     EpochEntry,
@@ -24,7 +26,6 @@ from tieredctl.formats.committed_offsets import (
     encode_committed_offsets,
     read_committed_offsets,
 )
-from tieredctl.formats.control_records import CONTROL_SCHEMAS
 from tieredctl.formats.flat_file import FlatFile, StoredDeleteState, encode_flat_file, read_flat_file
 from tieredctl.formats.indexes import (
     AbortedTransaction,
@@ -38,7 +39,7 @@ from tieredctl.formats.indexes import (
     read_transaction_index,
 )
 from tieredctl.formats.java_properties import encode_properties, read_properties
-from tieredctl.formats.kraft_records import KRAFT_SCHEMAS
+from tieredctl.formats.message_json import message
 from tieredctl.formats.meta_properties import MetaProperties, encode_meta_properties, read_meta_properties
 from tieredctl.formats.partition_metadata import (
     PartitionMetadata,
@@ -51,7 +52,7 @@ from tieredctl.formats.remote_log_snapshot import (
     encode_remote_log_snapshot,
     read_remote_log_snapshot,
 )
-from tieredctl.formats.schema import UNKNOWN_TAGS, Array, Field, Length, Primitive, Struct
+from tieredctl.formats.schema import UNKNOWN_TAGS, Array, Field, FieldType, Length, NullableStruct, Primitive, Struct
 from tieredctl.formats.varints import (
     read_unsigned_varint,
     read_varint,
@@ -89,6 +90,7 @@ PRIMITIVES: Mapping[Primitive, st.SearchStrategy[object]] = {
     Primitive.INT32: INT32,
     Primitive.UINT32: whole_numbers(32, signed=False),
     Primitive.INT64: INT64,
+    Primitive.FLOAT64: st.floats(allow_nan=False),
     Primitive.UUID: UUIDS,
 }
 LENGTHS: Mapping[Length, st.SearchStrategy[object]] = {
@@ -112,27 +114,49 @@ def values_of(schema: Struct) -> st.SearchStrategy[dict[str, Any]]:
 def field_values(field: Field) -> st.SearchStrategy[Any]:
     if field.tag is None:
         return type_values(field.type)
-    return st.just(field.default) | type_values(field.type).filter(lambda value: value not in ([], field.default))
+    return st.just(field.default) | type_values(field.type)
 
 
-def type_values(kind: Primitive | Length | Array | Struct) -> st.SearchStrategy[Any]:
+def type_values(kind: FieldType) -> st.SearchStrategy[Any]:
     if isinstance(kind, Array):
-        return st.lists(values_of(kind.element), max_size=3)
+        values = st.lists(type_values(kind.element), max_size=3)
+        return st.none() | values if kind.nullable else values
     if isinstance(kind, Struct):
         return values_of(kind)
+    if isinstance(kind, NullableStruct):
+        return st.none() | values_of(kind.struct)
     return PRIMITIVES[kind] if isinstance(kind, Primitive) else LENGTHS[kind]
+
+
+def every_type(*, flexible: bool) -> Struct:
+    """A struct with a field, an array and a null array of each type; in a flexible one as tagged fields, too."""
+    inner = Struct("Inner", (Field("Number", Primitive.INT16), Field("Text", Length.STRING)), flexible)
+    elements: list[Primitive | Length | Struct] = [*Primitive, *Length, inner]
+    kinds: list[FieldType] = [*elements, NullableStruct(inner)]
+    kinds += [Array(element, nullable) for element in elements for nullable in (False, True)]
+    fields = [Field(f"f{number}", kind) for number, kind in enumerate(kinds)]
+    tagged = [Field(f"t{tag}", kind, tag, default_of(kind)) for tag, kind in enumerate(kinds)] if flexible else []
+    return Struct("Outer", (*fields, *tagged), flexible)
+
+
+def default_of(kind: FieldType) -> Any:
+    """One that is kept by reference, where there is one, so that what shares it shows."""
+    if isinstance(kind, Array):
+        return None if kind.nullable else []
+    return {"Number": 0, "Text": ""} if isinstance(kind, Struct) else None
 
 
 SCHEMAS = {
     f"{schema.name} v{version}": schema
-    for versions in [*CONTROL_SCHEMAS.values(), *KRAFT_SCHEMAS.values()]
-    for version, schema in enumerate(versions)
-}
+    for file in COPIES.glob("*.json")
+    for version, schema in enumerate(map(message(file.stem).schema, range(message(file.stem).latest_version + 1)))
+} | {"all types, flexible": every_type(flexible=True), "all types, not flexible": every_type(flexible=False)}
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS.keys())
+@settings(max_examples=examples(10))
 @given(data=st.data())
-def test_control_and_cluster_metadata_records(schema: Struct, data: st.DataObject) -> None:
+def test_every_schema_of_kafkas_messages(schema: Struct, data: st.DataObject) -> None:
     values = data.draw(values_of(schema))
 
     assert read_whole(schema, writer(schema)(values)) == values

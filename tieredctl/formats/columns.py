@@ -136,6 +136,7 @@ def _spans_step(field: Field) -> _Step:
 def _lists_step(field: Field) -> _Step:
     assert isinstance(field.type, Array)
     element = field.type.element
+    assert isinstance(element, Struct)
     with_tags = Struct(element.name, (*element.positional, Field(_TAG_SECTION, Primitive.INT8)))
     dtype = fixed_dtype(with_tags)
 

@@ -1,7 +1,6 @@
 """Control records: the end of a transaction, and KRaft's leader changes, snapshot borders, version and voters.
 
-Sources: EndTransactionMarker, ControlRecordType, and LeaderChangeMessage.json, SnapshotHeaderRecord.json,
-SnapshotFooterRecord.json, KRaftVersionRecord.json and VotersRecord.json of Kafka 4.x.
+Sources: Kafka's ControlRecordType, EndTransactionMarker, and for KRaft's its message definitions (`message_json.py`).
 """
 
 from __future__ import annotations
@@ -11,60 +10,25 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tieredctl.errors import DecodeError
+from tieredctl.formats.message_json import message
 from tieredctl.formats.record_batches import ControlType, Record, read_control_type
-from tieredctl.formats.schema import Array, Field, Length, Primitive, Struct
+from tieredctl.formats.schema import Field, Primitive, Struct
 from tieredctl.formats.wire import Values, read_whole, reader, writer
 
 CONTROL_KEY = Struct("ControlRecordKey", (Field("version", Primitive.INT16), Field("type", Primitive.INT16)))
 CONTROL_KEY_VERSION = 0
 
-_VERSION = Field("Version", Primitive.INT16)
-_END_TRANSACTION = Struct("EndTransactionMarker", (_VERSION, Field("CoordinatorEpoch", Primitive.INT32)))
-_VOTER_FIELDS = (Field("VoterId", Primitive.INT32), Field("VoterDirectoryId", Primitive.UUID))
-_VOTER = Struct("Voter", _VOTER_FIELDS, flexible=True)
-
-
-def _leader_change(voter: Struct) -> Struct:
-    voters = (Field("Voters", Array(voter)), Field("GrantingVoters", Array(voter)))
-    return Struct("LeaderChangeMessage", (_VERSION, Field("LeaderId", Primitive.INT32), *voters), flexible=True)
-
-
-_ENDPOINT = Struct(
-    "Endpoint",
-    (Field("Name", Length.STRING), Field("Host", Length.STRING), Field("Port", Primitive.UINT16)),
-    flexible=True,
+END_TRANSACTION_MARKER = Struct(
+    "EndTransactionMarker", (Field("Version", Primitive.INT16), Field("CoordinatorEpoch", Primitive.INT32))
 )
-_KRAFT_VERSION_FEATURE = Struct(
-    "KRaftVersionFeature",
-    (Field("MinSupportedVersion", Primitive.INT16), Field("MaxSupportedVersion", Primitive.INT16)),
-    flexible=True,
-)
-_VOTER_WITH_ENDPOINTS = Struct(
-    "Voter",
-    (
-        *_VOTER_FIELDS,
-        Field("Endpoints", Array(_ENDPOINT)),
-        Field("KRaftVersionFeature", _KRAFT_VERSION_FEATURE),
-    ),
-    flexible=True,
-)
-
-CONTROL_SCHEMAS: Mapping[ControlType, tuple[Struct, ...]] = {
-    ControlType.ABORT: (_END_TRANSACTION,),
-    ControlType.COMMIT: (_END_TRANSACTION,),
-    ControlType.LEADER_CHANGE: (_leader_change(_VOTER.without("VoterDirectoryId")), _leader_change(_VOTER)),
-    ControlType.SNAPSHOT_HEADER: (
-        Struct("SnapshotHeaderRecord", (_VERSION, Field("LastContainedLogTimestamp", Primitive.INT64)), flexible=True),
-    ),
-    ControlType.SNAPSHOT_FOOTER: (Struct("SnapshotFooterRecord", (_VERSION,), flexible=True),),
-    ControlType.KRAFT_VERSION: (
-        Struct("KRaftVersionRecord", (_VERSION, Field("KRaftVersion", Primitive.INT16)), flexible=True),
-    ),
-    ControlType.KRAFT_VOTERS: (
-        Struct("VotersRecord", (_VERSION, Field("Voters", Array(_VOTER_WITH_ENDPOINTS))), flexible=True),
-    ),
+_MESSAGES: Mapping[int, str] = {
+    ControlType.LEADER_CHANGE: "LeaderChangeMessage",
+    ControlType.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
+    ControlType.SNAPSHOT_FOOTER: "SnapshotFooterRecord",
+    ControlType.KRAFT_VERSION: "KRaftVersionRecord",
+    ControlType.KRAFT_VOTERS: "VotersRecord",
 }
-"""The value of a control record, by type and then by the version that is its first field."""
+_KNOWN_TYPES = frozenset(ControlType)
 
 _KEY_LAYOUT = struct.Struct(CONTROL_KEY.fixed_format)
 _VERSION_LAYOUT = struct.Struct(">h")
@@ -82,12 +46,12 @@ class ControlRecord(NamedTuple):
     @property
     def type_name(self) -> str:
         """Kafka's name of the type, or `UNKNOWN`."""
-        return ControlType(self.type).name if self.type in CONTROL_SCHEMAS else "UNKNOWN"
+        return ControlType(self.type).name if self.type in _KNOWN_TYPES else "UNKNOWN"
 
     @property
     def schema(self) -> Struct | None:
         """What `fields` follows."""
-        return None if self.fields is None else _schema(ControlType(self.type), self.fields["Version"])
+        return None if self.fields is None else control_schema(ControlType(self.type), self.fields["Version"])
 
 
 def decode_control_record(record: Record) -> ControlRecord:
@@ -96,7 +60,7 @@ def decode_control_record(record: Record) -> ControlRecord:
     A version above those known is read as the highest known where that fits, as Kafka does with transaction markers.
     """
     kind = read_control_type(record)
-    if kind not in CONTROL_SCHEMAS:
+    if kind not in _KNOWN_TYPES:
         return ControlRecord(kind, None)
     value = record.value or b""
     if len(value) < _VERSION_LAYOUT.size:
@@ -104,8 +68,8 @@ def decode_control_record(record: Record) -> ControlRecord:
     version = _VERSION_LAYOUT.unpack_from(value)[0]
     if version < 0:
         raise DecodeError(f"control record {ControlType(kind).name} has version {version}", 0)
-    schema = _schema(ControlType(kind), version)
-    if version < len(CONTROL_SCHEMAS[ControlType(kind)]):
+    schema = control_schema(ControlType(kind), version)
+    if version <= latest_version(ControlType(kind)):
         return ControlRecord(kind, read_whole(schema, value))
     fields, _ = reader(schema)(value, 0, len(value))
     return ControlRecord(kind, fields)
@@ -113,10 +77,17 @@ def decode_control_record(record: Record) -> ControlRecord:
 
 def encode_control_record(kind: ControlType, fields: Mapping[str, Any], *, offset: int, timestamp: int) -> Record:
     """The record that carries a control record; `fields` as `decode_control_record` gives them."""
-    value = writer(_schema(kind, fields["Version"]))(fields)
+    value = writer(control_schema(kind, fields["Version"]))(fields)
     return Record(offset, timestamp, _KEY_LAYOUT.pack(CONTROL_KEY_VERSION, kind), value)
 
 
-def _schema(kind: ControlType, version: int) -> Struct:
-    """The schema of a version, or the latest known before it."""
-    return CONTROL_SCHEMAS[kind][: version + 1][-1]
+def latest_version(kind: ControlType) -> int:
+    """The highest version that is known here."""
+    return message(_MESSAGES[kind]).latest_version if kind in _MESSAGES else 0
+
+
+def control_schema(kind: ControlType, version: int) -> Struct:
+    """The value of a control record in the version that is its first field, or in the latest known before it."""
+    if kind not in _MESSAGES:
+        return END_TRANSACTION_MARKER
+    return message(_MESSAGES[kind]).schema(min(version, latest_version(kind)))

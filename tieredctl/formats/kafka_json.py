@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
-from tieredctl.formats.schema import UNKNOWN_TAGS, Array, Field, Length, Primitive, Struct
+from tieredctl.formats.schema import UNKNOWN_TAGS, Array, Field, FieldType, NullableStruct, Primitive, Struct
 from tieredctl.model.ids import uuid_text
 
 
@@ -40,19 +41,17 @@ def _is_left_out(field: Field, value: Any) -> bool:
     return field.tag is not None and value == field.default
 
 
-def _json_value(kind: Primitive | Length | Array | Struct, value: Any) -> Any:
+def _json_value(kind: FieldType, value: Any) -> Any:
     if value is None:
         return None
     if isinstance(kind, Array):
-        return [_json_element(kind.element, element) for element in value]
+        return [_json_value(kind.element, element) for element in value]
     if isinstance(kind, Struct):
         return json_document(kind, value)
+    if isinstance(kind, NullableStruct):
+        return json_document(kind.struct, value)
     if kind is Primitive.UUID:
         return uuid_text(value)
+    if isinstance(value, float) and not isfinite(value):
+        return str(value).replace("inf", "Infinity").replace("nan", "NaN")  # JSON has no such numbers
     return base64_text(value) if isinstance(value, bytes) else value
-
-
-def _json_element(element: Struct, values: Mapping[str, Any]) -> Any:
-    if len(element.fields) == 1 and not element.name:  # a list of bare values
-        return _json_value(element.fields[0].type, values[element.fields[0].name])
-    return json_document(element, values)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 UNKNOWN_TAGS = "unknownTaggedFields"
 """Where a decoded struct keeps tagged fields that its schema does not know: a list of (tag, bytes)."""
@@ -26,6 +27,7 @@ class Primitive(Enum):
     INT32 = ("i", 4)
     UINT32 = ("I", 4)
     INT64 = ("q", 8)
+    FLOAT64 = ("d", 8)
     UUID = ("16s", 16)
 
     @property
@@ -48,9 +50,20 @@ class Length(Enum):
 
 @dataclass(frozen=True)
 class Array:
-    """An array of structs, preceded by its count."""
+    """An array of values of one type, preceded by its count. A null one has a count of -1."""
 
-    element: Struct
+    element: Primitive | Length | Struct
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class NullableStruct:
+    """A struct that may be null, preceded by a byte: 1, or -1 for null."""
+
+    struct: Struct
+
+
+FieldType: TypeAlias = "Primitive | Length | Array | Struct | NullableStruct"
 
 
 @dataclass(frozen=True)
@@ -58,9 +71,9 @@ class Field:
     """A named field. With `tag` it lives in the tagged section and is absent there while it has its `default`."""
 
     name: str
-    type: Primitive | Length | Array | Struct
+    type: FieldType
     tag: int | None = None
-    default: Any = None
+    default: Any = dataclass_field(default=None, hash=False)  # an array's is a list
 
 
 @dataclass(frozen=True)

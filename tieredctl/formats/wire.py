@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from functools import cache
 from itertools import groupby
 from typing import Any
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.schema import UNKNOWN_TAGS, Array, Field, Length, Primitive, Struct
+from tieredctl.formats.schema import UNKNOWN_TAGS, Array, Field, FieldType, Length, NullableStruct, Primitive, Struct
 from tieredctl.formats.varints import Buffer, read_unsigned_varint, unsigned_varint
 
 Values = dict[str, Any]
@@ -21,8 +22,11 @@ Reader = Callable[[Buffer, int, int], tuple[Values, int]]
 Writer = Callable[[Mapping[str, Any]], bytes]
 
 _Step = Callable[[Buffer, int, int, Values], int]
+_ValueReader = Callable[[Buffer, int, int], tuple[Any, int]]
+_LengthReader = Callable[[Buffer, int, int], tuple[int, int]]
 _NULLABLE = (Length.NULLABLE_STRING, Length.NULLABLE_BYTES)
 _TEXT = (Length.STRING, Length.NULLABLE_STRING)
+_NULL, _PRESENT = b"\xff", b"\x01"
 
 
 @cache
@@ -86,57 +90,109 @@ def _fixed_step(schema: Struct, fields: list[Field]) -> _Step:
 
 
 def _step(schema: Struct, field: Field) -> _Step:
-    name, where = field.name, f"{schema.name}.{field.name}"
-    if isinstance(field.type, Struct):
-        read = reader(field.type)
+    name, read = field.name, _value_reader(field.type, f"{schema.name}.{field.name}", flexible=schema.flexible)
 
-        def nested(buffer: Buffer, position: int, end: int, values: Values) -> int:
-            values[name], position = read(buffer, position, end)
-            return position
-
-        return nested
-    read_length = _compact_length if schema.flexible else _plain_length(field.type)
-    if isinstance(field.type, Array):
-        return _array_step(name, where, reader(field.type.element), read_length)
-    return _length_step(name, where, field.type, read_length)
-
-
-def _array_step(name: str, where: str, read_element: Reader, read_length: Callable[..., tuple[int, int]]) -> _Step:
     def step(buffer: Buffer, position: int, end: int, values: Values) -> int:
-        start = position
-        count, position = read_length(buffer, position, end)
-        if count < 0 or count > end - position:  # an element takes at least a byte
-            raise DecodeError(f"{where} claims {count} elements", start)
-        elements = values[name] = []
-        for _ in range(count):
-            element, position = read_element(buffer, position, end)
-            elements.append(element)
+        values[name], position = read(buffer, position, end)
         return position
 
     return step
 
 
-def _length_step(name: str, where: str, kind: Length | Primitive, read_length: Callable[..., tuple[int, int]]) -> _Step:
+def _value_reader(kind: FieldType, where: str, *, flexible: bool) -> _ValueReader:
+    """The reader of one value in a struct; `where` is its path, for error messages."""
+    if isinstance(kind, Struct):
+        return reader(kind)
+    if isinstance(kind, NullableStruct):
+        return _nullable_struct_reader(kind.struct, where)
+    if isinstance(kind, Primitive):
+        return _primitive_reader(kind, where)
+    read_length = _compact_length if flexible else _plain_length(kind)
+    if not isinstance(kind, Array):
+        return _length_reader(kind, where, read_length)
+    if isinstance(kind.element, Primitive):
+        return _primitives_reader(kind, kind.element, where, read_length)
+    return _array_reader(kind, where, _value_reader(kind.element, where, flexible=flexible), read_length)
+
+
+def _primitive_reader(kind: Primitive, where: str) -> _ValueReader:
+    layout = struct.Struct(">" + kind.code)
+
+    def read(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
+        if position + layout.size > end:
+            raise DecodeError(f"input ends inside {where}", position)
+        return layout.unpack_from(buffer, position)[0], position + layout.size
+
+    return read
+
+
+def _nullable_struct_reader(schema: Struct, where: str) -> _ValueReader:
+    read_struct = reader(schema)
+    read_presence = _primitive_reader(Primitive.INT8, where)
+
+    def read(buffer: Buffer, position: int, end: int) -> tuple[Values | None, int]:
+        presence, position = read_presence(buffer, position, end)
+        return (None, position) if presence < 0 else read_struct(buffer, position, end)
+
+    return read
+
+
+def _array_reader(kind: Array, where: str, read_element: _ValueReader, read_length: _LengthReader) -> _ValueReader:
+    def read(buffer: Buffer, position: int, end: int) -> tuple[list[Any] | None, int]:
+        start = position
+        count, position = read_length(buffer, position, end)
+        if count == -1 and kind.nullable:
+            return None, position
+        if count < 0 or count > end - position:  # an element takes at least a byte
+            raise DecodeError(f"{where} claims {count} elements", start)
+        elements = []
+        for _ in range(count):
+            element, position = read_element(buffer, position, end)
+            elements.append(element)
+        return elements, position
+
+    return read
+
+
+def _primitives_reader(kind: Array, element: Primitive, where: str, read_length: _LengthReader) -> _ValueReader:
+    width = element.width
+    # The struct module's count before the code; of `16s` it would be another length.
+    repeated = ">" + "{}" + element.code if element is not Primitive.UUID else None
+
+    def read(buffer: Buffer, position: int, end: int) -> tuple[list[Any] | None, int]:
+        start = position
+        count, position = read_length(buffer, position, end)
+        if count == -1 and kind.nullable:
+            return None, position
+        stop = position + count * width
+        if count < 0 or stop > end:
+            raise DecodeError(f"{where} claims {count} elements", start)
+        if repeated is None:
+            return [bytes(buffer[at : at + width]) for at in range(position, stop, width)], stop
+        return list(struct.unpack_from(repeated.format(count), buffer, position)), stop
+
+    return read
+
+
+def _length_reader(kind: Length, where: str, read_length: _LengthReader) -> _ValueReader:
     nullable, is_text = kind in _NULLABLE, kind in _TEXT
 
-    def step(buffer: Buffer, position: int, end: int, values: Values) -> int:
+    def read(buffer: Buffer, position: int, end: int) -> tuple[str | bytes | None, int]:
         start = position
         length, position = read_length(buffer, position, end)
         if length < 0:
             if not nullable or length != -1:
                 raise DecodeError(f"{where} claims {length} bytes", start)
-            values[name] = None
-            return position
+            return None, position
         if length > end - position:
             raise DecodeError(f"{where} claims {length} bytes where {end - position} are left", start)
         data = bytes(buffer[position : position + length])
         try:
-            values[name] = data.decode("utf-8") if is_text else data
+            return data.decode("utf-8") if is_text else data, position + length
         except UnicodeDecodeError as error:
             raise DecodeError(f"{where} is not UTF-8", position + error.start) from None
-        return position + length
 
-    return step
+    return read
 
 
 def _compact_length(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
@@ -144,7 +200,7 @@ def _compact_length(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     return length - 1, position
 
 
-def _plain_length(kind: object) -> Callable[[Buffer, int, int], tuple[int, int]]:
+def _plain_length(kind: object) -> _LengthReader:
     layout = struct.Struct(">h" if kind in _TEXT else ">i")
 
     def read_length(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
@@ -156,11 +212,17 @@ def _plain_length(kind: object) -> Callable[[Buffer, int, int], tuple[int, int]]
 
 
 def _tags_step(schema: Struct) -> _Step:
-    known = {tag: (field.name, _tag_reader(field)) for tag, field in schema.tagged.items()}
+    known = {
+        tag: (field.name, _value_reader(field.type, f"{schema.name}.{field.name}", flexible=True))
+        for tag, field in schema.tagged.items()
+    }
     defaults = {field.name: field.default for field in schema.tagged.values()}
+    shared = [name for name, default in defaults.items() if isinstance(default, list | dict)]
 
     def step(buffer: Buffer, position: int, end: int, values: Values) -> int:
         values.update(defaults)
+        for name in shared:
+            values[name] = deepcopy(defaults[name])
         if position < end and buffer[position] == 0:
             return position + 1
         count, position = read_unsigned_varint(buffer, position, end)
@@ -187,26 +249,17 @@ def _tags_step(schema: Struct) -> _Step:
     return step
 
 
-def _tag_reader(field: Field) -> Callable[[Buffer, int, int], tuple[Any, int]]:
-    # Encoded as in the flexible struct around it, without a tagged section of its own.
-    holder = Struct(field.name, (), flexible=True)
-    step = _fixed_step(holder, [field]) if isinstance(field.type, Primitive) else _step(holder, field)
-
-    def read_one(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
-        values: Values = {}
-        position = step(buffer, position, end, values)
-        return values[field.name], position
-
-    return read_one
-
-
-def _encode(kind: Primitive | Length | Array | Struct, value: Any, flexible: bool) -> bytes:
+def _encode(kind: FieldType, value: Any, flexible: bool) -> bytes:
     if isinstance(kind, Primitive):
         return struct.pack(">" + kind.code, value)
     if isinstance(kind, Struct):
         return writer(kind)(value)
+    if isinstance(kind, NullableStruct):
+        return _NULL if value is None else _PRESENT + writer(kind.struct)(value)
     if isinstance(kind, Array):
-        return _length(len(value), flexible, ">i") + b"".join(map(writer(kind.element), value))
+        if value is None:
+            return _length(-1, flexible, ">i")
+        return _length(len(value), flexible, ">i") + b"".join(_encode(kind.element, one, flexible) for one in value)
     data = value.encode("utf-8") if isinstance(value, str) else value
     size = _length(-1 if data is None else len(data), flexible, ">h" if kind in _TEXT else ">i")
     return size if data is None else size + data

@@ -9,13 +9,14 @@ from typing import BinaryIO
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.file_names import SegmentPart, parse_kraft_snapshot_name, parse_segment_file_name
-from tieredctl.formats.kraft_records import PARTITION, REMOVE_TOPIC, TOPIC, decode_kraft_record
+from tieredctl.formats.kraft_records import KraftRecordType, decode_kraft_record
 from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
 from tieredctl.formats.record_batches import BatchHeader, read_records
 from tieredctl.kafka.source import METADATA_TOPIC
 
 CLUSTER_METADATA_FOLDER = "__cluster_metadata-0"
 _PIECE_BYTES = 1 << 22
+_OF_TOPICS = (KraftRecordType.TOPIC, KraftRecordType.PARTITION, KraftRecordType.REMOVE_TOPIC)
 _NAME = METADATA_TOPIC.encode("ascii")
 
 
@@ -109,16 +110,16 @@ class _MetadataTopic:
 
     def _take_record(self, value: bytes) -> None:
         record = decode_kraft_record(value)
-        if record.api_key not in (TOPIC, PARTITION, REMOVE_TOPIC):
+        if record.api_key not in _OF_TOPICS:
             return
         if record.fields is None:
             raise DecodeError(f"record of a topic in version {record.version}", 0)
         topic_id: bytes = record.fields["TopicId"]
-        if record.api_key == TOPIC and record.fields["Name"] == METADATA_TOPIC:
+        if record.api_key == KraftRecordType.TOPIC and record.fields["Name"] == METADATA_TOPIC:
             self.partitions[topic_id] = set()
-        elif record.api_key == PARTITION and topic_id in self.partitions:
+        elif record.api_key == KraftRecordType.PARTITION and topic_id in self.partitions:
             self.partitions[topic_id].add(record.fields["PartitionId"])
-        elif record.api_key == REMOVE_TOPIC:
+        elif record.api_key == KraftRecordType.REMOVE_TOPIC:
             self.partitions.pop(topic_id, None)
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.control_records import ControlRecord
-from tieredctl.formats.kraft_records import REMOVE_TOPIC, TOPIC
+from tieredctl.formats.kraft_records import KraftRecordType
 from tieredctl.formats.kraft_snapshot import KraftSnapshotRecord, read_kraft_snapshot
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
 from tieredctl.model.ids import uuid_text
 from tieredctl.ops.documents import Document
 
 _PIECE_BYTES = 1 << 20
+_OF_TOPICS = (KraftRecordType.TOPIC, KraftRecordType.REMOVE_TOPIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,11 @@ def _topic_ids(records: Iterator[KraftSnapshotRecord]) -> frozenset[str]:
     topic_ids: set[str] = set()
     for record in records:
         content = record.content
-        if isinstance(content, ControlRecord) or content.api_key not in (TOPIC, REMOVE_TOPIC):
+        if isinstance(content, ControlRecord) or content.api_key not in _OF_TOPICS:
             continue
         if content.fields is None:
             raise DecodeError(f"record of a topic in version {content.version}", record.batch_position)
-        change = topic_ids.add if content.api_key == TOPIC else topic_ids.discard
+        change = topic_ids.add if content.api_key == KraftRecordType.TOPIC else topic_ids.discard
         change(uuid_text(content.fields["TopicId"]))
     return frozenset(topic_ids)
 
