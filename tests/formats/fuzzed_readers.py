@@ -42,6 +42,7 @@ from tieredctl.formats.indexes import (
     read_transaction_index,
 )
 from tieredctl.formats.java_properties import read_properties
+from tieredctl.formats.kraft_log import read_kraft_log
 from tieredctl.formats.kraft_records import decode_kraft_record, encode_kraft_record
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.log_scan import LogBlock, OneByOne, scan_log
@@ -200,6 +201,10 @@ def read_event_columns(data: bytes) -> object:
     return decode_columns(np.frombuffer(data, np.uint8), np.array([0]), np.array([len(data)]))
 
 
+def read_metadata_log(data: bytes) -> object:
+    return list(read_kraft_log([data], len(data)))
+
+
 def read_snapshot(data: bytes) -> object:
     return list(read_kraft_snapshot([data], len(data)))
 
@@ -271,6 +276,7 @@ READERS = [
     Reader("time index as columns", [TIME_INDEX], read_time_index_columns),
     Reader("control record", CONTROL_RECORDS, read_control_record),
     Reader("cluster metadata record", KRAFT_RECORDS, decode_kraft_record),
+    Reader("KRaft log", [KRAFT_SNAPSHOT], read_metadata_log, sealed_batches),
     Reader("KRaft snapshot", [KRAFT_SNAPSHOT], read_snapshot, sealed_batches),
     Reader("offset index", [OFFSET_INDEX], read_offset_index),
     Reader("time index", [TIME_INDEX], read_time_index),

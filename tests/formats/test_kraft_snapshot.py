@@ -8,8 +8,9 @@ import pytest
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.control_records import ControlRecord, decode_control_record, encode_control_record
+from tieredctl.formats.kraft_log import KraftLogRecord
 from tieredctl.formats.kraft_records import KraftRecord, KraftRecordType, encode_kraft_record
-from tieredctl.formats.kraft_snapshot import KraftSnapshotRecord, read_kraft_snapshot
+from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.record_batches import Attributes, ControlType, Record, encode_batch
 
 DIRECTORY_ID = bytes(range(1, 17))
@@ -78,7 +79,7 @@ def data_batch(offset: int, *values: bytes) -> bytes:
 FEATURE = encode_kraft_record(KraftRecordType.FEATURE_LEVEL, 0, {"Name": "metadata.version", "FeatureLevel": 30})
 
 
-def read(data: bytes) -> list[KraftSnapshotRecord]:
+def read(data: bytes) -> list[KraftLogRecord]:
     return list(read_kraft_snapshot([data], len(data)))
 
 
@@ -120,9 +121,9 @@ def test_header_and_footer_batch_are_written() -> None:
 
 def test_a_snapshot_may_hold_a_header_and_a_footer_alone() -> None:
     assert read(HEADER_BATCH + FOOTER_BATCH) == [
-        KraftSnapshotRecord(0, WRITTEN_AT, 0, ControlRecord(*HEADER)),
-        KraftSnapshotRecord(1, WRITTEN_AT, 0, ControlRecord(*KRAFT_VERSION)),
-        KraftSnapshotRecord(2, WRITTEN_AT, 99, ControlRecord(*FOOTER)),
+        KraftLogRecord(0, EPOCH, WRITTEN_AT, 0, ControlRecord(*HEADER)),
+        KraftLogRecord(1, EPOCH, WRITTEN_AT, 0, ControlRecord(*KRAFT_VERSION)),
+        KraftLogRecord(2, EPOCH, WRITTEN_AT, 99, ControlRecord(*FOOTER)),
     ]
 
 

@@ -6,34 +6,26 @@ A snapshot consists of record batches: the first is a control batch with the hea
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.control_records import ControlRecord, decode_control_record
-from tieredctl.formats.kraft_records import KraftRecord, decode_kraft_record
-from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
+from tieredctl.formats.control_records import ControlRecord
+from tieredctl.formats.kraft_log import KraftLogRecord, decode_logged_record, sound_batches
+from tieredctl.formats.log_scan import Damage
 from tieredctl.formats.record_batches import BatchHeader, ControlType, read_records
 
 
-class KraftSnapshotRecord(NamedTuple):
-    """A record of a snapshot. `offset` counts from 0 in the snapshot; `batch_position` is a byte of the file;
-    the timestamp (ms) is when the snapshot was written."""
-
-    offset: int
-    timestamp: int
-    batch_position: int
-    content: ControlRecord | KraftRecord
-
-
-def read_kraft_snapshot(chunks: Iterable[bytes], size: int) -> Iterator[KraftSnapshotRecord]:
+def read_kraft_snapshot(chunks: Iterable[bytes], size: int) -> Iterator[KraftLogRecord]:
     """The records of a snapshot of `size` bytes that arrives in pieces.
 
     Raises DecodeError, with positions in the file, where a batch is damaged, offsets do not follow each other from 0,
     the first record is not a header, the last not a footer, or something follows the footer.
     """
     following_offset = 0
-    last: KraftSnapshotRecord | None = None
-    for position, header, batch in _sound_batches(chunks, size):
+    last: KraftLogRecord | None = None
+    for part in sound_batches(chunks, size):
+        if isinstance(part, Damage):
+            raise DecodeError(part.reason, part.position)
+        position, header, batch = part
         if _is_control(last, ControlType.SNAPSHOT_FOOTER):
             raise DecodeError("snapshot continues after its footer", position)
         if header.base_offset != following_offset:
@@ -48,23 +40,13 @@ def read_kraft_snapshot(chunks: Iterable[bytes], size: int) -> Iterator[KraftSna
         raise DecodeError("snapshot does not end with a footer", size)
 
 
-def _sound_batches(chunks: Iterable[bytes], size: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """The position in the file, header and bytes of each batch."""
-    for part in scan_log(chunks, size, OneByOne()):
-        if isinstance(part, Damage):
-            raise DecodeError(part.reason, part.position)
-        for position, header in zip(part.positions, part.headers, strict=True):
-            yield part.file_position + position, header, memoryview(part.buffer)[position : position + header.size]
-
-
-def _records(position: int, header: BatchHeader, batch: memoryview) -> Iterator[KraftSnapshotRecord]:
+def _records(position: int, header: BatchHeader, batch: memoryview) -> Iterator[KraftLogRecord]:
     try:
         for record in read_records(batch, 0, header):
-            content = decode_control_record(record) if header.is_control else decode_kraft_record(record.value or b"")
-            yield KraftSnapshotRecord(record.offset, record.timestamp, position, content)
+            yield decode_logged_record(position, header, record)
     except DecodeError as error:
         raise DecodeError(f"{error.reason}, in a record of the batch", position) from None
 
 
-def _is_control(record: KraftSnapshotRecord | None, kind: ControlType) -> bool:
+def _is_control(record: KraftLogRecord | None, kind: ControlType) -> bool:
     return record is not None and isinstance(record.content, ControlRecord) and record.content.type == kind

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.control_records import ControlRecord
+from tieredctl.formats.kraft_log import KraftLogRecord
 from tieredctl.formats.kraft_records import KraftRecordType
-from tieredctl.formats.kraft_snapshot import KraftSnapshotRecord, read_kraft_snapshot
+from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
 from tieredctl.model.ids import uuid_text
 from tieredctl.ops.documents import Document
@@ -65,7 +66,7 @@ def read_topic_snapshot(file: Path) -> TopicSnapshot:
     return TopicSnapshot(file, topic_ids, fields["LastContainedLogTimestamp"], _cluster_id(file))
 
 
-def _topic_ids(records: Iterator[KraftSnapshotRecord]) -> frozenset[str]:
+def _topic_ids(records: Iterator[KraftLogRecord]) -> frozenset[str]:
     topic_ids: set[str] = set()
     for record in records:
         content = record.content

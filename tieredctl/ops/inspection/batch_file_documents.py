@@ -10,7 +10,8 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.control_records import ControlRecord, decode_control_record
 from tieredctl.formats.file_names import parse_kraft_snapshot_name, parse_segment_file_name
 from tieredctl.formats.kafka_json import base64_text, json_document
-from tieredctl.formats.kraft_snapshot import KraftSnapshotRecord, read_kraft_snapshot
+from tieredctl.formats.kraft_log import KraftLogRecord
+from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
 from tieredctl.formats.record_batches import (
     BATCH_HEADER,
@@ -150,13 +151,13 @@ def _kraft_snapshot(name: str, chunks: ChunksFromStart, size: int) -> tuple[Docu
     return fields, (_snapshot_record(record) for record in chain(first, records))
 
 
-def _last_contained_log_timestamp(header: KraftSnapshotRecord) -> Any:
+def _last_contained_log_timestamp(header: KraftLogRecord) -> Any:
     fields = header.content.fields
     assert fields is not None  # the reader ensures that this is the header
     return fields["LastContainedLogTimestamp"]
 
 
-def _snapshot_record(record: KraftSnapshotRecord) -> Document:
+def _snapshot_record(record: KraftLogRecord) -> Document:
     document: Document = {"offset": record.offset, "timestamp": record.timestamp, "position": record.batch_position}
     content = record.content
     if isinstance(content, ControlRecord):

@@ -1,0 +1,63 @@
+"""Segments of `__cluster_metadata-0`, the controllers' log (KIP-595, KIP-631)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.control_records import ControlRecord, decode_control_record
+from tieredctl.formats.kraft_records import KraftRecord, decode_kraft_record
+from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
+from tieredctl.formats.record_batches import BatchHeader, Record, read_records
+
+
+class KraftLogRecord(NamedTuple):
+    """A record of the metadata log, or of a snapshot, where offsets count from 0 in the file and the timestamp is when
+    the snapshot was written. Times are milliseconds; `batch_position` is a byte of the file."""
+
+    offset: int
+    epoch: int
+    """The leader's when it appended the record."""
+    timestamp: int
+    batch_position: int
+    content: ControlRecord | KraftRecord
+
+
+def read_kraft_log(
+    chunks: Iterable[bytes], size: int, base_offset: int | None = None
+) -> Iterator[KraftLogRecord | Damage]:
+    """The records of a log file of `size` bytes that arrives in pieces, and the stretches of it that are not sound.
+
+    A sound batch with a record that cannot be decoded is a damage of its own, after those of its records that can. The
+    segment's `base_offset`, where it is known, keeps records from being taken for batches after damage.
+    """
+    for part in sound_batches(chunks, size, base_offset):
+        if isinstance(part, Damage):
+            yield part
+            continue
+        position, header, batch = part
+        try:
+            for record in read_records(batch, 0, header):
+                yield decode_logged_record(position, header, record)
+        except DecodeError as error:
+            yield Damage(position, position + header.size, f"{error.reason}, in a record of the batch", header)
+
+
+def sound_batches(
+    chunks: Iterable[bytes], size: int, base_offset: int | None = None
+) -> Iterator[tuple[int, BatchHeader, memoryview] | Damage]:
+    """The position in the file, header and bytes of each sound batch, and the damage between them."""
+    for part in scan_log(chunks, size, OneByOne(), base_offset):
+        if isinstance(part, Damage):
+            yield part
+            continue
+        view = memoryview(part.buffer)
+        for position, header in zip(part.positions, part.headers, strict=True):
+            yield part.file_position + position, header, view[position : position + header.size]
+
+
+def decode_logged_record(position: int, header: BatchHeader, record: Record) -> KraftLogRecord:
+    """A record of the batch at a position of the file. Raises DecodeError."""
+    content = decode_control_record(record) if header.is_control else decode_kraft_record(record.value or b"")
+    return KraftLogRecord(record.offset, header.partition_leader_epoch, record.timestamp, position, content)
