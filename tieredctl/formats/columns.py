@@ -1,8 +1,7 @@
 """Reads many values of one schema at once, as columns (the bulk counterpart of `wire.py`).
 
-Flexible structs only, nested to any depth, with arrays of fixed-width structs: what Kafka's metadata records are made
-of. A value with something rarer (an unknown tagged field, a wrong length) is left to `wire.py`: its row is marked as
-not read.
+Flexible structs only, nested to any depth, with arrays of structs: what Kafka's metadata records are made of. A value
+with something rarer (an unknown tagged field, a wrong length) is left to `wire.py`: its row is marked as not read.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ from tieredctl.formats.windows import Bytes, Flags, Ints, rows_at, structs_at, u
 
 NULL = -1
 _LENGTH_BYTES = 5
+_FEW_ROWS = 8
+"""Fewer rows than these are read sooner one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,24 @@ class Lists:
     """A column of arrays: value i is elements bounds[i] to bounds[i + 1] of each column in `elements`."""
 
     bounds: Ints
-    elements: dict[str, np.ndarray[Any, Any]]
+    elements: dict[str, Any]
+    """Fixed-width fields as numpy arrays, others as `Spans`."""
 
 
 Columns = dict[str, Any]
 """By path (`RemoteLogSegmentId.TopicIdPartition.Id`): a numpy array of a fixed-width field, `Spans`, or `Lists`."""
+
+
+def kept(column: Any, keep: Flags | Ints) -> Any:
+    """A column's values of some rows: flags, or for columns other than `Lists` numbers."""
+    if isinstance(column, Spans):
+        return Spans(column.starts[keep], column.ends[keep])
+    if isinstance(column, Lists):
+        counts = np.diff(column.bounds)
+        of_kept: Flags = np.repeat(np.asarray(keep, np.bool_), counts)
+        elements = {name: kept(values, of_kept) for name, values in column.elements.items()}
+        return Lists(np.concatenate([[0], np.cumsum(counts[keep])]), elements)
+    return column[keep]
 
 
 @dataclass(slots=True)
@@ -58,7 +72,7 @@ class ColumnReader:
     """The column reader of a schema."""
 
     def __init__(self, schema: Struct) -> None:
-        self._steps = list(_steps(schema))
+        self._steps = [*_steps(schema), _closing_tags(schema)]
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[Columns, Flags]:
         """The values at `starts` up to `ends`, and which rows were read: the others are meaningless.
@@ -82,10 +96,9 @@ def _steps(schema: Struct) -> Iterator[_Step]:
         if run:
             yield _fixed_run(run)
             run = []
-        yield _lists_step(field) if isinstance(field.type, Array) else _spans_step(field)
+        yield _array_step(field, field.type) if isinstance(field.type, Array) else _spans_step(field)
     if run:
         yield _fixed_run(run)
-    yield _closing_tags(schema)
 
 
 def _flattened(schema: Struct, prefix: str) -> Iterator[Field]:
@@ -133,10 +146,17 @@ def _spans_step(field: Field) -> _Step:
     return step
 
 
-def _lists_step(field: Field) -> _Step:
-    assert isinstance(field.type, Array)
-    element = field.type.element
-    assert isinstance(element, Struct)
+def _array_step(field: Field, array: Array) -> _Step:
+    element = array.element
+    if not isinstance(element, Struct):
+        raise TypeError(f"{field.name} is not an array of structs")
+    if all(isinstance(inner.type, Primitive) for inner in element.positional):
+        return _fixed_array_step(field, element)
+    return _struct_array_step(field, element)
+
+
+def _fixed_array_step(field: Field, element: Struct) -> _Step:
+    """An array of structs of fixed width: all at once."""
     with_tags = Struct(element.name, (*element.positional, Field(_TAG_SECTION, Primitive.INT8)))
     dtype = fixed_dtype(with_tags)
 
@@ -154,6 +174,52 @@ def _lists_step(field: Field) -> _Step:
         progress.position = position + counts * dtype.itemsize
 
     return step
+
+
+def _struct_array_step(field: Field, element: Struct) -> _Step:
+    """An array of other structs: the next one of each row at a time. Where few rows have as many, they are left."""
+    steps = [*_steps(element), _closing_tags(element)]
+
+    def step(progress: _Progress) -> None:
+        raw, position, ended = unsigned_varints_at(progress.data, progress.position, _LENGTH_BYTES)
+        progress.read &= ended & (raw >= 1) & (raw - 1 <= progress.end - position)
+        counts = np.where(progress.read, raw - 1, 0)
+        rounds: list[tuple[Ints, Columns]] = []
+        rows = np.flatnonzero(counts)
+        while len(rows):
+            if len(rows) < _FEW_ROWS:
+                progress.read[rows] = False
+                break
+            one = _Progress(progress.data, position[rows], progress.end[rows], np.ones(len(rows), np.bool_), {})
+            for inner in steps:
+                inner(one)
+                one.read &= one.position <= one.end
+            position[rows] = one.position
+            progress.read[rows] &= one.read
+            rounds.append((rows, one.columns))
+            rows = rows[one.read & (counts[rows] > len(rounds))]
+        progress.columns[field.name] = _joined_rounds(rounds, np.where(progress.read, counts, 0))
+        progress.position = position
+
+    return step
+
+
+def _joined_rounds(rounds: list[tuple[Ints, Columns]], counts: Ints) -> Lists:
+    """Elements that were read one of each row at a time, by row; none of those rows whose count is 0."""
+    bounds = np.concatenate([[0], np.cumsum(counts)])
+    if not rounds:
+        return Lists(bounds, {})
+    owners = np.concatenate([rows for rows, _ in rounds])
+    order = np.argsort(owners, kind="stable")
+    order = order[counts[owners[order]] > 0]
+    columns = {name: _joined_columns([one[name] for _, one in rounds]) for name in rounds[0][1]}
+    return Lists(bounds, {name: kept(column, order) for name, column in columns.items()})
+
+
+def _joined_columns(parts: list[Any]) -> Any:
+    if isinstance(parts[0], Spans):
+        return Spans(np.concatenate([one.starts for one in parts]), np.concatenate([one.ends for one in parts]))
+    return np.concatenate(parts)
 
 
 def _closing_tags(schema: Struct) -> _Step:

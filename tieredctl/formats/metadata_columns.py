@@ -5,17 +5,15 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from tieredctl.formats.arrow_columns import binary_array, numbers_in
-from tieredctl.formats.columns import NULL, ColumnReader, Columns, Lists, Spans
+from tieredctl.formats.columns import NULL, ColumnReader, Columns, Spans, kept
+from tieredctl.formats.event_frame import FRAME_BYTES, FRAME_VERSION, MESSAGE_VERSION
 from tieredctl.formats.metadata_schemas import (
-    FRAME_VERSION,
     KAFKA_SCHEMAS,
     KAFKA_SCHEMAS_BEFORE_3_6,
-    MESSAGE_VERSION,
     PARTITION_DELETE,
     SEGMENT_METADATA,
     SEGMENT_METADATA_UPDATE,
@@ -24,7 +22,6 @@ from tieredctl.formats.windows import Bytes, Flags, Ints, rows_at
 from tieredctl.model.events import RecordForm, RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 
-_HEADER_BYTES = 3
 _TOPIC_KINDS = (SEGMENT_METADATA, SEGMENT_METADATA_UPDATE, PARTITION_DELETE)
 _READERS = {
     form: {api_key: ColumnReader(schemas[api_key]) for api_key in _TOPIC_KINDS}
@@ -64,7 +61,7 @@ class EventGroup:
 
     def where(self, keep: Flags) -> EventGroup:
         """Some of the events; `partitions` stays as it is."""
-        columns = {path: _kept(column, keep) for path, column in self.columns.items()}
+        columns = {path: kept(column, keep) for path, column in self.columns.items()}
         return EventGroup(
             self.api_key, self.form, self.rows[keep], columns, self.partitions, self.partition_index[keep]
         )
@@ -76,13 +73,13 @@ def decode_columns(data: Bytes, starts: Ints, ends: Ints) -> tuple[list[EventGro
     """
     groups = []
     left = np.ones(len(starts), np.bool_)
-    heads = rows_at(data, starts, _HEADER_BYTES)
-    framed = (starts != NULL) & (ends - starts > _HEADER_BYTES)
+    heads = rows_at(data, starts, FRAME_BYTES)
+    framed = (starts != NULL) & (ends - starts > FRAME_BYTES)
     framed &= (heads[:, 0] == FRAME_VERSION) & (heads[:, 2] == MESSAGE_VERSION)
     for api_key in _TOPIC_KINDS:
         rows = np.flatnonzero(framed & (heads[:, 1] == api_key))
         for form, readers in _READERS.items():
-            columns, read = readers[api_key].read(data, starts[rows] + _HEADER_BYTES, ends[rows])
+            columns, read = readers[api_key].read(data, starts[rows] + FRAME_BYTES, ends[rows])
             read &= _sensible(api_key, columns)
             group = _group(data, api_key, form, rows, columns, read)
             if group is not None:
@@ -98,7 +95,7 @@ def _group(data: Bytes, api_key: int, form: RecordForm, rows: Ints, columns: Col
     """The rows that were read; None where there are none, or where a topic's name is not text."""
     if not read.all():
         rows = rows[read]
-        columns = {path: _kept(column, read) for path, column in columns.items()}
+        columns = {path: kept(column, read) for path, column in columns.items()}
     if not len(rows):
         return None
     name: Spans = columns[_TOPIC_PATH[api_key] + ".Name"]
@@ -114,17 +111,6 @@ def _group(data: Bytes, api_key: int, form: RecordForm, rows: Ints, columns: Col
 def _topic_id_partition(key: bytes) -> TopicIdPartition:
     topic_id, partition = _BEHIND_NAME.unpack_from(key, len(key) - _BEHIND_NAME.size)
     return TopicIdPartition(uuid_text(topic_id), key[: -_BEHIND_NAME.size].decode("utf-8"), partition)
-
-
-def _kept(column: np.ndarray[Any, Any] | Spans | Lists, keep: Flags) -> np.ndarray[Any, Any] | Spans | Lists:
-    if isinstance(column, Spans):
-        return Spans(column.starts[keep], column.ends[keep])
-    if isinstance(column, Lists):
-        counts = np.diff(column.bounds)
-        kept = np.repeat(keep, counts)
-        elements = {name: values[kept] for name, values in column.elements.items()}
-        return Lists(np.concatenate([[0], np.cumsum(counts[keep])]), elements)
-    return column[keep]
 
 
 def _sensible(api_key: int, columns: Columns) -> Flags:

@@ -10,19 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tieredctl.errors import DecodeError
+from tieredctl.formats.event_frame import demand_end, frame, read_frame
 from tieredctl.formats.metadata_schemas import (
-    FRAME_VERSION,
     KAFKA_SCHEMAS,
     KAFKA_SCHEMAS_BEFORE_3_6,
     KIP_405_SCHEMAS,
-    MESSAGE_VERSION,
     PARTITION_DELETE,
     SEGMENT_METADATA,
     SEGMENT_METADATA_SNAPSHOT,
     SEGMENT_METADATA_UPDATE,
 )
-from tieredctl.formats.schema import UNKNOWN_TAGS
-from tieredctl.formats.varints import Buffer, read_unsigned_varint, unsigned_varint
+from tieredctl.formats.tagged_fields import put_tagged_fields, tagged_fields
+from tieredctl.formats.varints import Buffer
 from tieredctl.formats.wire import Values, reader, writer
 from tieredctl.model.events import (
     MetadataEvent,
@@ -33,7 +32,6 @@ from tieredctl.model.events import (
     RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
-    TaggedField,
 )
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes, uuid_text
 
@@ -74,15 +72,7 @@ def decode_event(value: Buffer) -> MetadataEvent:
     except that records of 3.0 to 3.5, which later releases cannot read, are read."""
     if is_kip_405(value):
         return _event(value[0], *_read_kip_405(value))
-    frame_version, position = read_unsigned_varint(value, 0, len(value))
-    if frame_version != FRAME_VERSION:
-        raise DecodeError(f"frame version {frame_version} is not {FRAME_VERSION}", 0)
-    api_key, position = read_unsigned_varint(value, position, len(value))
-    if api_key not in KAFKA_SCHEMAS:
-        raise DecodeError(f"unknown apiKey {api_key}", 1)
-    version, position = read_unsigned_varint(value, position, len(value))
-    if version != MESSAGE_VERSION:
-        raise DecodeError(f"unknown version {version} of apiKey {api_key}", 2)
+    api_key, position = read_frame(value, KAFKA_SCHEMAS)
     return _event(api_key, *_read_kafka(api_key, value, position))
 
 
@@ -93,13 +83,12 @@ def encode_event(event: MetadataEvent) -> bytes:
     if event.form is RecordForm.KIP_405:
         return bytes((api_key, 0)) + writer(KIP_405_SCHEMAS[api_key])(values)
     schemas = KAFKA_SCHEMAS if event.form is RecordForm.KAFKA else KAFKA_SCHEMAS_BEFORE_3_6
-    header = unsigned_varint(FRAME_VERSION) + unsigned_varint(api_key) + unsigned_varint(MESSAGE_VERSION)
-    return header + writer(schemas[api_key])(values)
+    return frame(api_key) + writer(schemas[api_key])(values)
 
 
 def _read_kip_405(value: Buffer) -> tuple[Values, RecordForm]:
     values, position = _KIP_405_READERS[value[0]](value, _KIP_HEADER_LENGTH, len(value))
-    _demand_end(value, position)
+    demand_end(value, position)
     if not _TOPIC_NAME.fullmatch(values["Name"]):
         raise DecodeError("impossible topic name", _KIP_HEADER_LENGTH)  # such as truncated values in Kafka's form
     return values, RecordForm.KIP_405
@@ -108,21 +97,16 @@ def _read_kip_405(value: Buffer) -> tuple[Values, RecordForm]:
 def _read_kafka(api_key: int, value: Buffer, start: int) -> tuple[Values, RecordForm]:
     try:
         values, position = _KAFKA_READERS[api_key](value, start, len(value))
-        _demand_end(value, position)
+        demand_end(value, position)
         return values, RecordForm.KAFKA
     except DecodeError as refused:
         # No value fits both: the later form is longer by the byte that the earlier one lacks.
         try:
             values, position = _KAFKA_READERS_BEFORE_3_6[api_key](value, start, len(value))
-            _demand_end(value, position)
+            demand_end(value, position)
         except DecodeError:
             raise refused from None
         return values, RecordForm.KAFKA_BEFORE_3_6
-
-
-def _demand_end(value: Buffer, position: int) -> None:
-    if position != len(value):
-        raise DecodeError(f"{len(value) - position} bytes left over", position)
 
 
 def _event(api_key: int, values: Values, form: RecordForm) -> MetadataEvent:
@@ -136,7 +120,7 @@ def _event(api_key: int, values: Values, form: RecordForm) -> MetadataEvent:
         "author": _first(values, "BrokerId", "LeaderEpoch", "Epoch"),
         "event_timestamp_ms": _first(values, "EventTimestampMs", "EventTimestamp"),
         "form": form,
-        "tagged_fields": tuple(_tagged_fields(values, "")),
+        "tagged_fields": tuple(tagged_fields(values)),
     }
     if api_key == PARTITION_DELETE:
         state = _state(RemotePartitionDeleteState, values["RemotePartitionDeleteState"])
@@ -192,18 +176,6 @@ def _first(values: Mapping[str, Any], *names: str) -> Any:
     return next(values[name] for name in names if name in values)
 
 
-def _tagged_fields(values: Values, path: str) -> list[TaggedField]:
-    found = [TaggedField(path, tag, data) for tag, data in values.get(UNKNOWN_TAGS, ())]
-    for name, value in values.items():
-        inner = f"{path}.{name}" if path else name
-        if isinstance(value, dict):
-            found += _tagged_fields(value, inner)
-        elif isinstance(value, list) and name != UNKNOWN_TAGS:
-            for index, element in enumerate(value):
-                found += _tagged_fields(element, f"{inner}[{index}]")
-    return found
-
-
 def _values(event: MetadataEvent) -> Values:
     """An event as the fields of every form; a schema's writer takes those that it has."""
     values: Values = {"EventTimestampMs": event.event_timestamp_ms, "EventTimestamp": event.event_timestamp_ms}
@@ -228,8 +200,7 @@ def _values(event: MetadataEvent) -> Values:
         }
     if not isinstance(event, RemoteLogSegmentMetadataSnapshot):
         _add_topic(values, event.topic_id_partition)
-    for tagged in event.tagged_fields:
-        _descend(values, tagged.path).setdefault(UNKNOWN_TAGS, []).append((tagged.tag, tagged.data))
+    put_tagged_fields(values, event.tagged_fields)
     return values
 
 
@@ -245,11 +216,3 @@ def _add_topic(values: Values, topic_id_partition: TopicIdPartition) -> None:
     values["TopicIdPartition"] = topic | {"Id": topic_id}
     if "SegmentId" in values:
         values["RemoteLogSegmentId"] = {"TopicIdPartition": values["TopicIdPartition"], "Id": values["SegmentId"]}
-
-
-def _descend(values: Values, path: str) -> Values:
-    """The struct that a tagged field's path names."""
-    for step in path.split(".") if path else ():
-        name, _, index = step.partition("[")
-        values = values[name][int(index[:-1])] if index else values[name]
-    return values

@@ -10,9 +10,6 @@ from tieredctl.formats.schema import Array, Field, Length, Primitive, Struct
 
 _INT8, _INT32, _INT64, _UUID = Primitive.INT8, Primitive.INT32, Primitive.INT64, Primitive.UUID
 
-FRAME_VERSION = 1
-"""First byte of a value in Kafka's form (AbstractApiMessageSerde)."""
-MESSAGE_VERSION = 0
 SEGMENT_METADATA, SEGMENT_METADATA_UPDATE, PARTITION_DELETE, SEGMENT_METADATA_SNAPSHOT = range(4)
 """The apiKeys of Kafka's form; the first three are also the types of the KIP's form."""
 
@@ -28,13 +25,14 @@ REMOTE_LOG_SEGMENT_ID = Struct(
 )
 
 _EPOCH_FIELDS = (Field("LeaderEpoch", _INT32), Field("Offset", _INT64))
+EPOCHS = Array(Struct("SegmentLeaderEpochs", _EPOCH_FIELDS, flexible=True))
 _SEGMENT_FIELDS = (
     Field("StartOffset", _INT64),
     Field("EndOffset", _INT64),
     Field("BrokerId", _INT32),
     Field("MaxTimestampMs", _INT64),
     Field("EventTimestampMs", _INT64),
-    Field("SegmentLeaderEpochs", Array(Struct("SegmentLeaderEpochs", _EPOCH_FIELDS, flexible=True))),
+    Field("SegmentLeaderEpochs", EPOCHS),
     Field("SegmentSizeInBytes", _INT32),
     Field("CustomMetadata", Length.NULLABLE_BYTES),
     Field("RemoteLogSegmentState", _INT8),
