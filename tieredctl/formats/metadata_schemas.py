@@ -25,14 +25,13 @@ REMOTE_LOG_SEGMENT_ID = Struct(
 )
 
 _EPOCH_FIELDS = (Field("LeaderEpoch", _INT32), Field("Offset", _INT64))
-EPOCHS = Array(Struct("SegmentLeaderEpochs", _EPOCH_FIELDS, flexible=True))
 _SEGMENT_FIELDS = (
     Field("StartOffset", _INT64),
     Field("EndOffset", _INT64),
     Field("BrokerId", _INT32),
     Field("MaxTimestampMs", _INT64),
     Field("EventTimestampMs", _INT64),
-    Field("SegmentLeaderEpochs", EPOCHS),
+    Field("SegmentLeaderEpochs", Array(Struct("SegmentLeaderEpochs", _EPOCH_FIELDS, flexible=True))),
     Field("SegmentSizeInBytes", _INT32),
     Field("CustomMetadata", Length.NULLABLE_BYTES),
     Field("RemoteLogSegmentState", _INT8),
