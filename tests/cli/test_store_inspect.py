@@ -24,6 +24,8 @@ FILES = {
     "checkpoint": "kafka-4.3.1/data/log-start-offset-checkpoint",
     "kraft-snapshot": "kafka-4.3.1/data/__cluster_metadata-0/00000000000000000107-0000000002.checkpoint",
     "meta-properties": "kafka-4.3.1/data/meta.properties",
+    "quorum-state": "kafka-4.3.1/data/__cluster_metadata-0/quorum-state",
+    "clean-shutdown": "kafka-3.9.1/data/.kafka_cleanshutdown",
     "partition-metadata": "kafka-4.3.1/data/orders7-0/partition.metadata",
 }
 

@@ -19,6 +19,7 @@ from tests.faults.aiven_storage_manager import AivenStorageManager, encoded_size
 from tests.sample_events import SEGMENT_ID, SNAPSHOT
 from tieredctl.formats.batch_columns import AsColumns
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint, read_offset_checkpoint
+from tieredctl.formats.clean_shutdown import read_clean_shutdown
 from tieredctl.formats.committed_offsets import read_committed_offsets
 from tieredctl.formats.compression import Codec, compress, decompress
 from tieredctl.formats.control_records import decode_control_record, encode_control_record
@@ -51,6 +52,7 @@ from tieredctl.formats.metadata_columns import decode_columns
 from tieredctl.formats.metadata_records import decode_event, encode_event
 from tieredctl.formats.partition_metadata import read_partition_metadata
 from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_snapshot, read_producer_snapshot
+from tieredctl.formats.quorum_state import read_quorum_state
 from tieredctl.formats.record_batches import (
     HEADER_BYTES,
     Attributes,
@@ -242,7 +244,21 @@ FLAT_FILE = encode_flat_file(FlatFile("a-topic", SEGMENT_ID, 41, KIP_405_ENTRIES
 CONTROL_RECORDS = [(each.key or b"") + (each.value or b"") for each in CONTROLS]
 COMMITTED_OFFSETS = [b"0\n3\n0 2022\n4 104\n2 498\n", b"0 2022\n4 104\n2 498\n"]
 PARTITION_METADATA = b"version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w"
-OF_ANY_KIND = [*BATCHES.values(), KRAFT_SNAPSHOT, REMOTE_LOG_SNAPSHOT, FLAT_FILE, PROPERTIES, PARTITION_METADATA]
+QUORUM_STATES = [
+    b'{"clusterId":"","leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,"currentVoters":[],"data_version":0}',
+    b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"H4WOGzBRXfXJ6D401Fk6oA","data_version":1}',
+]
+CLEAN_SHUTDOWN = b'{"version":0,"brokerEpoch":79}'
+OF_ANY_KIND = [
+    *QUORUM_STATES,
+    CLEAN_SHUTDOWN,
+    *BATCHES.values(),
+    KRAFT_SNAPSHOT,
+    REMOTE_LOG_SNAPSHOT,
+    FLAT_FILE,
+    PROPERTIES,
+    PARTITION_METADATA,
+]
 
 
 def section_reader(codec: Codec) -> Reader:
@@ -292,6 +308,8 @@ READERS = [
     Reader("Java properties", [PROPERTIES], read_properties),
     Reader("meta.properties", [PROPERTIES], read_meta_properties),
     Reader("partition.metadata", [PARTITION_METADATA], read_partition_metadata),
+    Reader("quorum-state", QUORUM_STATES, read_quorum_state),
+    Reader("clean shutdown", [CLEAN_SHUTDOWN], read_clean_shutdown),
     Reader("file names", [name.encode() for name in NAMES], read_names),
     Reader("file kind", OF_ANY_KIND, partial(identify, "a file")),
     Reader("Aiven's manifest", AIVEN_MANIFESTS, read_manifest),

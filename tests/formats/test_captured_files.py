@@ -15,6 +15,7 @@ from tieredctl.formats.checkpoints import (
     read_leader_epoch_checkpoint,
     read_offset_checkpoint,
 )
+from tieredctl.formats.clean_shutdown import encode_clean_shutdown, read_clean_shutdown
 from tieredctl.formats.committed_offsets import encode_committed_offsets, read_committed_offsets
 from tieredctl.formats.indexes import (
     encode_offset_index,
@@ -30,6 +31,7 @@ from tieredctl.formats.meta_properties import encode_meta_properties, read_meta_
 from tieredctl.formats.metadata_records import decode_event, encode_event
 from tieredctl.formats.partition_metadata import encode_partition_metadata, read_partition_metadata
 from tieredctl.formats.producer_snapshot import encode_producer_snapshot, read_producer_snapshot
+from tieredctl.formats.quorum_state import encode_quorum_state, read_quorum_state
 from tieredctl.formats.record_batches import read_batch_header, read_records
 from tieredctl.formats.remote_log_snapshot import encode_remote_log_snapshot, read_remote_log_snapshot
 from tieredctl.model.events import RecordForm
@@ -54,6 +56,8 @@ BYTE_FOR_BYTE: dict[str, tuple[str, int, Callable[[bytes], Any], Callable[[Any],
     "offset checkpoint": ("*-offset-checkpoint", 15, read_offset_checkpoint, encode_offset_checkpoint),
     "partition.metadata": ("partition.metadata", 70, read_partition_metadata, encode_partition_metadata),
     "committed offsets": ("_rlmm_committed_offsets", 1, read_committed_offsets, encode_committed_offsets),
+    "quorum-state": ("quorum-state", 5, read_quorum_state, encode_quorum_state),
+    "clean shutdown": (".kafka_cleanshutdown", 3, read_clean_shutdown, encode_clean_shutdown),
 }
 
 

@@ -22,6 +22,13 @@ NEXT_BATCH = encode_batch([Record(43, 1700000000006, None, b"x")], codec=Codec.G
 FLAT_FILE = encode_flat_file(
     FlatFile("t", SEGMENT_ID, 41, [StoredDeleteState(7, 5, RemotePartitionDeleteState.DELETE_PARTITION_MARKED)])
 )
+QUORUM_STATE = (
+    b'{"clusterId":"","leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1},'
+    b'{"voterId":3}],"data_version":0}'
+)
+QUORUM_STATE_OF_KIP_853 = (
+    b'{"leaderId":-1,"leaderEpoch":7,"votedId":2,"votedDirectoryId":"H4WOGzBRXfXJ6D401Fk6oA","data_version":1}'
+)
 
 NAMES = {
     "00000000000000000042.log": FileKind.LOG,
@@ -42,6 +49,10 @@ NAMES = {
     "00000000000000000100-0000000002.checkpoint": FileKind.KRAFT_SNAPSHOT,
     "00000000000000000100-0000000002-77.checkpoint.part": FileKind.KRAFT_SNAPSHOT,
     "bootstrap.checkpoint": FileKind.KRAFT_SNAPSHOT,
+    "quorum-state": FileKind.QUORUM_STATE,
+    "quorum-state.tmp": FileKind.QUORUM_STATE,
+    ".kafka_cleanshutdown": FileKind.CLEAN_SHUTDOWN,
+    ".lock": FileKind.LOCK,
     "meta.properties": FileKind.META_PROPERTIES,
     "partition.metadata": FileKind.PARTITION_METADATA,
     "_rlmm_committed_offsets": FileKind.COMMITTED_OFFSETS,
@@ -55,6 +66,8 @@ CONTENTS = {
     "meta.properties": (b"#\nversion=1\ncluster.id=x\nnode.id=1\n", FileKind.META_PROPERTIES),
     "an offset checkpoint": (b"0\n1\norders 0 5\n", FileKind.CHECKPOINT),
     "committed offsets as KIP-405 has them": (b"0 2022\n4 104\n", FileKind.COMMITTED_OFFSETS),
+    "the state of a quorum": (QUORUM_STATE, FileKind.QUORUM_STATE),
+    "a clean shutdown": (b'{"version":0,"brokerEpoch":79}', FileKind.CLEAN_SHUTDOWN),
     "a producer snapshot": (bytes.fromhex("000148674bc700000000"), FileKind.PRODUCER_SNAPSHOT),
     "a flat file": (FLAT_FILE, FileKind.FLAT_FILE),
     "two columns, which may be either checkpoint": (b"0\n1\n0 5\n", None),
@@ -216,6 +229,41 @@ def test_a_flat_file_has_no_name_and_is_found_by_its_content(tmp_path: Path) -> 
     ]
 
 
+def test_the_state_of_a_quorum_with_its_voters(tmp_path: Path) -> None:
+    file = inspect(write(tmp_path / "quorum-state", QUORUM_STATE))
+
+    assert file.fields | {"sizeInBytes": 0} == {
+        "version": 0,
+        "clusterId": "",
+        "leaderId": 1,
+        "leaderEpoch": 2,
+        "votedId": -1,
+        "appliedOffset": 0,
+        "sizeInBytes": 0,
+    }
+    assert list(file.entries) == [{"voterId": 1}, {"voterId": 3}]
+
+
+def test_kip_853_keeps_voters_in_the_log_and_votes_for_a_directory(tmp_path: Path) -> None:
+    file = inspect(write(tmp_path / "quorum-state", QUORUM_STATE_OF_KIP_853))
+
+    assert list(file.fields) == ["version", "leaderId", "leaderEpoch", "votedId", "votedDirectoryId", "sizeInBytes"]
+    assert (file.fields["version"], file.fields["votedDirectoryId"]) == (1, "H4WOGzBRXfXJ6D401Fk6oA")
+    assert list(file.entries) == []
+
+
+def test_a_later_version_of_quorum_state_is_read_as_the_latest_known(tmp_path: Path) -> None:
+    later = QUORUM_STATE_OF_KIP_853.replace(b'"data_version":1', b'"new":[],"data_version":2')
+
+    assert inspect(write(tmp_path / "quorum-state", later)).fields["version"] == 1
+
+
+def test_before_3_7_a_clean_shutdown_left_an_empty_file(tmp_path: Path) -> None:
+    fields = inspect(write(tmp_path / ".kafka_cleanshutdown", b"")).fields
+
+    assert fields == {"version": None, "brokerEpoch": None, "sizeInBytes": 0}
+
+
 def test_a_kraft_snapshot_shows_records_by_name_and_others_raw(captures: Path) -> None:
     folder = captures / "kafka-4.3.1/data/__cluster_metadata-0"
     file = inspect(folder / "00000000000000000107-0000000002.checkpoint")
@@ -251,6 +299,15 @@ def test_a_kind_that_is_said_wins_over_the_name(tmp_path: Path) -> None:
         ("0.snapshot", b"short", "5 bytes are too few"),
         ("leader-epoch-checkpoint", b"\xff", "not UTF-8 at byte 0"),
         ("meta.properties", b"version=9", "has version 9"),
+        ("quorum-state", b"", "a line is not JSON"),
+        ("quorum-state", b'{"leaderId":1,"leaderEpoch":2}', "quorum-state has data_version None"),
+        ("quorum-state", QUORUM_STATE[:-2] + b"1}", "QuorumStateData.VotedDirectoryId is missing"),
+        ("quorum-state", QUORUM_STATE.replace(b'"leaderEpoch":2', b'"leaderEpoch":2e9'), "which is not of type int32"),
+        ("quorum-state", QUORUM_STATE.replace(b'"leaderId":1', b'"leaderId":3000000000'), "not of type int32"),
+        ("quorum-state", QUORUM_STATE.replace(b'{"voterId":3}', b"3"), "Voter is not a JSON object"),
+        (".kafka_cleanshutdown", b'{"version":0}', "a field is missing"),
+        (".kafka_cleanshutdown", b'{"version":0,"brokerEpoch":true}', "True is not a whole number"),
+        (".lock", b"\0", "it has 1 byte, but a broker's lock file is empty"),
         ("bootstrap.checkpoint", b"", "does not end with a footer"),
         ("bootstrap.checkpoint", BATCH, "begins with offset 40"),
     ],

@@ -14,6 +14,8 @@ from tieredctl.model.ids import uuid_bytes
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+LOCK_FILE = ".lock"
+"""Empty: a running broker holds a lock on it, so that no other starts in the same log directory."""
 OFFSET_CHECKPOINTS = (
     "recovery-point-offset-checkpoint",
     "log-start-offset-checkpoint",

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from enum import Enum
 
 from tieredctl.errors import DecodeError
+from tieredctl.formats.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from tieredctl.formats.control_records import decode_control_record
 from tieredctl.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
     COMMITTED_OFFSETS,
     LEADER_EPOCH_CHECKPOINT,
+    LOCK_FILE,
     OFFSET_CHECKPOINTS,
     REMOTE_LOG_SNAPSHOT,
     SegmentPart,
@@ -22,6 +24,7 @@ from tieredctl.formats.flat_file import FLAT_FILE_MAGIC, TOPIC
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE
 from tieredctl.formats.producer_snapshot import read_producer_snapshot
+from tieredctl.formats.quorum_state import QUORUM_STATE_FILE
 from tieredctl.formats.record_batches import ControlType, read_batch_header, read_records
 from tieredctl.formats.remote_log_snapshot import REMOTE_LOG_SNAPSHOT_HEADER
 from tieredctl.formats.wire import reader
@@ -43,6 +46,9 @@ class FileKind(Enum):
     KRAFT_SNAPSHOT = "kraft-snapshot"
     META_PROPERTIES = "meta-properties"
     PARTITION_METADATA = "partition-metadata"
+    QUORUM_STATE = "quorum-state"
+    CLEAN_SHUTDOWN = "clean-shutdown"
+    LOCK = "lock"
 
 
 _BY_NAME = {
@@ -52,6 +58,9 @@ _BY_NAME = {
     COMMITTED_OFFSETS: FileKind.COMMITTED_OFFSETS,
     REMOTE_LOG_SNAPSHOT: FileKind.REMOTE_LOG_SNAPSHOT,
     BOOTSTRAP_CHECKPOINT: FileKind.KRAFT_SNAPSHOT,
+    QUORUM_STATE_FILE: FileKind.QUORUM_STATE,
+    CLEAN_SHUTDOWN_FILE: FileKind.CLEAN_SHUTDOWN,
+    LOCK_FILE: FileKind.LOCK,
     **dict.fromkeys(OFFSET_CHECKPOINTS, FileKind.CHECKPOINT),
 }
 _BY_PART = {
@@ -65,6 +74,8 @@ _BY_PART = {
 
 _PARTITION_METADATA = re.compile(rb"version:\s*[0-9]+\s*topic_id:")
 _META_PROPERTIES = re.compile(rb"^cluster\.id\s*[=:]", re.MULTILINE)
+_QUORUM_STATE = re.compile(rb'\{[^{}]*"leaderEpoch"\s*:.*"data_version"\s*:', re.DOTALL)
+_CLEAN_SHUTDOWN = re.compile(rb'\{"version":[0-9]+,"brokerEpoch":')
 _OFFSET_CHECKPOINT = re.compile(rb"0\r?\n[0-9]+\r?\n[A-Za-z0-9._-]+ [0-9]+ [0-9]+\r?\n")
 _BARE_COMMITTED_OFFSETS = re.compile(rb"[0-9]+ [0-9]+(\r?\n|\Z)")
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -138,6 +149,8 @@ _BY_CONTENT: dict[FileKind, Callable[[bytes], object]] = {
     FileKind.LOG: _begins_as_log,
     FileKind.PARTITION_METADATA: _PARTITION_METADATA.match,
     FileKind.META_PROPERTIES: _META_PROPERTIES.search,
+    FileKind.QUORUM_STATE: _QUORUM_STATE.match,
+    FileKind.CLEAN_SHUTDOWN: _CLEAN_SHUTDOWN.match,
     FileKind.CHECKPOINT: _OFFSET_CHECKPOINT.match,
     FileKind.COMMITTED_OFFSETS: _BARE_COMMITTED_OFFSETS.match,
     FileKind.PRODUCER_SNAPSHOT: _is_producer_snapshot,

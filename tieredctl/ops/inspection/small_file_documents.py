@@ -8,6 +8,7 @@ from typing import Any
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.checkpoints import CHECKPOINT_VERSION, LEADER_EPOCH_ENTRY, OFFSET_ENTRY, read_checkpoint
+from tieredctl.formats.clean_shutdown import read_clean_shutdown
 from tieredctl.formats.committed_offsets import read_committed_offsets
 from tieredctl.formats.file_names import (
     SegmentFileName,
@@ -29,10 +30,12 @@ from tieredctl.formats.kafka_json import base64_text, json_document
 from tieredctl.formats.meta_properties import ZOOKEEPER_VERSION, read_meta_properties
 from tieredctl.formats.partition_metadata import read_partition_metadata
 from tieredctl.formats.producer_snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT_HEADER, read_producer_snapshot
+from tieredctl.formats.quorum_state import read_quorum_state
 from tieredctl.formats.remote_log_snapshot import REMOTE_LOG_SNAPSHOT_VERSION, read_remote_log_snapshot
 from tieredctl.formats.schema import Struct
 from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.formats.wire import reader
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RecordForm, RemoteLogSegmentMetadataSnapshot
 from tieredctl.ops.documents import Document, epochs_document
 from tieredctl.ops.inspection.file_kinds import FileKind
@@ -159,6 +162,24 @@ def _partition_metadata(data: bytes) -> FileDocuments:
     return {"version": metadata.version, "topicId": metadata.topic_id}, iter(())
 
 
+def _quorum_state(data: bytes) -> FileDocuments:
+    state = read_quorum_state(data)
+    document = state.document()
+    voters = document.pop("currentVoters", None)
+    return {"version": state.version, **document}, iter(voters or ())
+
+
+def _clean_shutdown(data: bytes) -> FileDocuments:
+    shutdown = read_clean_shutdown(data)
+    return {"version": shutdown.version, "brokerEpoch": shutdown.broker_epoch}, iter(())
+
+
+def _lock(data: bytes) -> FileDocuments:
+    if data:
+        raise DecodeError(f"it has {counted(len(data), 'byte')}, but a broker's lock file is empty", 0)
+    return {}, iter(())
+
+
 def _is_remote(segment: SegmentFileName | None) -> bool:
     """Whether a file was copied with a segment: only then does its name have the segment's id."""
     return segment is not None and segment.segment_id is not None
@@ -179,6 +200,9 @@ _FILES: Mapping[FileKind, Callable[[bytes], FileDocuments]] = {
     FileKind.CHECKPOINT: _offset_checkpoint,
     FileKind.META_PROPERTIES: _meta_properties,
     FileKind.PARTITION_METADATA: _partition_metadata,
+    FileKind.QUORUM_STATE: _quorum_state,
+    FileKind.CLEAN_SHUTDOWN: _clean_shutdown,
+    FileKind.LOCK: _lock,
 }
 
 
