@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.file_names import SegmentPart, parse_kraft_snapshot_name, parse_segment_file_name
-from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
-from tieredctl.formats.record_batches import BatchHeader
+from tieredctl.formats.kraft_log import KraftLogRecord, decode_logged_record, sound_batches
+from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
+from tieredctl.formats.log_scan import Damage
+from tieredctl.formats.record_batches import BatchHeader, read_records
 
 CLUSTER_METADATA_FOLDER = "__cluster_metadata-0"
 _PIECE_BYTES = 1 << 22
@@ -100,19 +102,31 @@ class MetadataLog:
                 if batch.header.last_offset >= from_offset:
                     yield batch
 
+    def records(self, from_offset: int = 0) -> Iterator[KraftLogRecord]:
+        """The records from an offset on; raises as `batches` does, and DecodeError for a record that is not one."""
+        for batch in self.batches(from_offset):
+            for record in read_records(batch.data, 0, batch.header):
+                if record.offset >= from_offset:
+                    yield decode_logged_record(batch.position, batch.header, record)
+
+
+def snapshot_records(snapshot: SnapshotFile) -> Iterator[KraftLogRecord]:
+    """The records of a snapshot, header and footer included. Raises DecodeError where it is not whole and sound,
+    OSError where it cannot be read."""
+    with snapshot.path.open("rb") as file:
+        yield from read_kraft_snapshot(iter(lambda: file.read(_PIECE_BYTES), b""), snapshot.size)
+
 
 def _batches(segment: SegmentFile, *, is_last: bool) -> Iterator[MetadataBatch]:
     with segment.path.open("rb") as file:
         pieces = iter(lambda: file.read(_PIECE_BYTES), b"")
-        for part in scan_log(_up_to(segment.size, pieces), segment.size, OneByOne()):
-            if isinstance(part, Damage):
-                if part.torn and is_last:
-                    return
+        for part in sound_batches(_up_to(segment.size, pieces), segment.size, segment.base_offset):
+            if not isinstance(part, Damage):
+                yield MetadataBatch(segment.path, *part)
+            elif part.torn and is_last:
+                return
+            else:
                 raise DecodeError(f"{part.reason}, in {segment.path.name}", part.position)
-            view = memoryview(part.buffer)
-            for position, header in zip(part.positions, part.headers, strict=True):
-                data = view[position : position + header.size]
-                yield MetadataBatch(segment.path, part.file_position + position, header, data)
 
 
 def _up_to(size: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
