@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,12 +17,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.inventory_files import CsvForm
 from tieredctl.layouts.protocol import Layout
-from tieredctl.ops.orphans.bucket_inventory import InventoryRows
+from tieredctl.ops.orphans.bucket_inventory import BucketInventory, InventoryRows
+from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ops.remote.object_table import OBJECT_TABLE_SCHEMA, object_table
 from tieredctl.wiring.listing_place import open_inventory
 from tieredctl.wiring.places import StorePlace
 from tieredctl_spark.schemas import as_spark_reads, spark_schema
+from tieredctl_spark.transforms.listed_objects import LISTED_SCHEMA, explained_objects
 from tieredctl_spark.worker_failures import one_sentence
 
 _HADOOP_SCHEMES = {"s3": "s3a"}
@@ -38,11 +41,20 @@ def inventory_objects(session: SparkSession, manifest: str, place: StorePlace) -
     """
     remote = place.open()
     inventory = open_inventory(manifest, remote.store.url, place)
+    read = _Reading(inventory.rows, remote.layout, _object_table, as_spark_reads(OBJECT_TABLE_SCHEMA))
+    return inventory_rows(session, inventory).mapInArrow(read, spark_schema(OBJECT_TABLE_SCHEMA))
+
+
+def inventory_rows(session: SparkSession, inventory: BucketInventory) -> DataFrame:
+    """All rows of an inventory's files, with its own columns. Raises TieredctlError `inventory-unusable` as above."""
     paths = [_spark_path(inventory.store.url, key) for key in inventory.file_keys()]
     form = inventory.csv_form()
-    files = session.read.parquet(*paths) if form is None else _csv_files(session, paths, form)
-    read = _Reading(inventory.rows, remote.layout)
-    return files.mapInArrow(read, spark_schema(OBJECT_TABLE_SCHEMA))
+    return session.read.parquet(*paths) if form is None else _csv_files(session, paths, form)
+
+
+def inventory_listing(rows: DataFrame, inventory: BucketInventory, layout: Layout) -> DataFrame:
+    """The objects that `inventory_rows` list, by LISTED_SCHEMA, tieredctl's own too."""
+    return rows.mapInArrow(_Reading(inventory.rows, layout, _listed_table, LISTED_SCHEMA), spark_schema(LISTED_SCHEMA))
 
 
 def _spark_path(url: str, key: str) -> str:
@@ -69,20 +81,30 @@ def _csv_files(session: SparkSession, paths: list[str], form: CsvForm) -> DataFr
     return reader.csv(paths)
 
 
+@dataclass(frozen=True, slots=True)
 class _Reading:
     """Runs on executors."""
 
-    def __init__(self, rows: InventoryRows, layout: Layout) -> None:
-        self._rows = rows
-        self._layout = layout
+    rows: InventoryRows
+    layout: Layout
+    table: Callable[[pa.RecordBatch, KeyExplainer], pa.Table]
+    """What becomes of objects by LISTING_SCHEMA."""
+    schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        explainer = KeyExplainer(self._layout)
-        schema = as_spark_reads(OBJECT_TABLE_SCHEMA)
+        explainer = KeyExplainer(self.layout)
         with one_sentence():
             for batch in batches:
-                table = object_table(self._rows.listing(_binary_texts(batch)), explainer)
-                yield from table.cast(schema).to_batches()
+                table = self.table(self.rows.listing(_binary_texts(batch)), explainer)
+                yield from table.cast(self.schema).to_batches()
+
+
+def _object_table(listed: pa.RecordBatch, explainer: KeyExplainer) -> pa.Table:
+    return object_table(listed.filter(pc.invert(are_reserved(listed.column("key")))), explainer)
+
+
+def _listed_table(listed: pa.RecordBatch, explainer: KeyExplainer) -> pa.Table:
+    return pa.Table.from_batches([explained_objects(listed, explainer)])
 
 
 def _binary_texts(batch: pa.RecordBatch) -> dict[str, Any]:

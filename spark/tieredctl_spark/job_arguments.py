@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
 from tieredctl_spark.failures import error_stream
 
@@ -60,12 +61,12 @@ def job_parser(name: str, description: str) -> argparse.ArgumentParser:
     return parser
 
 
-def places_of(options: argparse.Namespace) -> tuple[MetadataPlace, StorePlace, TopicsPlace]:
-    """Where the arguments say that things are."""
+def places_of(options: argparse.Namespace, as_of: AsOf | None = None) -> tuple[MetadataPlace, StorePlace, TopicsPlace]:
+    """Where the arguments say that things are; metadata up to a point in the past, if there is one."""
     server, config = options.bootstrap_server, options.command_config
     cluster = None if server is None else ClusterPlace(server, config)
     plugin = PluginSource.given(options.metadata_source, dict(options.metadata_source_option))
-    metadata = MetadataPlace(tuple(options.log_dir), cluster, options.export, plugin=plugin)
+    metadata = MetadataPlace(tuple(options.log_dir), cluster, options.export, as_of, plugin)
     store = StorePlace(options.store, dict(options.store_option), options.layout, dict(options.layout_option))
     return metadata, store, TopicsPlace.beside(metadata, options.live_topic_ids, options.kraft_snapshot)
 

@@ -44,7 +44,7 @@ def metadata_facts(rows: DataFrame, stream: EventStream) -> MetadataFacts:
     events = events_in(rows)
     last_ms, count = rows.agg(fn.max("timestampMs"), fn.count("apiKey")).collect()[0]
     topics = events.groupBy("topicId").agg(fn.min("timestampMs")).collect()
-    ends = {number: source.offset_range(number).end for number in source.metadata_partitions()}
+    ends = {number: stream.end_offset(number) for number in source.metadata_partitions()}
     read = rows.where(fn.col("timestampMs").isNotNull()).groupBy("metadataPartition").agg(fn.max("metadataOffset"))
     ends |= {number: max(ends.get(number, 0), last + 1) for number, last in map(tuple, read.collect())}
     found = rows.where(fn.col("finding").isNotNull()).orderBy("metadataPartition", "metadataOffset")

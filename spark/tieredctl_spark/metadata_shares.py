@@ -155,9 +155,10 @@ def _chunks(stream: EventStream, share: Share) -> Iterator[RecordChunk]:
     if share.metadata_partition is None or share.is_whole:
         yield from (chunk for _, chunk in stream.chunks())
         return
-    chunks = stretch_chunks(stream.source, share.metadata_partition, share.first, share.end)
+    number = share.metadata_partition
+    chunks = stretch_chunks(stream.source, number, share.first, share.end)
     if not share.is_exact:
-        yield from chunks
+        yield from (stream.cut(number, chunk) for chunk in chunks)
         return
     offsets = OffsetRange(share.first, share.end)
     damage: list[Finding] = []

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import TieredctlError
+from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.ops.cluster.live_topics import LiveTopics, TopicSources, demand_believable, doubt_about, live_topics
 from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.original_times import read_original_times
+from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, read_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judged_bucket import VERDICT_SCHEMA, AskedTopics, JudgedBy
@@ -31,18 +31,16 @@ from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl.wiring.places import Remote, TopicsPlace
 from tieredctl_spark.failures import spark_failures
+from tieredctl_spark.listing_frames import Keep, kept_by_executors, listing_frame
 from tieredctl_spark.metadata_facts import MetadataFacts, metadata_facts
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.session import spark_session
 from tieredctl_spark.source_frames import metadata_records
 from tieredctl_spark.transforms.buckets import bucket_count
-from tieredctl_spark.transforms.listed_objects import listed_objects
 from tieredctl_spark.transforms.metadata_rows import events_in, metadata_rows
 from tieredctl_spark.transforms.object_verdicts import object_verdicts, with_known_partitions
 from tieredctl_spark.transforms.segment_states import segment_states
 
-Keep = Callable[[DataFrame, str], DataFrame]
-"""Computes a DataFrame once, now, and gives what was kept of it under a name: what is read of it later is the same."""
 _GROUP = ["topic", "topicId", "status", "cause", "storageClass"]
 _ORPHAN = ObjectStatus.ORPHAN.value
 _FINISHED = int(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
@@ -58,6 +56,8 @@ class SparkScan:
     options: ScanOptions
     gone: int
     """How many objects looked orphaned, but no longer exist."""
+    reserved: Document
+    """How much was passed over as tieredctl's own."""
     facts: MetadataFacts
     cluster_id: str | None
     remote: Remote[ObjectStore]
@@ -82,8 +82,8 @@ class SparkScan:
         return self.counted.rows()
 
     def summary(self) -> Document:
-        """As of a local scan; what of tieredctl's own was passed over is not counted."""
-        return self.counted.summary(None, self.gone, is_whole=self.facts.certainty.is_whole)
+        """As of a local scan."""
+        return self.counted.summary(self.reserved, self.gone, is_whole=self.facts.certainty.is_whole)
 
     def documents(self) -> Iterator[Document]:
         """Those objects that were to be listed, by key. Streams."""
@@ -96,6 +96,8 @@ class OpenedSparkScan:
     """A scan that is done, and what it read, as the command line shows it."""
 
     scan: SparkScan
+    lists_store: bool
+    """Whether the store itself was listed."""
 
     @property
     def topics(self) -> TopicSources:
@@ -106,7 +108,9 @@ class OpenedSparkScan:
         return self.scan.source
 
     def noncurrent(self) -> Noncurrent | None:
-        """What the store keeps besides its objects."""
+        """What the store keeps besides its objects; None if the store itself was not listed, and should not be now."""
+        if not self.lists_store:
+            return None
         return noncurrent(*self.scan.remote, self.scan.options.selection, self.scan.options.price)
 
     def doubt(self) -> TieredctlError | None:
@@ -122,30 +126,26 @@ def opened_spark_scan(
     only orphans have documents. Raises TieredctlError as `scanned` does, `missing-extra` and `spark-failed`."""
     listed = frozenset(ObjectStatus) if lists_all else frozenset({ObjectStatus.ORPHAN})
     with spark_session(settings) as session, spark_failures():
-        yield OpenedSparkScan(scanned(session, places, options, _kept_by_executors, listed))
-
-
-def _kept_by_executors(frame: DataFrame, _name: str) -> DataFrame:
-    """On their disks. If one is lost, the scan fails: nothing is computed again at another time."""
-    return frame.localCheckpoint(True, StorageLevel.DISK_ONLY)
+        found = scanned(session, places, options, kept_by_executors, listed)
+        yield OpenedSparkScan(found, places.listing.is_of_store)
 
 
 def scanned(
     session: SparkSession, places: ScanPlaces, options: ScanOptions, keep: Keep, listed: frozenset[ObjectStatus]
 ) -> SparkScan:
     """The store is listed first, then the metadata is read, then it is asked which topics exist, and last the store
-    again for what looks orphaned. `listed` tells which objects have a row each.
+    again for what looks orphaned. `listed` tells which objects have a row each. An inventory or a list of keys stands
+    for a listing, and then the store is not asked.
 
-    Raises TieredctlError as a local scan does, and `usage` for a listing that is not of the store itself.
+    Raises TieredctlError as a local scan does, and as `listing_frame` does.
     """
-    if not places.listing.is_of_store or places.listing.resume is not None:
-        message = "--key-list, --inventory and --resume are for the local engine."
-        raise TieredctlError(ErrorCode.USAGE, message, hint="Omit them, or --engine spark.")
     remote, metadata = places.store.open(), places.metadata
-    with metadata.open():
-        pass  # refuse unreadable metadata now, not after listing the store
-    metadata.demand_topic_based()
-    objects = keep(listed_objects(session, *remote), "listing")
+    listing = listing_frame(session, places.listing, places.store, remote)
+    metadata.demand_usable()
+    asked = remote.store if places.listing.is_of_store else None
+    objects = listing.kept(keep)
+    listed_rows, reserved = _counted(objects)
+    objects = objects.where(~fn.col("isReserved"))
     topics_place = places.topics or TopicsPlace.beside(metadata)
     with metadata.open() as stream, topics_place.open() as topics:
         rows = keep(metadata_rows(metadata_records(session, metadata)), "metadata")
@@ -155,26 +155,36 @@ def scanned(
         # Not before: what is asked about has to be older than the answer.
         live = live_topics(topics, facts.first_events_ms, stream.source)
         demand_believable(topics, live, _with_segments(segments))
-        by = _judged_by(remote, options, facts, _answers(live, facts, objects), listed)
+        by = _judged_by(remote.layout, asked, options, facts, _answers(live, facts, objects), listed)
         if not facts.certainty.partitions_are_sure or facts.certainty.events_may_be_gone:
             objects = with_known_partitions(objects, events)
-        buckets = bucket_count(objects.count() + facts.events)
+        buckets = bucket_count(listed_rows + facts.events)
         judged = keep(object_verdicts(segments, objects, by, buckets), "judged")
-        verdicts, gone = _still_there(judged, remote.store, keep)
-        described = _described(stream, facts, live, remote)
+        verdicts, gone = (judged, 0) if asked is None else _still_there(judged, asked, keep)
+        described = _described(stream, facts, live, remote, listing.described)
         doubt = doubt_about(topics, stream.source)
         cluster_id = stream.source.cluster_id
     totals = _totals(verdicts, options)
     return SparkScan(
-        verdicts, totals, options, gone, facts, cluster_id, remote, topics, described, doubt, objects, rows
+        verdicts, totals, options, gone, reserved, facts, cluster_id, remote, topics, described, doubt, objects, rows
     )
 
 
-def _described(stream: EventStream, facts: MetadataFacts, live: LiveTopics, remote: Remote[ObjectStore]) -> Document:
+def _counted(objects: DataFrame) -> tuple[int, Document]:
+    """How many objects there are, and how much of tieredctl's own is among them."""
+    reserved = fn.col("isReserved")
+    sums = fn.count_if(reserved), fn.coalesce(fn.sum(fn.when(reserved, fn.col("size"))), fn.lit(0))
+    count, own, own_bytes = objects.agg(fn.count("*"), *sums).collect()[0]
+    return count, {"objects": own, "bytes": own_bytes}
+
+
+def _described(
+    stream: EventStream, facts: MetadataFacts, live: LiveTopics, remote: Remote[ObjectStore], listing: Document
+) -> Document:
     described = stream.source.describe()
     if "endOffsets" in described:  # of what executors read, not of what was there before
         described = {**described, "endOffsets": {str(one): end for one, end in sorted(facts.end_offsets.items())}}
-    where = {"store": remote.store.url, "layout": remote.layout.name}
+    where = {"store": remote.store.url, **listing, "layout": remote.layout.name}
     return {**described, "liveTopics": live.describe(), **where}
 
 
@@ -191,15 +201,17 @@ def _answers(live: LiveTopics, facts: MetadataFacts, objects: DataFrame) -> Aske
 
 
 def _judged_by(
-    remote: Remote[ObjectStore],
+    layout: Layout,
+    asked: ObjectStore | None,
     options: ScanOptions,
     facts: MetadataFacts,
     answers: AskedTopics,
     listed: frozenset[ObjectStatus],
 ) -> JudgedBy:
     since_ms = options.now_ms - options.min_age_ms
+    times = NO_ORIGINAL_TIMES if asked is None else read_original_times(asked, options.key, TIMES_OF_RESTORED, since_ms)
     return JudgedBy(
-        layout=remote.layout,
+        layout=layout,
         now_ms=options.now_ms,
         min_age_ms=options.min_age_ms,
         last_timestamp_ms=facts.last_timestamp_ms,
@@ -207,7 +219,7 @@ def _judged_by(
         live_topics=answers,
         named_topics=frozenset(facts.first_events_ms),
         end_offsets=facts.end_offsets,
-        original_times=read_original_times(remote.store, options.key, TIMES_OF_RESTORED, since_ms),
+        original_times=times,
         selection=options.selection,
         listed=listed | {ObjectStatus.ORPHAN},
     )

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.metadata_shares import FINDING, METADATA_SCHEMA, Wanted, planned_shares, share_tables
 from tieredctl_spark.schemas import Projection, projection, spark_schema
-from tieredctl_spark.source_options import METADATA_OPTIONS, PARTITION_OPTIONS, SourceOptions
+from tieredctl_spark.source_options import AS_OF, METADATA_OPTIONS, PARTITION_OPTIONS, SourceOptions
 from tieredctl_spark.worker_failures import one_sentence
 
 _NAME = "remote_log_metadata"
@@ -25,7 +25,8 @@ class RemoteLogMetadata(DataSource):
     """Options, as on the command line: one of `log-dir` (brokers' log directories, separated by commas),
     `bootstrap-server` (with `command-config`, a file of client properties), `export` (a file that `metadata export`
     wrote) and `metadata-source` (NAME:LOCATION, with `metadata-source-option.NAME`). For a stream also
-    `max-rows-per-batch`. Executors read the files, or the topic, themselves.
+    `max-rows-per-batch`, else also `as-of`: a time, or the last offset of each metadata partition as `0:12,1:40`.
+    Executors read the files, or the topic, themselves.
 
     `metadata-partition` reads that one alone, and `topic`, `topic-id` and `partition` keep events about those.
 
@@ -46,7 +47,7 @@ class RemoteLogMetadata(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         with one_sentence():
-            options = SourceOptions(_NAME, self.options, (*METADATA_OPTIONS, *_SELECTION))
+            options = SourceOptions(_NAME, self.options, (*METADATA_OPTIONS, AS_OF, *_SELECTION))
             columns = projection(_NAME, schema, METADATA_SCHEMA)
             return _Reader(options.metadata_place(), _wanted(options, columns), columns)
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -14,7 +13,7 @@ from pyspark.sql.types import StructType
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.orphans.parted_keys import KeyRange, key_ranges
 from tieredctl.ops.remote.key_columns import KeyExplainer
-from tieredctl.ops.remote.listing import record_batch
+from tieredctl.ops.remote.listing import record_batches
 from tieredctl.ops.remote.object_table import OBJECT_TABLE_SCHEMA, object_table
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.schemas import Projection, projection, spark_schema
@@ -64,7 +63,6 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         keys: KeyRange = partition.value
         explainer = KeyExplainer(self._layout)
-        objects = keys.objects(self._store)
         with one_sentence():
-            while listed := list(islice(objects, _BATCH_OBJECTS)):
-                yield from self._columns.batches(object_table(record_batch(listed), explainer))
+            for listed in record_batches(keys.unreserved_objects(self._store), _BATCH_OBJECTS):
+                yield from self._columns.batches(object_table(listed, explainer))

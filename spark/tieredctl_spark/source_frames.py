@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.source_options import AS_OF, as_of_text
 from tieredctl_spark.transforms.metadata_rows import RECORD_SCHEMA
 
 
 def metadata_records(session: SparkSession, place: MetadataPlace) -> DataFrame:
-    """`remote_log_metadata` of a place, by RECORD_SCHEMA. Raises TieredctlError `usage` for a time in the past."""
-    if place.as_of is not None:
-        raise TieredctlError(ErrorCode.USAGE, "--as-of is for the local engine.", hint="Omit it, or --engine spark.")
+    """`remote_log_metadata` of a place, by RECORD_SCHEMA."""
     options = {"log-dir": ",".join(map(str, place.log_dirs)) or None}
     options["export"] = None if place.export is None else str(place.export)
+    options[AS_OF] = None if place.as_of is None else as_of_text(place.as_of)
     if place.cluster is not None:
         options["bootstrap-server"] = place.cluster.bootstrap_server
         config = place.cluster.command_config

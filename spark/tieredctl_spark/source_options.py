@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
+from tieredctl.model.quantities import time_ms
+from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace
 
@@ -21,9 +24,12 @@ METADATA_OPTIONS = (
 """Where metadata is: log directories are separated by commas."""
 STORE_OPTIONS = ("store", "store-option.NAME", "layout", "layout-option.NAME")
 """Where objects are, and how their keys map to segments."""
+AS_OF = "as-of"
+"""The point up to which metadata is believed: a time, or the last offset of each metadata partition as `0:12,1:40`."""
 PARTITION_OPTIONS = ("topic", "topic-id", "partition")
 """Which user partitions are meant."""
 _NAMED = ".NAME"
+_OFFSETS = re.compile(r"([0-9]{1,10}:[0-9]{1,18}(,[0-9]{1,10}:[0-9]{1,18})*)?")
 _LARGEST_INT32 = (1 << 31) - 1
 
 
@@ -69,7 +75,8 @@ class SourceOptions:
             tuple(Path(folder.strip()) for folder in (self.text("log-dir") or "").split(",") if folder.strip()),
             None if server is None else ClusterPlace(server, config),
             self._path("export"),
-            plugin=PluginSource.given(self.text("metadata-source"), self._named.get("metadata-source-option.NAME", {})),
+            self._point(),
+            PluginSource.given(self.text("metadata-source"), self._named.get("metadata-source-option.NAME", {})),
         )
         if not place.is_given:
             message = "There is nothing to read metadata from: give log-dir, bootstrap-server or export."
@@ -88,9 +95,25 @@ class SourceOptions:
         """The partitions that are meant."""
         return Selection(self.text("topic"), self.text("topic-id"), self.number("partition"))
 
+    def _point(self) -> AsOf | None:
+        text = self.text(AS_OF)
+        if text is None:
+            return None
+        if _OFFSETS.fullmatch(text):
+            pairs = (pair.split(":") for pair in text.split(",") if pair)
+            return AsOf(offsets={int(number): int(offset) for number, offset in pairs})
+        return AsOf(timestamp_ms=time_ms(text))
+
     def _path(self, name: str) -> Path | None:
         text = self.text(name)
         return None if text is None else Path(text)
+
+
+def as_of_text(point: AsOf) -> str:
+    """The value of the option AS_OF."""
+    if point.offsets is None:
+        return str(point.timestamp_ms)
+    return ",".join(f"{number}:{offset}" for number, offset in sorted(point.offsets.items()))
 
 
 def _plain(name: str) -> str:

@@ -14,7 +14,8 @@ import pytest
 from tests.cli.command_line import Tieredctl
 from tests.kraft_snapshots import topic_record, write_snapshot
 from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
-from tieredctl.cli.arguments import now_ms, time_ms
+from tieredctl.cli.arguments import now_ms
+from tieredctl.model.quantities import time_ms
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.storage.protocol import StoredObject
 

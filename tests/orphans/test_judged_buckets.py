@@ -6,16 +6,16 @@ import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from zlib import crc32
 
 import pyarrow as pa
 import pytest
 
-from tests.event_histories import PARTITIONS, TEMPERS, HistoryInMemory, Temper, partition_of, random_histories
+from tests.event_histories import PARTITIONS, TEMPERS, HistoryInMemory, Temper, random_histories
 from tests.faults.cluster import LAYOUT
 from tests.metadata_logs import FIRST_TIMESTAMP_MS
+from tests.replayed_states import event_row, in_buckets
 from tieredctl.layouts.protocol import ExplainedKey, Part
-from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemotePartitionDeleteMetadata
+from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.ops.cluster.live_topics import TopicSources
@@ -58,24 +58,6 @@ class Answers:
         return {}
 
 
-def event_row(record: EventRecord) -> Document:
-    event, partition = record.event, partition_of(record.event)
-    row: Document = {
-        "metadataPartition": record.metadata_partition,
-        "metadataOffset": record.metadata_offset,
-        "topic": partition.topic,
-        "topicId": partition.topic_id,
-        "partition": partition.partition,
-        "state": int(event.state),
-    }
-    if isinstance(event, RemotePartitionDeleteMetadata):
-        return row | {"apiKey": 2}
-    row |= {"apiKey": 1, "segmentId": event.segment_id}
-    if isinstance(event, RemoteLogSegmentMetadata):
-        row |= {"apiKey": 0, "startOffset": event.start_offset, "endOffset": event.end_offset}
-    return row
-
-
 def stored(history: Sequence[EventRecord], source: random.Random) -> MemoryStore:
     """Objects that the history's events name, and others like them: of another partition, offset or topic."""
     store = MemoryStore()
@@ -93,20 +75,12 @@ def stored(history: Sequence[EventRecord], source: random.Random) -> MemoryStore
     return store
 
 
-def in_buckets(rows: Sequence[Document], schema: pa.Schema, source: random.Random, *key: str) -> list[pa.Table]:
-    """Rows in any order, those with one key together."""
-    buckets: list[list[Document]] = [[] for _ in range(BUCKETS)]
-    for row in source.sample(rows, len(rows)):
-        buckets[crc32(repr([row[name] for name in key]).encode()) % BUCKETS].append(row)
-    return [pa.Table.from_pylist(bucket, schema) for bucket in buckets]
-
-
 def judged(scan: Scan, history: Sequence[EventRecord], store: MemoryStore, source: random.Random) -> Iterator[Document]:
     """The rows of a scan that is done, by buckets."""
     stream, live = scan.stream, scan.live_topics
     assert stream is not None
     assert live is not None
-    by_partition = in_buckets([event_row(record) for record in history], EVENT_SCHEMA, source, "topicId", "partition")
+    by_partition = in_buckets(map(event_row, history), EVENT_SCHEMA, BUCKETS, source, "topicId", "partition")
     segments = [row for bucket in by_partition for row in replayed_states(bucket).to_pylist()]
     known = {(one.topic_id, one.partition): one.topic for one in stream.partitions}
     topics = {one.topic_id for one in stream.partitions}
@@ -140,8 +114,8 @@ def judged(scan: Scan, history: Sequence[EventRecord], store: MemoryStore, sourc
     )
     schema = OBJECT_SCHEMA.append(pa.field("segmentId", pa.string()))
     pairs = zip(
-        in_buckets(segments, STATE_SCHEMA, random.Random(1), "segmentId"),
-        in_buckets(objects, schema, random.Random(1), "segmentId"),
+        in_buckets(segments, STATE_SCHEMA, BUCKETS, random.Random(1), "segmentId"),
+        in_buckets(objects, schema, BUCKETS, random.Random(1), "segmentId"),
         strict=True,
     )
     for number, (of_segments, of_objects) in enumerate(pairs):

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tieredctl_spark.inventory_objects import inventory_objects
+from tieredctl_spark.listing_frames import Keep, kept_by_executors, listing_frame
+from tieredctl_spark.output_folder import OutputFolder
 
 from tests.rigs.inventories import (
     BUCKET,
@@ -24,6 +26,7 @@ from tests.rigs.inventories import (
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import uuid_text
 from tieredctl.storage.protocol import StoredObject
+from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.places import StorePlace
 
 pytestmark = pytest.mark.spark
@@ -102,6 +105,25 @@ def test_an_inventory_with_a_file_missing_or_cut_is_refused(spark: SparkSession,
         with pytest.raises(TieredctlError, match=said) as raised:
             inventory_objects(spark, str(tmp_path / folder / manifest), place)
         assert raised.value.code is ErrorCode.INVENTORY_UNUSABLE
+
+
+@pytest.mark.parametrize("kind", ["of the job", "of the command line"])
+def test_a_report_with_more_rows_than_it_gives_cannot_stand_for_a_listing(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    files, manifest, _ = google()
+    place = StorePlace(f"gs://{BUCKET}/{ROOT}", layout="local")
+    remote, listing = place.open(), ListingPlace(inventory=str(tmp_path / manifest))
+    keep: Keep = OutputFolder(spark, str(tmp_path / "out")).keep if kind == "of the job" else kept_by_executors
+
+    written(files, tmp_path)
+    listed = listing_frame(spark, listing, place, remote).kept(keep)
+    assert listed.where("not isReserved").count() == len(OBJECTS)
+    assert listed.where("isReserved").count() == 1
+
+    written({manifest: files[manifest].replace(b'"records_processed": 6', b'"records_processed": 5')}, tmp_path)
+    with pytest.raises(TieredctlError, match="have 6 records, but its manifest gives 5"):
+        listing_frame(spark, listing, place, remote).kept(keep)
 
 
 def test_names_that_hadoop_cannot_open_are_refused(spark: SparkSession, tmp_path: Path) -> None:

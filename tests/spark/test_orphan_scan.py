@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +56,8 @@ def littered(cluster: Path, tmp_path: Path) -> Path:
         stray.parent.mkdir(exist_ok=True)
         shutil.copy2(log, stray)
     (store / "readme.txt").write_text("not of Kafka")
+    (store / ".tieredctl/quarantine").mkdir(parents=True)
+    (store / ".tieredctl/quarantine/one").write_text("of tieredctl")
     return copy
 
 
@@ -105,47 +107,74 @@ def test_spark_finds_what_the_local_engine_finds(
     assert list(found.documents()) == documents
     assert found.totals() == local.totals()
     assert found.counted.groups == local.groups
-    assert found.summary() == local.summary() | {"reserved": None}
+    assert found.summary() == local.summary()
     assert sorted(map(str, found.findings)) == sorted(map(str, local.findings))
+
+
+@dataclass
+class CommandLine:
+    """`orphans scan` of a cluster, by either engine."""
+
+    words: list[str]
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *more: str) -> tuple[int, str, str]:
+        code = run(["orphans", "scan", *self.words, *more])
+        said = self.capsys.readouterr()
+        return code, said.out, said.err
+
+
+@pytest.fixture
+def command_line(kafka_4: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    words = ["--log-dir", str(kafka_4 / "data"), "--store", f"file:{kafka_4 / REMOTE}", "--layout", LAYOUT.name]
+    return CommandLine([*words, "--min-age", "0s"], capsys)
 
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("form", ["json", "table"])
-def test_the_command_line_shows_the_same_by_either_engine(
-    kafka_4: Path, form: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    where = ["--log-dir", str(kafka_4 / "data"), "--store", f"file:{kafka_4 / REMOTE}", "--layout", LAYOUT.name]
-    words = ["orphans", "scan", *where, "--min-age", "0s", "-o", form]
+def test_the_command_line_shows_the_same_by_either_engine(command_line: CommandLine, form: str) -> None:
+    local = command_line.run("-o", form)
 
-    by_engine = []
-    for engine in ([], ["--engine", "spark"]):
-        code = run([*words, *engine])
-        captured = capsys.readouterr()
-        by_engine.append((code, captured.out, captured.err))
+    found = command_line.run("-o", form, "--engine", "spark")
 
-    (code, out, err), elsewhere = by_engine
-    if form == "json":
-        expected = json.loads(out)
-        expected["summary"]["reserved"] = None
-        assert (elsewhere[0], json.loads(elsewhere[1]), elsewhere[2]) == (code, expected, err)
-    else:
-        assert elsewhere == (code, out, err)
+    assert found == local
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize(
-    "words", [["--key-list", "{0}/keys"], ["--as-of", "2020-01-01T00:00:00Z"]], ids=["a list of keys", "the past"]
-)
-def test_what_only_the_local_engine_reads_is_refused(
-    kafka_4: Path, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("point", ["a time", "offsets"])
+def test_a_list_of_keys_is_judged_as_of_a_point_as_the_local_engine_does(
+    command_line: CommandLine, kafka_4: Path, tmp_path: Path, point: str
 ) -> None:
-    (tmp_path / "keys").touch()
-    where = ["--log-dir", str(kafka_4 / "data"), "--store", f"file:{kafka_4 / REMOTE}", "--layout", LAYOUT.name]
+    with MetadataPlace((kafka_4 / "data",)).open() as stream:
+        records = list(stream.records())
+    middle, offsets = records[len(records) // 3], tmp_path / "offsets"
+    offsets.write_text(f"0\n1\n{middle.metadata_partition} {middle.metadata_offset}\n")
+    store = kafka_4 / REMOTE
+    files = [path.relative_to(store).as_posix() for path in store.rglob("*") if path.is_file()]
+    keys = tmp_path / "keys"
+    keys.write_text("".join(f"{key}\n" for key in sorted([*files, ".tieredctl/lease.json", "gone/by-now.log"])))
+    os.utime(keys, (4_000_000_000, 4_000_000_000))
+    at = str(middle.timestamp_ms) if point == "a time" else str(offsets)
+    words = ["--key-list", str(keys), "--as-of", at, "--now", "4000000001000", "-o", "json"]
+    local = command_line.run(*words)
 
-    code = run(["orphans", "scan", *where, "--engine", "spark", *(word.format(tmp_path) for word in words)])
+    found = command_line.run(*words, "--engine", "spark")
+
+    (code, out, error), (found_code, found_out, found_error) = local, found
+    here, there = json.loads(out), json.loads(found_out)
+    # Of the log, and of what was believed of it.
+    del here["source"]["endOffsets"], there["source"]["endOffsets"]
+    assert (found_code, there, found_error) == (code, here, error)
+    statuses = here["summary"]["status"]
+    assert 0 < statuses["owned"]["objects"] < here["summary"]["objects"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_listing_to_resume_is_of_the_local_engine(command_line: CommandLine, tmp_path: Path) -> None:
+    code, _, error = command_line.run("--engine", "spark", "--resume", str(tmp_path / "checkpoint"))
 
     assert code == ExitCode.USAGE
-    assert "local engine" in capsys.readouterr().err
+    assert "local engine" in error
 
 
 def test_what_gets_an_owner_after_it_was_listed_is_not_orphaned(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,17 @@ from tests.cli.crashed_cluster import (
     CAPTURE,
     CLUSTER_ID,
     ENOUGH,
+    LONG_AGO,
     CrashedClusterOnDisk,
     crashed_cluster_on_disk,
     planned_keys,
     put,
 )
+from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
 from tieredctl.cli.main import run as run_command_line
 from tieredctl.errors import ExitCode
 from tieredctl.ops.orphans.verdict_rows import verdict_document
+from tieredctl.storage.protocol import StoredObject
 
 pytestmark = pytest.mark.spark
 
@@ -53,6 +57,46 @@ def run(cluster: CrashedClusterOnDisk, output: Path, log_dir: Path | None = None
     return job.main([*where, "--log-dir", str(log_dir or cluster.log_dir), "--min-age", "1h"])
 
 
+def inventory_of(cluster: CrashedClusterOnDisk, folder: Path) -> Path:
+    """An inventory of the cluster's store, as if it were in a bucket: its manifest."""
+    objects = [path for path in cluster.bucket.rglob("*") if path.is_file()]
+    rows = [
+        StoredObject(path.relative_to(cluster.bucket).as_posix(), path.stat().st_size, LONG_AGO * 1_000, "", "STANDARD")
+        for path in sorted(objects)
+        if path.name.isprintable()
+    ]
+    for name, data in s3_inventory(list(map(s3_row, rows)), parquet=True).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder / S3_MANIFEST
+
+
+@pytest.mark.usefixtures("spark", "cloud_environment")
+def test_a_mark_is_made_of_an_inventory_as_of_a_point_without_asking_the_store(
+    cluster: CrashedClusterOnDisk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, manifest = tmp_path / "mark", inventory_of(cluster, tmp_path)
+    words = [
+        *("--log-dir", str(cluster.log_dir), "--as-of", "2099-01-01T00:00:00Z", "--min-age", "0s"),
+        # Nothing answers there.
+        *("--store", f"s3://{BUCKET}/{ROOT}", "--store-option", "endpoint=http://127.0.0.1:9"),
+        *("--layout", "aiven", "--layout-option", "key-prefix=tiered/", "--inventory", str(manifest)),
+    ]
+
+    code = job.main([*words, "--output", str(output)])
+
+    said = json.loads(capsys.readouterr().out)
+    local = cluster.tieredctl("orphans", "scan", *words, "-o", "json").document()
+    candidates = [verdict_document(row) for row in pq.read_table(output / "candidates").to_pylist()]
+    assert code == ExitCode.FINDINGS
+    assert sorted(candidates, key=itemgetter("key")) == sorted(
+        (one for one in local["items"] if one["status"] == "orphan"), key=itemgetter("key")
+    )
+    assert said["source"]["inventory"] == local["source"]["inventory"]
+    for name in ("objects", "bytes", "status", "causes", "reserved", "gone"):
+        assert said["summary"][name] == local["summary"][name]
+
+
 def summary_in(output: Path) -> Mapping[str, Any]:
     found = output / "summary.json"
     text = found.read_text() if found.is_file() else next(found.glob("part-*")).read_text()
@@ -73,10 +117,10 @@ def test_a_mark_is_what_a_scan_finds_until_another_begins(
     orphans = [one for one in local["items"] if one["status"] == "orphan"]
     candidates = [verdict_document(row) for row in pq.read_table(output / "candidates").to_pylist()]
     assert code == ExitCode.FINDINGS
-    assert sorted(candidates, key=lambda one: one["key"]) == orphans
+    assert sorted(candidates, key=itemgetter("key")) == orphans
     assert summary_in(output) == said
     assert said["source"]["clusterId"] == CLUSTER_ID
-    for name in ("objects", "bytes", "status", "causes", "storageClasses", "complete", "gone"):
+    for name in ("objects", "bytes", "status", "causes", "storageClasses", "reserved", "complete", "gone"):
         assert said["summary"][name] == local["summary"][name]
     assert said["summary"]["candidates"] == len(orphans) == local["summary"]["status"]["orphan"]["objects"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.metadata_logs import metadata_batches, started, write_log
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ops.metadata.event_stream import AsOf
+from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from math import inf, nan
 from pathlib import Path
 
-from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import UUID_CHARACTERS, uuid_bytes
-from tieredctl.ops.metadata.event_stream import AsOf
+from tieredctl.model.quantities import time_ms
 
 # Of more digits nothing that is meant here has need, and Python refuses to read a number of thousands.
-_TIME_MS = re.compile(r"[0-9]{1,18}")
 _TOPIC_PARTITION = re.compile(r"(?P<topic>.+)(?P<separator>[:-])(?P<partition>[0-9]{1,10})", re.DOTALL)
 _PARTITION = re.compile(r"[0-9]{1,10}")
 _OFFSET = re.compile(r"[0-9]{1,19}")
 _SERVER = re.compile(r"([\w.%-]+|\[[0-9A-Fa-f:.%\w]+\]):([0-9]{1,5})", re.ASCII)
 GREATEST_INT32, GREATEST_INT64 = (1 << 31) - 1, (1 << 63) - 1
-_LARGEST_OFFSET_FILE = 1 << 20
 
 
 def kafka_id(text: str) -> str:
@@ -75,18 +71,6 @@ def _number(text: str) -> float:
         return nan
 
 
-def time_ms(text: str) -> int:
-    """Milliseconds since the epoch, or ISO 8601 (UTC where it names no zone), in milliseconds."""
-    if _TIME_MS.fullmatch(text):
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        hint = "Write it as 2026-11-21T10:30:00Z, or as milliseconds since the epoch."
-        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a time.", hint=hint) from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
 def now_ms(text: str | None) -> int:
     """`--now`, or the clock without it."""
     return time_ms(text) if text is not None else clock_ms()
@@ -95,35 +79,6 @@ def now_ms(text: str | None) -> int:
 def clock_ms() -> int:
     """The time, in ms since the epoch."""
     return time.time_ns() // 1_000_000
-
-
-def as_of(text: str | None) -> AsOf | None:
-    """A time, or a file of metadata offsets in the form of Kafka's _rlmm_committed_offsets."""
-    if text is None:
-        return None
-    # Only a name that is not a time is looked for, so that no file in the current folder can hide a time.
-    try:
-        return AsOf(timestamp_ms=time_ms(text))
-    except TieredctlError as error:
-        if not text or not os.path.isfile(text):
-            raise TieredctlError(ErrorCode.USAGE, f"{text!r} is neither a time nor a file.", hint=error.hint) from None
-    return AsOf(offsets=_metadata_offsets(Path(text)))
-
-
-def _metadata_offsets(file: Path) -> dict[int, int]:
-    from tieredctl.formats.committed_offsets import read_committed_offsets
-
-    try:
-        with file.open("rb") as opened:
-            data = opened.read(_LARGEST_OFFSET_FILE + 1)
-        if len(data) > _LARGEST_OFFSET_FILE:
-            raise DecodeError("it is far too large", _LARGEST_OFFSET_FILE)
-        return dict(read_committed_offsets(data).offsets)
-    except DecodeError as error:
-        hint = "One `<metadata partition> <offset>` per line, as in _rlmm_committed_offsets."
-        raise TieredctlError(
-            ErrorCode.USAGE, f"{file} is not a file of metadata offsets: {error.message}.", hint=hint
-        ) from None
 
 
 def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:

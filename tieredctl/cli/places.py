@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tieredctl.cli.arguments import as_of, pairs
+from tieredctl.cli.arguments import pairs
 from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import (
     AsOfPoint,
@@ -28,6 +28,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
+from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
 
 if TYPE_CHECKING:
@@ -72,13 +73,13 @@ class MetadataOptions(OptionGroup):
         """The one source that was named; without one, opening it raises. Raises TieredctlError for several."""
         return self._up_to(None)
 
-    def _up_to(self, point: str | None) -> MetadataPlace:
+    def _up_to(self, point: AsOf | None) -> MetadataPlace:
         if self.command_config is not None and self.bootstrap_server is None:
             raise TieredctlError(ErrorCode.USAGE, "--command-config is for --bootstrap-server.")
         cluster = None if self.bootstrap_server is None else ClusterPlace(self.bootstrap_server, self.command_config)
         options = pairs("--metadata-source-option", self.metadata_source_option)
         plugin = PluginSource.given(self.metadata_source, options)
-        return MetadataPlace(tuple(self.log_dir or ()), cluster, self.export, as_of(point), plugin)
+        return MetadataPlace(tuple(self.log_dir or ()), cluster, self.export, point, plugin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class PastMetadataOptions(MetadataOptions):
 
     def place(self) -> MetadataPlace:
         """The one source that was named, up to the point that was named."""
-        return self._up_to(self.as_of)
+        return self._up_to(None if self.as_of is None else AsOf.given(self.as_of))
 
 
 @dataclass(frozen=True, slots=True)

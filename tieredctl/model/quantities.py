@@ -1,11 +1,14 @@
-"""Durations and numbers of bytes, as people write them."""
+"""Times, durations and numbers of bytes, as people write them."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 from tieredctl.errors import ErrorCode, TieredctlError
 
+# Of more digits nothing that is meant here has need, and Python refuses to read a number of thousands.
+_TIME_MS = re.compile(r"[0-9]{1,18}")
 _DURATION = re.compile(r"([0-9]{1,18})(ms|s|m|h|d)")
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTE_UNITS: dict[str, int] = {"": 1, "B": 1} | {
@@ -14,6 +17,18 @@ _BYTE_UNITS: dict[str, int] = {"": 1, "B": 1} | {
     for unit, base in (("B", 1000), ("IB", 1024))
 }
 _BYTES = re.compile(r"([0-9]{1,18})((?:[KMGTP]i?)?B|)", re.IGNORECASE)
+
+
+def time_ms(text: str) -> int:
+    """Milliseconds since the epoch, or ISO 8601 (UTC where it names no zone), in milliseconds."""
+    if _TIME_MS.fullmatch(text):
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        hint = "Write it as 2026-11-21T10:30:00Z, or as milliseconds since the epoch."
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a time.", hint=hint) from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def duration_ms(text: str) -> int:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
-from tieredctl.ops.metadata.event_stream import AsOf, EventStream
+from tieredctl.ops.metadata.as_of import AsOf
+from tieredctl.ops.metadata.event_stream import EventStream
 
 # A look-up in a log directory loads neither a client library nor numpy.
 if TYPE_CHECKING:
@@ -175,6 +176,13 @@ class MetadataPlace:
         if self.cluster is not None:
             with self.cluster.open() as cluster:
                 demand_topic_based(managers_of(cluster))
+
+    def demand_usable(self) -> None:
+        """Refuses metadata that cannot be read, or is not kept in the topic, before anything that takes long. Raises
+        TieredctlError as `open` and `demand_topic_based` do."""
+        with self.open():
+            pass
+        self.demand_topic_based()
 
     def topic_id_today(self, topic: str) -> str | None:
         """The id of the live cluster's topic of that name. None if it has none, and if no cluster can be asked: a

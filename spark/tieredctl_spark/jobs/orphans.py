@@ -15,6 +15,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import functions as fn
@@ -23,9 +24,11 @@ from tieredctl.errors import ExitCode
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.quantities import duration_ms
+from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.ops.orphans.mark import CANDIDATES, KIND, SUMMARY
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.remote.inventory import iso_8601
+from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.finding_rows import finding_table
@@ -52,21 +55,26 @@ _TOTALS_SCHEMA = pa.schema(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the job, and returns its exit code."""
     parser = job_parser("orphans.py", "tieredctl orphans scan on a Spark cluster.")
-    parser.add_argument("--min-age", type=duration_ms, default="24h", help="ignore objects younger than this")
+    add = parser.add_argument
+    add("--min-age", type=duration_ms, default="24h", help="ignore objects younger than this")
+    add("--inventory", metavar="PATH-OR-URL", help="the manifest of the bucket's inventory, instead of listing it")
+    add("--key-list", type=Path, metavar="FILE", help="the store's keys, one per line, instead of listing it")
+    add("--as-of", type=AsOf.given, metavar="OFFSET-FILE|TIME", help="the state at a point in the past")
     return run_job(parser, _run, arguments)
 
 
 def _run(options: argparse.Namespace) -> ExitCode:
     from tieredctl.config.file import storage_price
 
-    metadata, store, topics = places_of(options)
+    metadata, store, topics = places_of(options, options.as_of)
+    listing = ListingPlace(options.key_list, options.inventory)
     now_ms = time.time_ns() // 1_000_000
     how = ScanOptions(now_ms, options.min_age, price=storage_price(options.store))
     with spark_session({}) as session, spark_failures():
         output = OutputFolder(session, options.output)
         # Whatever is in the folder is not a mark from here on, until this one is whole.
         output.write_text(SUMMARY, json_line({"kind": KIND, "summary": {"success": False}}))
-        places = ScanPlaces(metadata, store, topics)
+        places = ScanPlaces(metadata, store, topics, listing)
         found = scanned(session, places, how, output.keep, frozenset({ObjectStatus.ORPHAN}))
         return _write(found, how, output)
 

@@ -42,12 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> ExitCode:
     metadata, store, _ = places_of(options)
     remote, price, now_ms = store.open(), storage_price(options.store), time.time_ns() // 1_000_000
-    with metadata.open():
-        pass  # refuse unreadable metadata now, not after listing the store
+    metadata.demand_usable()
     with spark_session({}) as session, spark_failures():
         output = OutputFolder(session, options.output)
         output.write_text(_SUMMARY, json_line({"kind": "Usage", "summary": {"success": False}}))
-        objects = output.keep(listed_objects(session, *remote), "listing")
+        objects = output.keep(listed_objects(session, *remote), "listing").where(~fn.col("isReserved"))
         with metadata.open() as stream:
             rows = output.keep(metadata_rows(metadata_records(session, metadata)), "metadata")
             facts = metadata_facts(rows, stream)

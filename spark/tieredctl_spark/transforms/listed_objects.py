@@ -1,9 +1,9 @@
-"""A store's objects, listed on executors: keys byte by byte, with what distinguishes versions of an object."""
+"""A store's objects: keys byte by byte, with what they name, and with what distinguishes versions of an object."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +14,17 @@ from tieredctl.formats.arrow_columns import flag_array, number_array
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA
 from tieredctl.ops.orphans.parted_keys import KeyRange, key_ranges
+from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.remote.key_columns import KeyExplainer
-from tieredctl.ops.remote.listing import record_batch
+from tieredctl.ops.remote.listing import KeyFile, record_batches
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.schemas import spark_schema
 
-LISTED_SCHEMA = OBJECT_SCHEMA.append(pa.field("topic", pa.string())).append(pa.field("segmentId", pa.string()))
-"""Objects with what their keys name: null where the layout cannot say. `knownTopic` is null in all."""
+LISTED_SCHEMA = pa.schema(
+    [*OBJECT_SCHEMA, ("topic", pa.string()), ("segmentId", pa.string()), ("isReserved", pa.bool_())]
+)
+"""Objects with what their keys name: null where the layout cannot say; and whether they are tieredctl's own.
+`knownTopic` is null in all."""
 _MOST_RANGES = 256
 _MOST_TASKS = 64
 """What begins a task in Python takes longer than a page of a listing: several ranges are worth one."""
@@ -28,7 +32,7 @@ _AT_ONCE = 1 << 16
 
 
 def listed_objects(session: SparkSession, store: ObjectStore, layout: Layout) -> DataFrame:
-    """A row by LISTED_SCHEMA for each object but tieredctl's own. The store is listed when this is computed, each time
+    """A row by LISTED_SCHEMA for each object. The store is listed on executors when this is computed, each time
     again."""
     ranges = key_ranges(store, _MOST_RANGES)
     rows = session.range(0, len(ranges), 1, min(len(ranges), _MOST_TASKS))
@@ -44,9 +48,22 @@ def listed_objects(session: SparkSession, store: ObjectStore, layout: Layout) ->
 def listed_range(store: ObjectStore, layout: Layout, keys: KeyRange) -> Iterator[pa.RecordBatch]:
     """The objects of a range by LISTED_SCHEMA."""
     explainer = KeyExplainer(layout)
-    objects = keys.objects(store)
-    while listed := list(islice(objects, _AT_ONCE)):
-        yield explained_objects(record_batch(listed), explainer)
+    for batch in record_batches(keys.objects(store), _AT_ONCE):
+        yield explained_objects(batch, explainer)
+
+
+def keys_of_file(session: SparkSession, file: Path, layout: Layout) -> DataFrame:
+    """A row by LISTED_SCHEMA for each key of a file that executors have, too; one of them reads it. Raises
+    TieredctlError as `KeyFile` does."""
+    keys = KeyFile(file)
+
+    def listed(once: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        explainer = KeyExplainer(layout)
+        for _ in once:
+            for batch in keys.batches():
+                yield explained_objects(batch, explainer)
+
+    return session.range(0, 1, 1, 1).mapInArrow(listed, spark_schema(LISTED_SCHEMA))
 
 
 def explained_objects(found: pa.RecordBatch, explainer: KeyExplainer) -> pa.RecordBatch:
@@ -64,5 +81,6 @@ def explained_objects(found: pa.RecordBatch, explainer: KeyExplainer) -> pa.Reco
         "topicId": pa.array([stem and stem.topic_id for stem in explained], pa.string()).take(stems),
         "partition": pa.array([stem and stem.partition for stem in explained], pa.int32()).take(stems),
         "segmentId": pc.if_else(names, ids, pa.scalar(None, pa.string())),
+        "isReserved": are_reserved(found.column("key")),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in LISTED_SCHEMA.names], schema=LISTED_SCHEMA)

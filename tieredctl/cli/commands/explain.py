@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import GREATEST_INT32, time_ms, topic_partition_offset
+from tieredctl.cli.arguments import GREATEST_INT32, topic_partition_offset
 from tieredctl.cli.explanation_table import EXPLANATION_COLUMNS, explanation_rows
 from tieredctl.cli.options import Output, Quiet, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say
@@ -15,6 +15,7 @@ from tieredctl.cli.output import Item, Listing, OutputFormat
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
+from tieredctl.model.quantities import time_ms
 from tieredctl.ops.explanation.documents import explanation_document
 from tieredctl.ops.explanation.explain import TopicPlace, explain_live, explain_metadata
 from tieredctl.ops.explanation.explanation import Explanation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tieredctl.errors import DecodeError
@@ -12,10 +11,8 @@ from tieredctl.kafka.source import (
     CUT_SHORT,
     METADATA_TOPIC,
     NO_VALUE,
-    MetadataRecord,
     MetadataSource,
     RecordChunk,
-    chunk_of,
 )
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.finding_codes import FindingCode
@@ -28,25 +25,10 @@ from tieredctl.ops.metadata.coverage import MetadataCoverage, MetadataPlaces
 if TYPE_CHECKING:
     from tieredctl.formats.metadata_columns import EventGroup
     from tieredctl.formats.windows import Bytes, Ints
-
-
-@dataclass(frozen=True, slots=True)
-class AsOf:
-    """A point in the past: the last metadata offset to believe in each metadata partition (inclusive; a partition
-    that is not named has none), or the last record timestamp in ms (inclusive)."""
-
-    offsets: Mapping[int, int] | None = None
-    timestamp_ms: int | None = None
-
-    def covers(self, metadata_partition: int, record: MetadataRecord) -> bool:
-        if self.offsets is not None and record.offset > self.offsets.get(metadata_partition, -1):
-            return False
-        return self.timestamp_ms is None or record.timestamp_ms <= self.timestamp_ms
-
+    from tieredctl.ops.metadata.as_of import AsOf
 
 _MOST_NAMED = 10_000
 """Records of a metadata partition that cannot be decoded, each with a finding of its own."""
-
 
 _DAMAGE = (FindingCode.BATCH_CORRUPT, FindingCode.OFFSETS_OUT_OF_ORDER, FindingCode.METADATA_CONFLICT)
 _NO_VALUE = DecodeError("no value", 0)
@@ -72,6 +54,7 @@ class EventStream:
         self._undecodable: dict[int, int] = {}
         self._rest: dict[int, dict[str, object]] = {}
         self._as_of = as_of
+        self._past_ends: dict[int, int] = {}
         self._from_offsets = from_offsets or {}
         self._is_restricted = metadata_partition is not None
         self._metadata_partitions = source.metadata_partitions() if metadata_partition is None else [metadata_partition]
@@ -108,11 +91,25 @@ class EventStream:
             for chunk in self.source.chunks(metadata_partition, from_offset):
                 self.findings += chunk.findings
                 compaction.take(chunk)
-                yield metadata_partition, self._cut(metadata_partition, chunk)
+                there = self.cut(metadata_partition, chunk)
+                if self._as_of is not None and len(there):
+                    self._past_ends[metadata_partition] = int(there.offsets[-1]) + 1
+                yield metadata_partition, there
             compaction.end(self.source.offset_range(metadata_partition).end)
             if (finding := compaction.finding()) is not None and not self._is_said(finding):
                 self.findings.append(finding)
         self._say_what_is_missing()
+
+    def end_offset(self, metadata_partition: int) -> int:
+        """Up to where (exclusive) its events go, once they were read: the end of the log, or of what was there at the
+        point in the past."""
+        if self._as_of is None:
+            return self.source.offset_range(metadata_partition).end
+        return self._past_ends.get(metadata_partition, 0)
+
+    def cut(self, metadata_partition: int, chunk: RecordChunk) -> RecordChunk:
+        """The records of a chunk that were there at the point in the past."""
+        return chunk if self._as_of is None else self._as_of.cut(metadata_partition, chunk)
 
     def not_explained(self, findings: Iterable[Finding]) -> list[Finding]:
         """Replay's findings, without those that only missing events explain, once all was read."""
@@ -202,12 +199,6 @@ class EventStream:
             about = MetadataSubject(metadata_partition, offset)
             self.findings.append(Finding(FindingCode.EVENT_UNDECODABLE, subject, message, evidence, about=about))
         self._rest[metadata_partition]["records"] = reported + 1 - _MOST_NAMED
-
-    def _cut(self, metadata_partition: int, chunk: RecordChunk) -> RecordChunk:
-        if self._as_of is None:
-            return chunk
-        as_of = self._as_of
-        return chunk_of(record for record in chunk.records() if as_of.covers(metadata_partition, record))
 
 
 def _concerns(finding: Finding, metadata_partition: int) -> bool:

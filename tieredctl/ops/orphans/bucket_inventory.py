@@ -7,7 +7,6 @@ for an orphan.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tieredctl.errors import TieredctlError
 from tieredctl.formats.arrow_columns import without_beginning
 from tieredctl.formats.inventory_files import (
     CsvForm,
@@ -35,7 +35,7 @@ from tieredctl.formats.inventory_manifest import (
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import LISTING_SCHEMA
-from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED, ObjectStore, StoredObject
+from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 _CHECKSUM_FILE = "manifest.checksum"
 _LARGEST_CHECKSUM_FILE = 256
@@ -59,15 +59,9 @@ class InventoryRows:
     place: BucketPlace
 
     def listing(self, columns: Mapping[str, Any]) -> pa.RecordBatch:
-        """The objects of the place without tieredctl's own, by LISTING_SCHEMA, of columns named as the inventory's.
-        Raises TieredctlError `inventory-unusable`."""
-        batch = objects_below(self.place.root, listed_objects(columns, self.manifest, self.place.bucket))
-        keys = batch.column("key")
-        is_reserved = pc.or_(
-            pc.starts_with(keys, pattern=RESERVED_FOLDER),
-            pc.match_substring_regex(keys, pattern=f"(^|/){re.escape(UNFINISHED)}[^/]*$"),
-        )
-        return batch.filter(pc.invert(is_reserved))
+        """The objects of the place, by LISTING_SCHEMA, of columns named as the inventory's. Raises TieredctlError
+        `inventory-unusable`."""
+        return objects_below(self.place.root, listed_objects(columns, self.manifest, self.place.bucket))
 
 
 def objects_below(root: str, objects: InventoryObjects) -> pa.RecordBatch:
@@ -106,9 +100,13 @@ class BucketInventory:
                     records += objects.records
                     yield objects_below(self.place.root, objects)
         if self.manifest.records not in (None, records):
-            raise unusable(
-                f"The inventory's files have {records} records, but its manifest gives {self.manifest.records}."
-            )
+            raise self.wrong_count(records)
+
+    def wrong_count(self, records: int) -> TieredctlError:
+        """The error where its files have so many records."""
+        return unusable(
+            f"The inventory's files have {records} records, but its manifest gives {self.manifest.records}."
+        )
 
     @property
     def rows(self) -> InventoryRows:

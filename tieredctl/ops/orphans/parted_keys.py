@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import islice, takewhile
 from math import inf
 from typing import NamedTuple
 
@@ -30,11 +30,16 @@ class KeyRange(NamedTuple):
     last: str | None
 
     def objects(self, store: ObjectStore) -> Iterator[StoredObject]:
-        """The objects of the range without tieredctl's own, by ascending key."""
-        for stored in list_unreserved(store, self.prefix, self.after):
-            if self.last is not None and stored.key > self.last:
-                return
-            yield stored
+        """The objects of the range, by ascending key."""
+        return self._until_last(store.list(self.prefix, self.after))
+
+    def unreserved_objects(self, store: ObjectStore) -> Iterator[StoredObject]:
+        """The same without tieredctl's own."""
+        return self._until_last(list_unreserved(store, self.prefix, self.after))
+
+    def _until_last(self, listed: Iterator[StoredObject]) -> Iterator[StoredObject]:
+        last = self.last
+        return listed if last is None else takewhile(lambda stored: stored.key <= last, listed)
 
 
 class _Probed(NamedTuple):

@@ -227,7 +227,7 @@ class Scan:
 def _absence(stream: EventStream, partition: TopicIdPartition) -> Document:
     known = stream.source.metadata_partitions()
     number = metadata_partition(partition.topic_id, partition.partition, len(known))
-    return {"metadataPartition": number, "noEventBefore": stream.source.offset_range(number).end}
+    return {"metadataPartition": number, "noEventBefore": stream.end_offset(number)}
 
 
 def _totals_of_each(kinds: int, kind_of: Ints, sizes: Ints, times: Ints) -> Iterator[GroupTotals]:

@@ -91,14 +91,15 @@ class KeyFile:
     """A file with a key on each line.
 
     It has no times and no sizes. An object was there when the list was made, so it counts as modified when the file
-    was, and as of 0 bytes.
+    was, and as of 0 bytes. Pickled, it is the same list where its file is the same.
     """
 
     def __init__(self, file: Path) -> None:
         """Raises TieredctlError if it is not a file."""
         if not file.is_file():
-            raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no file {file}.")
-        self._path = file
+            raise _no_file(file)
+        status = file.stat()
+        self._path, self._size, self._modified_ms = file, status.st_size, status.st_mtime_ns // 1_000_000
 
     def __enter__(self) -> KeyFile:
         return self
@@ -109,10 +110,24 @@ class KeyFile:
         return
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        """Raises TieredctlError if it is not the file that it was: keys that are added later may be of objects that
+        the metadata does not know yet."""
+        if not self._path.is_file():
+            raise _no_file(self._path)
         with self._path.open("rb", buffering=0) as file:
-            modified_ms = os.fstat(file.fileno()).st_mtime_ns // 1_000_000
+            self._demand_same(os.fstat(file.fileno()).st_size)
             for keys in line_columns(file):
-                yield _key_batch(keys, modified_ms)
+                yield _key_batch(keys, self._modified_ms)
+            self._demand_same(file.tell())
+
+    def _demand_same(self, size: int) -> None:
+        if size != self._size:
+            message = f"{self._path} has {size} bytes where it is read, but had {self._size} when the scan began."
+            raise TieredctlError(ErrorCode.UNREADABLE, message, hint="Run it again with a list that does not change.")
+
+
+def _no_file(file: Path) -> TieredctlError:
+    return TieredctlError(ErrorCode.PATH_MISSING, f"There is no file {file}.")
 
 
 def record_batches(objects: Iterator[StoredObject], at_once: int) -> Iterator[pa.RecordBatch]:
