@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from tieredctl.formats.arrow_columns import binary_array, numbers_in
-from tieredctl.formats.columns import NULL, ColumnReader, Columns, Spans, kept
+from tieredctl.formats.columns import NULL, ColumnReader, Columns, Lists, Spans, kept
 from tieredctl.formats.event_frame import FRAME_BYTES, FRAME_VERSION, MESSAGE_VERSION
 from tieredctl.formats.metadata_schemas import (
     KAFKA_SCHEMAS,
@@ -98,13 +98,19 @@ def _group(data: Bytes, api_key: int, form: RecordForm, rows: Ints, columns: Col
         columns = {path: kept(column, read) for path, column in columns.items()}
     if not len(rows):
         return None
-    name: Spans = columns[_TOPIC_PATH[api_key] + ".Name"]
-    keys = binary_array(data, name.starts, name.ends + _BEHIND_NAME.size).dictionary_encode()
+    named = named_partitions(data, columns[_TOPIC_PATH[api_key] + ".Name"])
+    return named and EventGroup(api_key, form, rows, columns, *named)
+
+
+def named_partitions(data: Bytes, names: Spans) -> tuple[list[TopicIdPartition], Ints] | None:
+    """Each user partition once, and which of them each of the names is of: topic id and partition follow a name. None
+    where a name is not text."""
+    keys = binary_array(data, names.starts, names.ends + _BEHIND_NAME.size).dictionary_encode()
     try:
         partitions = [_topic_id_partition(key) for key in keys.dictionary.to_pylist()]
     except UnicodeDecodeError:
         return None
-    return EventGroup(api_key, form, rows, columns, partitions, numbers_in(keys.indices))
+    return partitions, numbers_in(keys.indices)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -118,12 +124,18 @@ def _sensible(api_key: int, columns: Columns) -> Flags:
     name, highest = _HIGHEST_STATE[api_key]
     sensible: Flags = (columns[name] >= 0) & (columns[name] <= highest)
     if api_key == SEGMENT_METADATA:
-        epochs, topic = columns["SegmentLeaderEpochs"], columns[_TOPIC_PATH[api_key] + ".Name"]
+        topic = columns[_TOPIC_PATH[api_key] + ".Name"]
         sensible &= topic.ends > topic.starts  # what looks like an empty name is the KIP's form
         sensible &= (columns["StartOffset"] >= 0) & (columns["EndOffset"] >= columns["StartOffset"])
-        sensible &= np.diff(epochs.bounds) > 0
-        values = epochs.elements["LeaderEpoch"].astype(np.int64)
-        falls = np.flatnonzero(np.diff(values) <= 0) + 1
-        owners = np.searchsorted(epochs.bounds, falls, side="right") - 1
-        sensible[owners[epochs.bounds[owners] != falls]] = False
+        sensible &= rising_epochs(columns["SegmentLeaderEpochs"])
     return sensible
+
+
+def rising_epochs(epochs: Lists) -> Flags:
+    """Which rows have leader epochs, and in order."""
+    rising: Flags = np.diff(epochs.bounds) > 0
+    values = epochs.elements["LeaderEpoch"].astype(np.int64)
+    falls = np.flatnonzero(np.diff(values) <= 0) + 1
+    owners = np.searchsorted(epochs.bounds, falls, side="right") - 1
+    rising[owners[epochs.bounds[owners] != falls]] = False
+    return rising
