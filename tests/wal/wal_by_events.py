@@ -1,0 +1,68 @@
+"""The state of segments and combined objects as one event after another leaves it: what replay by columns is compared
+with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.cache_by_events import CacheByEvents
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.wal_events import (
+    CombinedEvent,
+    RemoteWalCombinedLogSegmentMetadata,
+    RemoteWalLogSegmentMetadata,
+    WalEvent,
+    WalSegmentEvent,
+)
+from tieredctl.rlmm.cache import KnownSegment
+from tieredctl.rlmm.states import start_refusal, update_refusal
+from tieredctl.wal.events import as_kip_405
+
+_DELETED = RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
+Place = tuple[int, int]
+"""Metadata partition and offset."""
+
+
+@dataclass
+class WalByEvents:
+    segments: dict[tuple[TopicIdPartition, str], tuple[WalSegmentEvent, Place]] = field(default_factory=dict)
+    """The last event of each that was taken."""
+    combined: dict[str, tuple[CombinedEvent, Place]] = field(default_factory=dict)
+    caches: dict[TopicIdPartition, CacheByEvents] = field(default_factory=dict)
+    refused: list[Place] = field(default_factory=list)
+    stale: list[Place] = field(default_factory=list)
+    epochs: dict[TopicIdPartition, int] = field(default_factory=dict)
+
+    def replay(self, records: Iterable[tuple[Place, WalEvent]]) -> None:
+        for place, event in records:
+            if isinstance(event, CombinedEvent):
+                starts = isinstance(event, RemoteWalCombinedLogSegmentMetadata)
+                self._apply(self.combined, event.combined_segment_id, event, place, starts=starts)
+            elif 0 <= event.leader_epoch < self.epochs.get(event.topic_id_partition, -1):
+                self.stale.append(place)
+            else:
+                partition = event.topic_id_partition
+                self.epochs[partition] = max(self.epochs.get(partition, -1), event.leader_epoch)
+                starts = isinstance(event, RemoteWalLogSegmentMetadata)
+                if self._apply(self.segments, (partition, event.segment_id), event, place, starts=starts):
+                    self._tell_cache(event, place)
+
+    def _apply(self, table: dict[Any, Any], key: Any, event: WalEvent, place: Place, *, starts: bool) -> bool:
+        before = table[key][0].state if key in table else None
+        before = None if before is _DELETED else before
+        if (start_refusal if starts else update_refusal)(before, event.state) is not None:
+            self.refused.append(place)
+            return False
+        table[key] = event, place
+        return True
+
+    def _tell_cache(self, event: WalSegmentEvent, place: Place) -> None:
+        cache = self.caches.setdefault(event.topic_id_partition, CacheByEvents())
+        told = as_kip_405(event)
+        if isinstance(told, RemoteLogSegmentMetadata):
+            assert cache.add(KnownSegment(told, *place)) is None
+        else:
+            assert isinstance(cache.update(told, *place), KnownSegment)

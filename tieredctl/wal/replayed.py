@@ -1,0 +1,288 @@
+"""The state of every combined object, and of every segment in them, after the events that were read; by columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from tieredctl.formats.uuid_columns import UuidColumns, uuids_of_texts
+from tieredctl.formats.uuid_lookup import NOT_FOUND, UuidLookup, grouped
+from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.wal_events import (
+    RemoteLogSegmentMetadataEntry,
+    RemoteWalCombinedLogSegmentMetadata,
+)
+from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.event_contents import Rows
+from tieredctl.rlmm.partition_removals import PartitionRemovals
+from tieredctl.rlmm.replayed_cache import replayed_cache
+from tieredctl.rlmm.segment_objects import known_segments
+from tieredctl.rlmm.segment_rows import (
+    NO_STATE,
+    RefusedEvents,
+    SegmentRows,
+    joined_refused,
+    joined_rows,
+    replayed_buckets,
+    replayed_events,
+    state_known,
+)
+from tieredctl.rlmm.states import Refusal, start_refusal, update_refusal
+from tieredctl.wal.events import WalEvents
+from tieredctl.wal.placements import Placements
+
+_STATES = tuple(RemoteLogSegmentState)
+_STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
+
+
+class RefusedWalEvent(NamedTuple):
+    """An event that changed nothing: the id is that of a segment, or of a combined object."""
+
+    metadata_partition: int
+    metadata_offset: int
+    id: str
+    before: RemoteLogSegmentState | None
+    after: RemoteLogSegmentState
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCombined:
+    """A combined object as of its last event, and which event that was."""
+
+    metadata: RemoteWalCombinedLogSegmentMetadata
+    metadata_partition: int
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWalSegment:
+    """A segment as of its last event, and where that says it is: file positions are inclusive, -1 if unknown."""
+
+    known: KnownSegment
+    leader_epoch: int
+    combined_segment_id: str
+    combined_coordinator_partition: int
+    start_file_position: int
+    end_file_position: int
+
+    @property
+    def metadata(self) -> RemoteLogSegmentMetadata:
+        """Its offsets, epochs, size and state."""
+        return self.known.metadata
+
+    @property
+    def segment_id(self) -> str:
+        return self.known.metadata.segment_id
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it is uploaded, to as many bytes as it has."""
+        size = self.end_file_position - self.start_file_position + 1
+        is_uploaded = self.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+        return is_uploaded and self.start_file_position >= 0 and size == self.metadata.segment_size_in_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WalPartition:
+    """What a reader of one partition knows: which segment serves an offset, and where it is."""
+
+    cache: RemoteLogMetadataCache
+    segments: Mapping[str, KnownWalSegment]
+    """By segment id, those that are not deleted."""
+
+    def segment_for(self, leader_epoch: int, offset: int) -> KnownWalSegment | None:
+        """The uploaded segment that has an offset of a leader epoch, if any."""
+        known = self.cache.remote_log_segment_metadata(leader_epoch, offset)
+        return self.segments[known.metadata.segment_id] if known else None
+
+
+NO_WAL = WalPartition(RemoteLogMetadataCache(), {})
+"""What is known of a partition without events."""
+
+
+class ReplayedWal:
+    """The state after all events that were taken; what was deleted is remembered too."""
+
+    def __init__(self, events: WalEvents) -> None:
+        self.events = events
+        self.partitions = list(events.partitions)
+        """Every user partition that an event named, by the numbers that columns have."""
+        of_segments = list(replayed_buckets(events.segments))
+        of_combined = [replayed_events(bucket, PartitionRemovals((), 1)) for bucket in events.combined]
+        self._refused = [joined_refused([one.refused for one in many]) for many in (of_segments, of_combined)]
+        self.segments: SegmentRows = _begun([one.segments for one in of_segments])
+        """A row for each segment of each partition."""
+        self.combined: SegmentRows = _begun([one.segments for one in of_combined])
+        """A row for each combined object."""
+
+    @property
+    def refused(self) -> list[RefusedWalEvent]:
+        """The events that the state machine did not take, by metadata partition, then offset."""
+        return sorted(one for refused in self._refused for one in _refused(refused))
+
+    def partition(self, partition: TopicIdPartition) -> WalPartition:
+        """What readers of one partition know."""
+        number = self.events.partitions.get(partition)
+        if number is None:
+            return NO_WAL
+        rows = self.rows_of(number)
+        known = rows[self.segments.are_known[rows]]
+        segments = {one.segment_id: one for one in self.segments_at(known)}
+        return WalPartition(replayed_cache(self.events.segments, number), segments)
+
+    def rows_of(self, number: int) -> Ints:
+        """The segments of the partition with a number."""
+        order, bounds = self._by_partition
+        return order[bounds[number] : bounds[number + 1]]
+
+    def segments_at(self, rows: Ints) -> Iterator[KnownWalSegment]:
+        """Some segments as of their last events."""
+        objects, starts, ends = self.places(rows)
+        told = zip(
+            known_segments(self.events.segments, self.segments.at(rows)),
+            self._said(rows, "leader_epochs").tolist(),
+            objects.texts().to_pylist(),
+            self._said(rows, "coordinators").tolist(),
+            starts.tolist(),
+            ends.tolist(),
+            strict=True,
+        )
+        return (KnownWalSegment(known, *placed) for (_, known), *placed in told)
+
+    def places(self, rows: Ints) -> tuple[UuidColumns, Ints, Ints]:
+        """In which objects some segments are, and their file positions there, by their last events."""
+        are_started = self.segments.states[rows] == _STARTED
+        lasts = self.segments.lasts[rows]
+        ids = UuidColumns(np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64))
+        for which, placements in ((are_started, self.events.started), (~are_started, self.events.updated)):
+            found = placements.objects.at(lasts[which])
+            ids.high[which], ids.low[which] = found.high, found.low
+        starts, ends = (
+            _of_either(are_started, lasts, *(getattr(one.ranges, side).values for one in self._placements))
+            for side in ("starts", "ends")
+        )
+        return ids, starts, ends
+
+    def combined_named(self, combined_segment_id: str) -> KnownCombined | None:
+        """One combined object, where there are events about it."""
+        ids, _ = uuids_of_texts([combined_segment_id])
+        rows = self.combined_rows(ids)
+        found = rows[rows != NOT_FOUND]
+        return next(self.combined_at(found)) if len(found) else None
+
+    def combined_rows(self, ids: UuidColumns) -> Ints:
+        """The row of each combined object; NOT_FOUND where there are no events about it."""
+        return self._combined_lookup.rows_of(ids)
+
+    def segment_rows(self, ids: UuidColumns) -> Ints:
+        """The row of each segment; NOT_FOUND where there are no events about it. Of an id that several partitions have,
+        any row."""
+        found = self._segment_lookup.rows_of(ids)
+        return np.where(found == NOT_FOUND, NOT_FOUND, self._one_of_each_id[found])
+
+    def combined_at(self, rows: Ints) -> Iterator[KnownCombined]:
+        """Some combined objects as of their last events."""
+        some, contents = self.combined.at(rows), self.events.combined_contents
+        entry_rows, owners = contents.entries.rows_of(some.lasts)
+        bounds = np.searchsorted(owners, np.arange(len(rows) + 1))
+        entries = [
+            RemoteLogSegmentMetadataEntry(
+                topic_id_partition=self.partitions[number],
+                segment_id=segment_id,
+                start_file_position=start,
+                end_file_position=end,
+            )
+            for number, segment_id, start, end in zip(
+                contents.entries.partitions.values[entry_rows].tolist(),
+                contents.entries.segment_ids.at(entry_rows).texts().to_pylist(),
+                contents.entries.ranges.starts.values[entry_rows].tolist(),
+                contents.entries.ranges.ends.values[entry_rows].tolist(),
+                strict=True,
+            )
+        ]
+        told = zip(
+            some.segment_ids.texts().to_pylist(),
+            contents.broker_ids.values[some.lasts].tolist(),
+            contents.event_timestamps.values[some.lasts].tolist(),
+            contents.customs.of(some.lasts),
+            some.states.tolist(),
+            some.metadata_partitions.tolist(),
+            some.metadata_offsets.tolist(),
+            strict=True,
+        )
+        for row, (combined_id, broker_id, timestamp_ms, custom, state, partition, offset) in enumerate(told):
+            metadata = RemoteWalCombinedLogSegmentMetadata(
+                combined_segment_id=combined_id,
+                entries=tuple(entries[bounds[row] : bounds[row + 1]]),
+                broker_id=broker_id,
+                event_timestamp_ms=timestamp_ms,
+                state=_STATES[state],
+                custom_metadata=custom,
+            )
+            yield KnownCombined(metadata, partition, offset)
+
+    @property
+    def _placements(self) -> tuple[Placements, Placements]:
+        return self.events.started, self.events.updated
+
+    def _said(self, rows: Ints, name: str) -> Ints:
+        are_started = self.segments.states[rows] == _STARTED
+        columns = (getattr(one, name).values for one in self._placements)
+        return _of_either(are_started, self.segments.lasts[rows], *columns)
+
+    @cached_property
+    def _by_partition(self) -> tuple[Ints, Ints]:
+        counts = np.bincount(self.segments.partitions, minlength=len(self.partitions))
+        order: Ints = np.argsort(self.segments.partitions, kind="stable")
+        return order, np.concatenate([[0], np.cumsum(counts)])
+
+    @cached_property
+    def _combined_lookup(self) -> UuidLookup:
+        return UuidLookup(self.combined.segment_ids)
+
+    @cached_property
+    def _one_of_each_id(self) -> Ints:
+        order, ids = grouped(self.segments.segment_ids)
+        return order[ids.changes()]
+
+    @cached_property
+    def _segment_lookup(self) -> UuidLookup:
+        return UuidLookup(self.segments.segment_ids.at(self._one_of_each_id))
+
+
+def _begun(parts: list[SegmentRows]) -> SegmentRows:
+    """Those that an upload was begun of."""
+    rows = joined_rows(parts)
+    return rows.at(np.flatnonzero(rows.states != NO_STATE))
+
+
+def _refused(refused: RefusedEvents) -> Iterator[RefusedWalEvent]:
+    events = refused.events
+    columns = zip(
+        events.metadata_partitions.tolist(),
+        events.metadata_offsets.tolist(),
+        events.segment_ids.texts().to_pylist(),
+        events.starts.tolist(),
+        refused.before.tolist(),
+        events.states.tolist(),
+        strict=True,
+    )
+    for metadata_partition, offset, one, starts, number, state in columns:
+        before, after = state_known(number), _STATES[state]
+        refusal = start_refusal(before, after) if starts else update_refusal(before, after)
+        if refusal is not None:
+            yield RefusedWalEvent(metadata_partition, offset, one, before, after, refusal)
+
+
+def _of_either(are_started: Flags, rows: Rows, started: Rows, updated: Rows) -> Ints:
+    found = np.empty(len(rows), np.int64)
+    found[are_started] = started[rows[are_started]]
+    found[~are_started] = updated[rows[~are_started]]
+    return found
