@@ -14,7 +14,7 @@ from tests.rigs.maven import kafka_jars
 from tieredctl.formats.record_batches import read_records
 from tieredctl.kafka.metadata_log import MetadataLog, SegmentFile, SnapshotFile, snapshot_records
 from tieredctl.kraft.image import ClusterImage
-from tieredctl.kraft.replay import replayed
+from tieredctl.kraft.replay import MetadataReplay
 
 CAPTURES = ("kafka-4.3.1", "kafka-3.9.1", "aiven-plain-4.3.1", "aiven-zstd-encrypted-4.3.1", "aiven-crash-4.3.1")
 
@@ -25,7 +25,10 @@ def opened(captures: Path, capture: str) -> MetadataLog:
 
 def image_at(log: MetadataLog, snapshot: SnapshotFile, end_offset: int | None = None) -> ClusterImage:
     after = (one for one in log.records(snapshot.end_offset) if end_offset is None or one.offset < end_offset)
-    return replayed(snapshot_records(snapshot), snapshot.end_offset, after).image
+    replay = MetadataReplay()
+    replay.load_snapshot(snapshot_records(snapshot), snapshot.end_offset)
+    replay.load_log(after)
+    return replay.image
 
 
 def kafkas_image(program: LineProgram, log: MetadataLog, snapshot: SnapshotFile) -> Records:

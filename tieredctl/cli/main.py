@@ -55,6 +55,7 @@ NOUNS = {
     "explain": "Show where a record lives, and how a consumer or a follower would get it.",
     "estimate": "Estimate sizes, times and costs in advance.",
     "doctor": "Check tiered storage on a cluster, or its settings, for problems.",
+    "snapshot": "Read, compare and clean KRaft snapshots, and the metadata log after them.",
     "demo": "See it work on a real captured cluster; no server needed.",
     "completions": "Print a shell's completion script.",
 }

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.java_properties import read_properties
+from tieredctl.model.secrets import HIDDEN, is_secret
 
 Properties = dict[str, str]
 
 _LARGEST_FILE = 1 << 22
 _LONGEST_TIMEOUT_MS = 900_000
 """librdkafka's limit."""
-_SECRET_NAME = re.compile(r"password|secret|jaas|token|ssl\.key\.pem|ssl\.keystore\.key")
-_HIDDEN = "(hidden)"
 
 _LOGIN = re.compile(r"\s*(?P<module>[\w.$]+)\s+\w+(?P<options>.*?);\s*", re.DOTALL)
 _LOGIN_OPTION = re.compile(r"""([\w.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"']+)""", re.DOTALL)
@@ -73,8 +72,8 @@ def timeout_seconds(properties: Mapping[str, str], otherwise: float) -> float:
 def without_secrets(text: str, properties: Mapping[str, str]) -> str:
     """A text of others, with every secret of the properties removed."""
     for name, value in properties.items():
-        if value and _SECRET_NAME.search(name):
-            text = text.replace(value, _HIDDEN)
+        if value and is_secret(name):
+            text = text.replace(value, HIDDEN)
     return text
 
 

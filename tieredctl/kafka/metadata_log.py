@@ -105,9 +105,15 @@ class MetadataLog:
     def records(self, from_offset: int = 0) -> Iterator[KraftLogRecord]:
         """The records from an offset on; raises as `batches` does, and DecodeError for a record that is not one."""
         for batch in self.batches(from_offset):
-            for record in read_records(batch.data, 0, batch.header):
+            for record in logged_records(batch):
                 if record.offset >= from_offset:
-                    yield decode_logged_record(batch.position, batch.header, record)
+                    yield record
+
+
+def logged_records(batch: MetadataBatch) -> Iterator[KraftLogRecord]:
+    """The records of a batch. Raises DecodeError."""
+    for record in read_records(batch.data, 0, batch.header):
+        yield decode_logged_record(batch.position, batch.header, record)
 
 
 def snapshot_records(snapshot: SnapshotFile) -> Iterator[KraftLogRecord]:

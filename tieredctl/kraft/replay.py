@@ -26,6 +26,19 @@ class MetadataReplay:
         """Whether the last records wait for the end of their transaction: no broker has applied them."""
         return self._waiting is not None
 
+    def load_snapshot(self, records: Iterable[KraftLogRecord], end_offset: int) -> None:
+        """The records of a snapshot with this end offset (exclusive), header and footer included. Comes first."""
+        for record in records:
+            self.take(end_offset - 1, record.content)
+        self.image.end_offset = end_offset
+
+    def load_log(self, records: Iterable[KraftLogRecord]) -> None:
+        """The log's records from there on."""
+        for record in records:
+            self.take(record.offset, record.content)
+            self.image.end_offset = record.offset + 1
+            self.image.as_of_ms = max(self.image.as_of_ms, record.timestamp)
+
     def take(self, offset: int, record: KraftRecord | ControlRecord) -> None:
         """Applies the record at an offset of the log; those of a transaction when that ends. One that does not fit
         is noted in `image.refused`."""
@@ -77,17 +90,3 @@ def _apply_control(image: ClusterImage, record: ControlRecord) -> None:
         image.leader = fields["LeaderId"]
     elif record.type == ControlType.SNAPSHOT_HEADER:
         image.as_of_ms = fields["LastContainedLogTimestamp"]
-
-
-def replayed(snapshot: Iterable[KraftLogRecord], end_offset: int, log: Iterable[KraftLogRecord]) -> MetadataReplay:
-    """The cluster after a snapshot with this end offset (exclusive; 0 without one), and the log's records from there
-    on."""
-    replay = MetadataReplay()
-    for record in snapshot:
-        replay.take(end_offset - 1, record.content)
-    replay.image.end_offset = end_offset
-    for record in log:
-        replay.take(record.offset, record.content)
-        replay.image.end_offset = record.offset + 1
-        replay.image.as_of_ms = max(replay.image.as_of_ms, record.timestamp)
-    return replay

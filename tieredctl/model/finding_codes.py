@@ -46,6 +46,8 @@ class FindingCode(StrEnum):
     SEGMENT_UNDECRYPTABLE = "segment-undecryptable"
     ALTERED_IN_TRANSIT = "altered-in-transit"
     UNREADABLE = "unreadable"
+    KRAFT_RECORD_UNKNOWN = "kraft-record-unknown"
+    KRAFT_RECORD_REFUSED = "kraft-record-refused"
     CHECK_NOT_MADE = "check-not-made"
     BROKER_METADATA_STANDSTILL = "broker-metadata-standstill"
     BROKER_CONFIG_TIERING_OFF = "broker-config-tiering-off"

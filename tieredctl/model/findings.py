@@ -11,6 +11,7 @@ from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
 from tieredctl.model.finding_subjects import SegmentSubject, Subject, read_subject
+from tieredctl.model.quorum_finding_kinds import QUORUM_FINDING_KINDS
 from tieredctl.model.tiering_finding_kinds import TIERING_FINDING_KINDS
 
 __all__ = ["FINDING_KINDS", "Finding", "FindingKind", "Severity", "exit_code_of"]
@@ -232,7 +233,9 @@ _TABLE = (
     ),
 )
 
-FINDING_KINDS = {kind.code: kind for kind in (*_TABLE, *DOCTOR_FINDING_KINDS, *TIERING_FINDING_KINDS)}
+FINDING_KINDS = {
+    kind.code: kind for kind in (*_TABLE, *DOCTOR_FINDING_KINDS, *TIERING_FINDING_KINDS, *QUORUM_FINDING_KINDS)
+}
 
 
 class _Blanks(dict[str, object]):

@@ -1,0 +1,78 @@
+"""The difference of two images of a cluster, change by change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tieredctl.kraft.entries import Entry, Kind, entries, shown
+from tieredctl.kraft.image import ClusterImage
+from tieredctl.model.secrets import HIDDEN
+
+
+class Change(NamedTuple):
+    """What became of one thing: `before` is None for one that is new, `after` for one that is gone. Of one that
+    changed, both have the fields that differ; a secret that changed is hidden in both."""
+
+    kind: Kind
+    subject: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+    @property
+    def words(self) -> str:
+        """The change, for people."""
+        what = f"{self.kind} {self.subject}"
+        if self.before is None or self.after is None:
+            values = self.after if self.before is None else self.before
+            said = ", ".join(
+                f"{name} {_word(value)}" for name, value in (values or {}).items() if value not in (None, [])
+            )
+            return f"{what} was {'added' if self.before is None else 'removed'}: {said}"
+        said = ", ".join(
+            f"{name} {_word(value)} -> {_word(self.after[name])}" if value != HIDDEN else f"{name} changed {HIDDEN}"
+            for name, value in self.before.items()
+        )
+        return f"{what}: {said}"
+
+
+def changes(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
+    """What changed from one image to the other, kind by kind; what went before what came."""
+    earlier, later = _by_kind(before), _by_kind(after)
+    for kind in Kind:
+        yield from _of_kind(earlier[kind], later[kind])
+
+
+def _by_kind(image: ClusterImage) -> dict[Kind, list[Entry]]:
+    found: dict[Kind, list[Entry]] = {kind: [] for kind in Kind}
+    for entry in entries(image):
+        found[entry.kind].append(entry)
+    return found
+
+
+def _of_kind(earlier: list[Entry], later: list[Entry]) -> Iterator[Change]:
+    now = {entry.key: entry for entry in later}
+    for entry in earlier:
+        if entry.key not in now:
+            yield Change(entry.kind, entry.subject, shown(entry.kind, entry.subject, entry.values), None)
+    was = {entry.key: entry for entry in earlier}
+    for entry in later:
+        old = was.get(entry.key)
+        if old is None:
+            yield Change(entry.kind, entry.subject, None, shown(entry.kind, entry.subject, entry.values))
+        elif old.values != entry.values:
+            yield _changed(old, entry)
+
+
+def _changed(old: Entry, new: Entry) -> Change:
+    differing = [name for name in new.values if old.values.get(name) != new.values[name]]
+    before, after = ({name: one.values.get(name) for name in differing} for one in (old, new))
+    return Change(new.kind, new.subject, shown(new.kind, new.subject, before), shown(new.kind, new.subject, after))
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_word, value))}]"
+    if isinstance(value, Mapping):
+        return " ".join(map(_word, value.values()))
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

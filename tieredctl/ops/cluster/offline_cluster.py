@@ -1,0 +1,68 @@
+"""A cluster as the metadata log of one of its nodes has it: what there is when no broker answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tieredctl.kraft.image import ClusterImage
+from tieredctl.kraft.replica import SnapshotId
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.ops.documents import Document
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineCluster:
+    """An image of the cluster, and how far it is certain.
+
+    Which records the quorum committed is in no file. What a snapshot contains was committed, and in a log of a single
+    voter all is; the end of any other log may yet be truncated.
+    """
+
+    path: Path
+    """The snapshot, or the folder of snapshots and log."""
+    image: ClusterImage
+    """As of the end of what was read."""
+    committed_ms: int
+    """When the last record was written that is certainly committed, by the controller's clock; -1 for none."""
+    withdrawn_topic_ids: frozenset[str]
+    """Topics that certainly were there, and are removed by a record that may not be committed."""
+    snapshot: SnapshotId | None
+    """What the image began with."""
+    snapshot_bytes: int
+    log_bytes: int
+    """Of the log's records after the snapshot."""
+    cluster_id: str | None
+    """From the `meta.properties` of the log directory, if there is one."""
+    in_transaction: bool = False
+    """Whether the last records belong to a transaction that has not ended: they are not in the image."""
+
+    def describe(self) -> Document:
+        """For the `source` of a document."""
+        image = self.image
+        return {
+            "kind": "kraft-snapshot",
+            "kraftSnapshot": str(self.path),
+            "clusterId": self.cluster_id,
+            "snapshotId": None if self.snapshot is None else str(self.snapshot),
+            "endOffset": image.end_offset,
+            "lastContainedLogTimestamp": image.as_of_ms,
+            "snapshotBytes": self.snapshot_bytes,
+            "logBytes": self.log_bytes,
+            "topics": len(image.topics),
+        }
+
+    def findings(self) -> Iterator[Finding]:
+        """What makes the image incomplete."""
+        for name, count in sorted(self.image.unknown_records.items()):
+            message = (
+                f"records that this release of tieredctl does not know, {count} of them: what they change is unknown"
+            )
+            yield Finding(
+                FindingCode.KRAFT_RECORD_UNKNOWN, f"{self.path}: {name}", message, {"type": name, "records": count}
+            )
+        for offset, name, reason in self.image.refused:
+            evidence: dict[str, object] = {"type": name, "offset": offset}
+            yield Finding(FindingCode.KRAFT_RECORD_REFUSED, f"{self.path}@{offset}: {name}", reason, evidence)

@@ -1,0 +1,1 @@
+"""KRaft snapshots: comparing them, and removing those that retention no longer keeps."""

@@ -1,0 +1,75 @@
+"""Compares a cluster as of two points: two snapshots, or a snapshot and the end of the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kraft.difference import Change, changes
+from tieredctl.model.findings import Finding
+from tieredctl.ops.cluster.offline_cluster import OfflineCluster
+from tieredctl.ops.documents import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What changed from `before` to `after`."""
+
+    before: OfflineCluster
+    after: OfflineCluster
+    changes: Sequence[Change]
+
+    def source(self) -> Document:
+        return {"before": self.before.describe(), "after": self.after.describe()}
+
+    def rows(self) -> Iterator[Document]:
+        """One for each change."""
+        for change in self.changes:
+            yield {
+                "kind": change.kind.value,
+                "subject": change.subject,
+                "change": _change(change),
+                "before": change.before,
+                "after": change.after,
+                "words": change.words,
+            }
+
+    def summary(self) -> Document:
+        """How many things changed, and the sizes of what they were read from."""
+        counts = Counter(map(_change, self.changes))
+        before, after = self.before, self.after
+        return {
+            "changes": len(self.changes),
+            **{name: counts[name] for name in ("added", "removed", "changed")},
+            "byKind": dict(Counter(change.kind.value for change in self.changes)),
+            "records": after.image.end_offset - before.image.end_offset,
+            "milliseconds": after.image.as_of_ms - before.image.as_of_ms,
+            "snapshotBytesBefore": before.snapshot_bytes,
+            "snapshotBytesAfter": after.snapshot_bytes,
+            "snapshotBytesRatio": _ratio(after.snapshot_bytes, before.snapshot_bytes),
+            "logBytes": after.log_bytes,
+            "logBytesRatio": _ratio(after.log_bytes, after.snapshot_bytes),
+        }
+
+    def findings(self) -> list[Finding]:
+        return [*self.before.findings(), *self.after.findings()]
+
+
+def compare(before: OfflineCluster, after: OfflineCluster) -> Comparison:
+    """Raises TieredctlError `another-cluster` if the two are certainly of different clusters."""
+    ids = before.cluster_id, after.cluster_id
+    if None not in ids and ids[0] != ids[1]:
+        message = f"{before.path} is from cluster {ids[0]}, and {after.path} from {ids[1]}."
+        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Compare two points of one cluster.")
+    return Comparison(before, after, list(changes(before.image, after.image)))
+
+
+def _change(change: Change) -> str:
+    return "added" if change.before is None else "removed" if change.after is None else "changed"
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    """None where there is nothing to divide by."""
+    return round(part / whole, 4) if whole else None

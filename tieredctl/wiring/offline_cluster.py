@@ -1,0 +1,157 @@
+"""Opens a KRaft snapshot, alone or with the log after it, as a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.file_names import parse_kraft_snapshot_name
+from tieredctl.formats.kraft_log import KraftLogRecord
+from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
+from tieredctl.formats.quorum_state import QUORUM_STATE_FILE, read_quorum_state
+from tieredctl.kafka.metadata_log import (
+    CLUSTER_METADATA_FOLDER,
+    MetadataLog,
+    SnapshotFile,
+    logged_records,
+    snapshot_records,
+)
+from tieredctl.kraft.image import ClusterImage
+from tieredctl.kraft.replay import MetadataReplay
+from tieredctl.kraft.replica import SnapshotId
+from tieredctl.ops.cluster.offline_cluster import OfflineCluster
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineClusterPlace:
+    """A snapshot, a `__cluster_metadata-0`, or a log directory that has one."""
+
+    path: Path
+
+    def open(self) -> OfflineCluster:
+        """The cluster as of the snapshot; of a folder as of the latest one and the log after it.
+
+        Raises TieredctlError where it is missing, cannot be read, or is not whole: half of it would make orphans.
+        """
+        path = self.path
+        with _in_sentences(path):
+            if path.is_dir():
+                inner = path / CLUSTER_METADATA_FOLDER
+                return _with_log(inner if inner.is_dir() else path)
+            if path.exists() and not path.is_file():
+                raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: it is not a regular file.", hint="")
+            return _alone(path)
+
+
+def metadata_folder(path: Path) -> Path:
+    """The `__cluster_metadata-0` that a path names, or that the log directory there has. Raises TieredctlError."""
+    with _in_sentences(path):
+        inner = path / CLUSTER_METADATA_FOLDER
+        folder = inner if inner.is_dir() else path
+        if not folder.is_dir():
+            if not folder.exists():
+                raise FileNotFoundError
+            raise TieredctlError(ErrorCode.USAGE, f"{path} is not a folder.", hint=_HINT)
+        return folder
+
+
+@contextmanager
+def _in_sentences(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no {path}.") from None
+    except PermissionError:
+        raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{path} may not be read.") from None
+    except OSError as error:
+        raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {error.strerror}.") from None
+    except DecodeError as error:
+        message = f"{path} cannot be read as a KRaft snapshot: {error.message}."
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=_HINT) from None
+
+
+_HINT = "Give a complete `<offset>-<epoch>.checkpoint`, or the __cluster_metadata-0 that has it."
+
+
+def _alone(path: Path) -> OfflineCluster:
+    name = parse_kraft_snapshot_name(path.name)
+    size = path.stat().st_size
+    end_offset, epoch = (0, 0) if name is None else (name.end_offset, name.epoch)
+    file = SnapshotFile(epoch, end_offset, path, size)
+    replay = MetadataReplay()
+    replay.load_snapshot(snapshot_records(file), end_offset)
+    image = replay.image
+    snapshot = None if name is None else SnapshotId(epoch, end_offset)
+    cluster_id = _cluster_id(path.resolve().parent)
+    return OfflineCluster(path, image, image.as_of_ms, frozenset(), snapshot, size, 0, cluster_id)
+
+
+def _with_log(folder: Path) -> OfflineCluster:
+    log = MetadataLog.opened(folder)
+    if not log.snapshots and not log.segments:
+        hint = f"Give a node's log directory, or its {CLUSTER_METADATA_FOLDER}."
+        raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{folder} has neither a snapshot nor a log.", hint=hint)
+    replay = MetadataReplay()
+    latest = log.snapshots[-1] if log.snapshots else SnapshotFile(0, 0, folder, 0)
+    if log.snapshots:
+        replay.load_snapshot(snapshot_records(latest), latest.end_offset)
+    if log.segments and log.start_offset > latest.end_offset:
+        raise DecodeError(f"the log begins at offset {log.start_offset}, after what the snapshots contain", 0)
+    image = replay.image
+    committed_ms, committed = image.as_of_ms, image.topic_ids
+    following = _Following(log, latest)
+    replay.load_log(following.records())
+    if len(_voters(folder, image)) == 1:
+        committed_ms, committed = image.as_of_ms, image.topic_ids
+    return OfflineCluster(
+        folder,
+        image,
+        committed_ms,
+        committed - image.topic_ids,
+        SnapshotId(latest.epoch, latest.end_offset) if log.snapshots else None,
+        latest.size,
+        following.bytes,
+        _cluster_id(folder.resolve()),
+        in_transaction=replay.in_transaction,
+    )
+
+
+@dataclass(slots=True)
+class _Following:
+    """The log after a snapshot."""
+
+    log: MetadataLog
+    snapshot: SnapshotFile
+    bytes: int = 0
+
+    def records(self) -> Iterator[KraftLogRecord]:
+        """Raises DecodeError where the log has another epoch before the snapshot's end than the snapshot: then they
+        are of two histories."""
+        last = self.snapshot.end_offset - 1
+        for batch in self.log.batches(max(last, 0)):
+            epoch = batch.header.partition_leader_epoch
+            if batch.header.base_offset <= last:
+                if epoch != self.snapshot.epoch:
+                    raise DecodeError(f"offset {last} is of epoch {epoch} in the log", batch.position)
+                continue
+            self.bytes += batch.header.size
+            yield from logged_records(batch)
+
+
+def _voters(folder: Path, image: ClusterImage) -> Collection[int]:
+    """The ids of the quorum's voters; none where they are in no file."""
+    if image.voters is not None:
+        return image.voters
+    with suppress(OSError, DecodeError):
+        state = read_quorum_state((folder / QUORUM_STATE_FILE).read_bytes())
+        return [voter["VoterId"] for voter in state.values.get("CurrentVoters") or ()]
+    return ()
+
+
+def _cluster_id(folder: Path) -> str | None:
+    with suppress(OSError, DecodeError):
+        return read_meta_properties((folder.parent / META_PROPERTIES_FILE).read_bytes()).cluster_id
+    return None
