@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import examples
 from tests.metadata_logs import COPIED, DELETED, DELETING, PARTITION, segment_id
+from tests.wal.model_wal import chunk_of
 from tests.wal.wal_by_events import Place, WalByEvents
 from tests.wal_histories import OTHER, combined_started, combined_updated, entry, wal_started, wal_updated
 from tieredctl.formats.wal_records import encode_wal_event
@@ -92,14 +93,6 @@ def chunks(records: Sequence[tuple[Place, WalEvent]], size: int) -> Iterator[Wal
         own = [(offset, encode_wal_event(event)) for (here, offset), event in records if here == partition]
         for first in range(0, len(own), size):
             yield chunk_of(partition, own[first : first + size])
-
-
-def chunk_of(partition: int, records: Sequence[tuple[int, bytes]]) -> WalChunk:
-    lengths = np.array([len(value) for _, value in records], np.int64)
-    ends = np.cumsum(lengths)
-    offsets = np.array([offset for offset, _ in records], np.int64)
-    data = np.frombuffer(b"".join(value for _, value in records), np.uint8)
-    return WalChunk(partition, offsets, offsets + 1_700_000_000_000, data, ends - lengths, ends)
 
 
 def replayed(events: Sequence[WalEvent], size: int = 1000) -> ReplayedWal:

@@ -177,6 +177,15 @@ class ReplayedWal:
         found = rows[rows != NOT_FOUND]
         return next(self.combined_at(found)) if len(found) else None
 
+    def segments_in(self, combined_segment_id: str) -> list[KnownWalSegment]:
+        """The segments whose last events say that they are in a combined object, whatever their state."""
+        order, firsts, lookup = self._by_object
+        ids, _ = uuids_of_texts([combined_segment_id])
+        found = lookup.rows_of(ids)
+        if not len(found) or found[0] == NOT_FOUND:
+            return []
+        return list(self.segments_at(order[firsts[found[0]] : firsts[found[0] + 1]]))
+
     def combined_rows(self, ids: UuidColumns) -> Ints:
         """The row of each combined object; NOT_FOUND where there are no events about it."""
         return self._combined_lookup.rows_of(ids)
@@ -242,6 +251,13 @@ class ReplayedWal:
         counts = np.bincount(self.segments.partitions, minlength=len(self.partitions))
         order: Ints = np.argsort(self.segments.partitions, kind="stable")
         return order, np.concatenate([[0], np.cumsum(counts)])
+
+    @cached_property
+    def _by_object(self) -> tuple[Ints, Ints, UuidLookup]:
+        """The segments by object, where those of each object begin, and which object is which."""
+        order, ids = grouped(self.places(np.arange(len(self.segments)))[0])
+        firsts = np.flatnonzero(ids.changes()) if len(ids) else order
+        return order, np.append(firsts, len(order)), UuidLookup(ids.at(firsts))
 
     @cached_property
     def _combined_lookup(self) -> UuidLookup:

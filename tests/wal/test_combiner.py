@@ -1,0 +1,113 @@
+"""KIP-1176, "RLMWalTask" and "RLMWalCombinerTask": what is queued, and when it is uploaded."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION
+from tests.wal.model_wal import batch, item
+from tests.wal_histories import OTHER
+from tieredctl.errors import DecodeError
+from tieredctl.wal.combiner import Combiner, CombinerSettings, UploadCause
+from tieredctl.wal.sections import divided, queue_item
+
+SETTINGS = CombinerSettings(interval_ms=20, upload_bytes=1000, queue_size=3)
+SMALL, LARGE = item(1, PARTITION, 0, 0), item(2, OTHER, 0, 99)
+
+
+def test_combiner_task_upload_bytes_controls_how_big_the_upload_is() -> None:
+    combiner = Combiner(SETTINGS)
+    combiner.offer(SMALL, 0)
+    combiner.offer(LARGE, 0)
+    combiner.offer(SMALL, 0)
+
+    upload = combiner.next_upload(0)
+
+    assert upload is not None
+    assert upload.cause is UploadCause.NORMAL
+    assert upload.items == (SMALL, LARGE)
+    assert len(combiner) == 1
+
+
+def test_combiner_task_interval_ms_controls_how_long_the_oldest_batches_wait() -> None:
+    combiner = Combiner(SETTINGS)
+    combiner.offer(SMALL, 100)
+    combiner.offer(SMALL, 119)
+
+    assert combiner.next_upload(119) is None
+    upload = combiner.next_upload(120)
+    assert upload is not None
+    assert (upload.cause, len(upload.items)) == (UploadCause.QUICK, 2)
+    assert combiner.next_upload(1_000) is None
+
+
+def test_combiner_queue_size_limits_what_waits() -> None:
+    combiner = Combiner(SETTINGS)
+
+    taken = [combiner.offer(SMALL, 0) for _ in range(4)]
+
+    assert taken == [True, True, True, False]
+    assert len(combiner) == 3
+
+
+def test_batches_of_one_partition_stay_in_their_order() -> None:
+    combiner = Combiner(CombinerSettings(interval_ms=0, upload_bytes=1, queue_size=9))
+    for number in range(3):
+        combiner.offer(item(number, PARTITION, number, number), 0)
+
+    offsets = []
+    while upload := combiner.next_upload(0):
+        offsets += [one.metadata.start_offset for one in upload.items]
+
+    assert offsets == [0, 1, 2]
+
+
+@pytest.mark.parametrize("broken", [{"interval_ms": -1}, {"upload_bytes": 0}, {"queue_size": 0}])
+def test_settings_under_which_nothing_is_uploaded_are_refused(broken: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="impossible combiner settings"):
+        CombinerSettings(**broken)
+
+
+def test_configuration_300_to_500_kb_every_10_to_20_ms_is_the_default() -> None:
+    settings = CombinerSettings()
+
+    assert 300_000 <= settings.upload_bytes <= 500_000
+    assert 10 <= settings.interval_ms <= 20
+
+
+def test_a_queued_section_is_described_from_its_batches_alone() -> None:
+    records = batch(5, 9, 1, 1_000) + batch(10, 12, 1, 3_000) + batch(15, 15, 4, 2_000)
+
+    queued = item(1, PARTITION, 0, 0, leader_epoch=4, records=records).metadata
+
+    assert (queued.start_offset, queued.end_offset) == (5, 15)
+    assert queued.segment_leader_epochs == ((1, 5), (4, 15))
+    assert (queued.max_timestamp_ms, queued.segment_size_in_bytes) == (3_000, len(records))
+    assert (queued.start_file_position, queued.end_file_position) == (-1, -1)
+
+
+@pytest.mark.parametrize(
+    ("records", "reason"),
+    [
+        (b"", "no batches"),
+        (batch(0, 4)[:-1], "cut short|incomplete|ends"),
+        (batch(0, 4) + batch(4, 5), "does not follow"),
+        (batch(0, 4, 3) + batch(5, 5, 2), "an earlier leader"),
+        (batch(0, 4, -1), "without a leader epoch"),
+        (batch(0, 4)[:-1] + b"x", "CRC|checksum"),
+    ],
+)
+def test_what_is_not_a_leaders_log_is_not_queued(records: bytes, reason: str) -> None:
+    with pytest.raises(DecodeError, match=reason):
+        queue_item(PARTITION, "A" * 22, records, broker_id=1, leader_epoch=0, event_timestamp_ms=FIRST_TIMESTAMP_MS)
+
+
+def test_a_long_section_is_divided_between_batches() -> None:
+    batches = [batch(number, number, size=100) for number in range(7)]
+    length = len(batches[0])
+
+    parts = list(divided(b"".join(batches), 3 * length))
+
+    assert [len(part) // length for part in parts] == [3, 3, 1]
+    assert b"".join(parts) == b"".join(batches)
+    assert list(divided(b"".join(batches), 1)) == batches

@@ -1,0 +1,85 @@
+"""What a partition's leader does with what other leaders uploaded (KIP-1176, "Leader Failover and Recovery")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderEpochs
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.lineage import epoch_for_offset
+from tieredctl.rlmm.remote_retention import is_within_leader_epochs
+from tieredctl.wal.deletion import segment_deletions
+from tieredctl.wal.replayed import KnownWalSegment, WalPartition
+from tieredctl.wal.steps import Publish
+
+
+def segments_beyond(wal: WalPartition, leader: LeaderLog) -> list[KnownWalSegment]:
+    """The segments that a leader's own log does not have: beyond its end, or of leaders that it does not descend from.
+
+    A segment that only begins in its log is among them: events are about whole segments, and the leader uploads the
+    part that it has again.
+    """
+    beyond = (one for one in wal.segments.values() if _is_beyond(one.metadata, leader))
+    return sorted(beyond, key=lambda one: (one.metadata.start_offset, one.segment_id))
+
+
+def _is_beyond(segment: RemoteLogSegmentMetadata, leader: LeaderLog) -> bool:
+    if segment.end_offset >= leader.end_offset:
+        return True
+    first_known = min((epoch for epoch, _ in leader.leader_epochs), default=None)
+    if first_known is None or segment.segment_leader_epochs[-1][0] < first_known:
+        return False  # of leaders that the log start has passed: nothing speaks against it
+    return not is_within_leader_epochs(segment, leader.end_offset, dict(leader.leader_epochs))
+
+
+def deletions_beyond(
+    wal: WalPartition, leader: LeaderLog, *, broker_id: int, leader_epoch: int, clock_ms: Callable[[], int]
+) -> Iterator[Publish]:
+    """The DELETE events that a new leader publishes about them. Their objects stay: they hold other segments too."""
+    beyond = segments_beyond(wal, leader)
+    for state in (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED):
+        yield from segment_deletions(beyond, state, broker_id=broker_id, leader_epoch=leader_epoch, clock_ms=clock_ms)
+
+
+def upload_from(wal: WalPartition, tiered: RemoteLogMetadataCache, leader: LeaderLog) -> int:
+    """The first offset that a leader has to upload: after the last one that either tier has of its line of leaders, and
+    that is on its disk."""
+    epochs = dict(leader.leader_epochs)
+    known = [one.metadata for one in wal.segments.values() if one.is_readable]
+    known += [
+        one.metadata
+        for one in tiered.list_remote_log_segments()
+        if one.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    ]
+    ends = (one.end_offset for one in known if is_within_leader_epochs(one, leader.end_offset, epochs))
+    return max(leader.local_log_start_offset, max(ends, default=-1) + 1)
+
+
+def recoverable_end(
+    wal: WalPartition, tiered: RemoteLogMetadataCache, leader_epochs: LeaderEpochs, start_offset: int
+) -> int:
+    """Up to where (exclusive) a broker that has nothing can rebuild a partition from both tiers, from an offset on.
+
+    `leader_epochs` is the line of leaders to follow.
+    """
+    offset = start_offset
+    while (epoch := epoch_for_offset(leader_epochs, offset)) is not None:
+        end = _end_of(wal, tiered, epoch, offset)
+        if end is None:
+            break
+        offset = min([end, *(first for _, first in leader_epochs if first > offset)])
+    return offset
+
+
+def _end_of(wal: WalPartition, tiered: RemoteLogMetadataCache, epoch: int, offset: int) -> int | None:
+    """The offset after the segment that has an offset of an epoch."""
+    in_tier = tiered.remote_log_segment_metadata(epoch, offset)
+    in_wal = wal.segment_for(epoch, offset)
+    ends = [one.metadata for one in (in_tier, in_wal) if one is not None]
+    return max((_last_of_epoch(one.epoch_ranges(), epoch) + 1 for one in ends), default=None)
+
+
+def _last_of_epoch(ranges: list[tuple[int, int, int]], epoch: int) -> int:
+    return next(last for number, _, last in ranges if number == epoch)
