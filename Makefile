@@ -15,6 +15,9 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 JAVA_FOR_SPARK = $(shell version=$$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
 	[ "$${version:-0}" -ge 17 ] && echo "Java $$version")
 
+# Debian keeps the server's programs off the PATH.
+POSTGRES_OF_DEBIAN = $(lastword $(wildcard /usr/lib/postgresql/*/bin))
+
 # What is installed with tieredctl: a package for each storage layout, and the Spark jobs.
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 SPARK := $(patsubst %/pyproject.toml,%,$(wildcard spark/pyproject.toml))
@@ -48,8 +51,9 @@ check: lint ## Lint, then run the tests that need no server and no Java: three m
 	@TIEREDCTL_CHAOS_SEEDS=40 TIEREDCTL_FUZZ_INPUTS=20000 TIEREDCTL_PROPERTY_EXAMPLES=25 \
 		$(RUN_TESTS) --numprocesses 2 -m 'not integration and not spark and not exhaustive'
 
-test: lint ## Lint, then run all tests; those with real servers need Java 17, Maven 3.8 and Go
-	@for tool in java mvn go; do command -v $$tool >/dev/null || \
+test: lint ## Lint, then run all tests; those with real servers need Java 17, Maven 3.8, Go and PostgreSQL
+	@for tool in java mvn go postgres; do \
+		PATH="$$PATH:$(POSTGRES_OF_DEBIAN)" command -v $$tool >/dev/null || \
 		echo "$$tool is not on the PATH: tests that need it $(if $(CI),fail,are skipped)"; done
 	@echo "Running all tests"
 	@# One more than cores: those with real servers mostly wait.
@@ -91,7 +95,7 @@ comma := ,
 LOCAL_NAMES = $(shell sed -n 's/^name = "\([a-z_-]*\)"$$/\1/p' pyproject.toml $(PACKAGES:%=%/pyproject.toml))
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-header
 RESOLVE = printf '%s\n' $(1) | $(COMPILE) - $(LOCAL_NAMES:%=--no-emit-package %) $(2)
-EVERYTHING := .[gs$(comma)kafka$(comma)s3$(comma)spark] $(PACKAGES:%=./%)
+EVERYTHING := .[diskless$(comma)gs$(comma)kafka$(comma)s3$(comma)spark] $(PACKAGES:%=./%)
 
 lock: ## Regenerate the locks (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }

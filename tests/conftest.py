@@ -39,7 +39,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 TESTS = Path(__file__).parent
 CAPTURES = TESTS / "captures"
 KAFKA, OLDER_KAFKA = "kafka", "kafka 3.9.1"
-OBJECT_SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator"})
+SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "postgres"})
 """The fixtures that start one, and the parameters that choose one, with dashes for underscores."""
 LONGEST_FIRST = (KAFKA, "chaos", "spark", OLDER_KAFKA, "integration", "cli", "verification", "storage", "formats")
 """Groups, markers and folders; those that wait for brokers are beside those that compute, and the many small files come
@@ -48,9 +48,9 @@ last, so that no process works alone in the end."""
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what asks an object server or a shared broker, and puts first what takes longest."""
+    """Marks what asks an object server, a database or a shared broker, and puts first what takes longest."""
     for item in items:
-        if _asks_an_object_server(item) or _shares_brokers(item.path):
+        if _asks_a_server(item) or _shares_brokers(item.path):
             item.add_marker(pytest.mark.integration)
 
     def rank(item: pytest.Item) -> int:
@@ -60,10 +60,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
-def _asks_an_object_server(item: pytest.Item) -> bool:
+def _asks_a_server(item: pytest.Item) -> bool:
     chosen = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
     names = {value.replace("-", "_") for value in chosen if isinstance(value, str)}
-    return not OBJECT_SERVERS.isdisjoint(names.union(getattr(item, "fixturenames", ())))
+    return not SERVERS.isdisjoint(names.union(getattr(item, "fixturenames", ())))
 
 
 class GroupsTogether(LoadScopeScheduling):  # type: ignore[misc]

@@ -101,6 +101,10 @@ class ErrorCode(StrEnum):
     LEASE_LOST = "lease-lost"
     CHECKPOINT_UNUSABLE = "checkpoint-unusable"
     MARK_UNUSABLE = "mark-unusable"
+    NO_CONTROL_PLANE = "no-control-plane"
+    CONTROL_PLANE_UNREACHABLE = "control-plane-unreachable"
+    CONTROL_PLANE_REFUSED = "control-plane-refused"
+    CONTROL_PLANE_UNKNOWN = "control-plane-unknown"
     SPARK_FAILED = "spark-failed"
     DEMO_FAILED = "demo-failed"
     FAULT = "fault"
@@ -290,6 +294,26 @@ _TABLE = (
         ErrorCode.CHECKPOINT_UNUSABLE, ExitCode.USAGE, "Remove the file, or name another, to list the store again."
     ),
     ErrorKind(ErrorCode.MARK_UNUSABLE, ExitCode.USAGE, "Run the job again, and give the folder that it wrote."),
+    ErrorKind(
+        ErrorCode.NO_CONTROL_PLANE,
+        ExitCode.USAGE,
+        "Give --control-plane, for example --control-plane postgresql://ROLE@HOST/DATABASE.",
+    ),
+    ErrorKind(
+        ErrorCode.CONTROL_PLANE_UNREACHABLE,
+        ExitCode.FAILURE,
+        "Check host, port, database and role; a password goes into the file that PGPASSFILE names.",
+    ),
+    ErrorKind(
+        ErrorCode.CONTROL_PLANE_REFUSED,
+        ExitCode.FAILURE,
+        "The role needs SELECT on files, batches, logs, producer_state and flyway_schema_history.",
+    ),
+    ErrorKind(
+        ErrorCode.CONTROL_PLANE_UNKNOWN,
+        ExitCode.INCOMPLETE,
+        "Check the database's name; nothing is judged by a schema that this release of tieredctl does not know.",
+    ),
     ErrorKind(ErrorCode.SPARK_FAILED, ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),
     ErrorKind(ErrorCode.DEMO_FAILED, ExitCode.FAILURE, "Please report it, with the output above."),
     ErrorKind(ErrorCode.FAULT, ExitCode.FAILURE, "Please report this line."),

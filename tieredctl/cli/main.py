@@ -53,6 +53,7 @@ NOUNS = {
     "topic": "Show what is tiered, how much is where and how far tiering lags; turn tiering on and off.",
     "offsets": "Show where a topic's logs begin and end, locally and in remote storage.",
     "explain": "Show where a record lives, and how a consumer or a follower would get it.",
+    "diskless": "Inspect and check diskless topics: Inkless's objects and its control plane.",
     "estimate": "Estimate sizes, times and costs in advance.",
     "doctor": "Check tiered storage on a cluster, or its settings, for problems.",
     "snapshot": "Read, compare and clean KRaft snapshots, and the metadata log after them.",

@@ -106,6 +106,14 @@ StoreOptions = Annotated[
     list[str] | None,
     typer.Option("--store-option", metavar="NAME=VALUE", help="A store setting; repeat it for several."),
 ]
+ControlPlaneUri = Annotated[
+    str | None,
+    typer.Option(
+        "--control-plane",
+        metavar="URI",
+        help="The control plane's database: a libpq URI, or service=NAME; without a password.",
+    ),
+]
 LayoutName = Annotated[
     str,
     typer.Option("--layout", metavar="NAME", help="How keys map to segments: local, a plugin's, or auto to detect it."),

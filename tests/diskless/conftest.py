@@ -1,0 +1,63 @@
+"""A real control plane for each test: the capture's, in a database of its own; and its bucket as a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tests.rigs.availability import rig_unavailable
+from tests.rigs.inkless import TEMPLATE, Inkless, InklessCapture
+from tests.rigs.postgres import PostgresServer
+from tests.rigs.prerequisites import RigMissing
+from tieredctl.cli.main import run
+
+_numbers = count()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server that asks for passwords."""
+    try:
+        server = PostgresServer()
+    except RigMissing as missing:
+        rig_unavailable(str(missing))
+    with server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPASSFILE", str(server.password_file))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def capture(captures: Path) -> InklessCapture:
+    """What Inkless left behind."""
+    return InklessCapture.now(captures / "inkless")
+
+
+@pytest.fixture(scope="session")
+def captured_server(postgres: PostgresServer, capture: InklessCapture) -> PostgresServer:
+    """The server with the captured control plane, which is only copied."""
+    capture.restore(postgres)
+    return postgres
+
+
+@pytest.fixture
+def inkless(captured_server: PostgresServer, capture: InklessCapture, tmp_path: Path) -> Inkless:
+    """A copy of all that was captured."""
+    database = f"control_plane_{next(_numbers)}"
+    captured_server.run("postgres", f"CREATE DATABASE {database} TEMPLATE {TEMPLATE}")
+    return Inkless(captured_server, database, capture.copy_bucket(tmp_path / "bucket"), capture)
+
+
+@pytest.fixture
+def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
+    """Runs tieredctl in the test's own process."""
+
+    def run_words(*words: str | Path) -> Outcome:
+        exit_code = run([str(word) for word in words])
+        captured = capsys.readouterr()
+        return Outcome(exit_code, captured.out, captured.err)
+
+    return run_words

@@ -1,0 +1,63 @@
+"""`diskless status`: what the control plane holds, and what the bucket has besides."""
+
+from __future__ import annotations
+
+from tests.cli.command_line import Tieredctl
+from tests.rigs.inkless import Inkless
+
+
+def test_every_row_of_the_capture_is_counted(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    tables = inkless.capture.tables
+
+    outcome = tieredctl("diskless", "status", *inkless.places, "-o", "json")
+
+    document = outcome.document()
+    summary = document["summary"]
+    assert outcome.exit_code == 0
+    assert (summary["schemaVersion"], summary["topics"], summary["partitions"]) == (27, 7, len(tables["logs"]))
+    assert (summary["batches"], summary["producerStates"]) == (len(tables["batches"]), len(tables["producer_state"]))
+    for state in ("uploaded", "deleting"):
+        sizes = [row["size"] for row in tables["files"] if row["state"] == state]
+        assert (summary["files"][state]["files"], summary["files"][state]["bytes"]) == (len(sizes), sum(sizes))
+    assert summary["files"]["unknown"]["files"] == 0
+    assert summary["liveBytes"] == sum(row["byte_size"] for row in tables["batches"])
+
+
+def test_each_partition_has_its_offsets_and_bytes(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    expected = {name: told for name, told in inkless.capture.document["expected"].items() if told["topic"] != "scratch"}
+
+    items = tieredctl("diskless", "status", *inkless.control_plane, "-o", "jsonl").lines()
+
+    found = {f"{item['topic']}-{item['partition']}": item for item in items}
+    assert set(found) == set(expected)
+    for name, item in found.items():
+        told = expected[name]
+        assert item["topicId"] == told["topic_id"]
+        assert (item["logStartOffset"], item["highWatermark"]) == (told["log_start_offset"], told["high_watermark"])
+        assert (item["bytes"], item["batches"]) == (told["byte_size"], told["row_count"])
+        assert item["files"] == len({batch["object_key"] for batch in told["batches"]})
+        assert item["disklessStartOffset"] == told["diskless_start_offset"]
+        assert item["remoteLogStartOffset"] == told["remote_log_start_offset"]
+
+
+def test_objects_that_were_never_committed_are_counted(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    roles, times = inkless.capture.document["roles"], inkless.capture.times_ms
+    left = [roles[name] for name in ("orphan_broker_killed", "orphan_database_down")]
+    left.append(roles["in_flight_uploaded_not_committed_young"])
+
+    summary = tieredctl("diskless", "status", *inkless.places, "-o", "json").document()["summary"]
+
+    assert summary["objects"] == len(times)
+    assert summary["uncommitted"]["objects"] == len(left)
+    assert summary["uncommitted"]["oldestKey"] == min(left, key=times.__getitem__)
+
+
+def test_a_table_tells_it_in_sentences(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("diskless", "status", *inkless.places)
+
+    assert outcome.exit_code == 0
+    assert outcome.err.startswith("Schema version 27, read at ")
+    assert "12 files uploaded, " in outcome.err
+    assert "2 files deleting, 3579 bytes, the oldest since " in outcome.err
+    assert "3 of 16 objects in the bucket, 2166 bytes, are not committed, the oldest of " in outcome.err
+    assert outcome.out.startswith("TOPIC      PARTITION  LOG-START  HIGH-WATERMARK  BATCHES  FILES  BYTES\n")

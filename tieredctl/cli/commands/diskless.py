@@ -1,0 +1,16 @@
+"""`tieredctl diskless …`: topics that are kept in object storage alone, as Inkless does it."""
+
+from __future__ import annotations
+
+import typer
+
+from tieredctl.cli.commands.diskless_status import status
+
+_commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+for verb in (status,):
+    _commands.command(verb.__name__)(verb)
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds this noun's commands."""
+    app.add_typer(_commands, name=noun, help=meaning)

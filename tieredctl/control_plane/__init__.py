@@ -1,0 +1,1 @@
+"""Inkless's control plane in PostgreSQL. The only package that uses a database's client library."""

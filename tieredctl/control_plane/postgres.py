@@ -1,0 +1,133 @@
+"""Inkless's control plane, read from PostgreSQL: one moment at a time, in transactions that can change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tieredctl.control_plane import queries
+from tieredctl.control_plane.connection import connected
+from tieredctl.control_plane.copied_columns import Column, copy_statement, read_columns, read_texts, text_statement
+from tieredctl.control_plane.migrations import Migration, schema_version
+from tieredctl.diskless.control_plane import ControlPlaneTables, FileState, FoundBatch, FoundLog
+from tieredctl.formats.arrow_columns import numbers_in
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresControlPlane:
+    """A `ControlPlane`. Each question has its own connection, so that no transaction stays open."""
+
+    conninfo: str
+    """A libpq URI or connection string, without a password."""
+
+    def describe(self) -> Mapping[str, Any]:
+        with self._moment() as moment:
+            return moment.describe()
+
+    def tables(self) -> ControlPlaneTables:
+        with self._moment() as moment:
+            return ControlPlaneTables(
+                moment.version,
+                moment.clock_ms(),
+                moment.table(queries.file_columns(), queries.ALL_FILES),
+                moment.table(queries.batch_columns(), queries.ALL_BATCHES),
+                moment.table(queries.log_columns(moment.version), queries.ALL_LOGS),
+                moment.table(queries.producer_columns(), queries.ALL_PRODUCERS),
+            )
+
+    def batches_of(self, object_key: str) -> tuple[Row, pa.Table] | None:
+        with self._moment() as moment:
+            files = moment.rows(queries.file_columns(), queries.FILE_OF_KEY, key=object_key)
+            if not files:
+                return None
+            columns = queries.batch_columns(with_topic=True)
+            return files[0], moment.table(columns, queries.BATCHES_OF_FILE, file=files[0]["fileId"])
+
+    def logs_of(self, topic: str, partition: int, offset: int) -> Sequence[FoundLog]:
+        with self._moment() as moment:
+            columns = queries.log_columns(moment.version)
+            logs = moment.rows(columns, queries.LOGS_OF_NAME, topic=topic, partition=partition)
+            return [FoundLog(log, _batch_of(moment, log, offset)) for log in logs]
+
+    def states_of(self, object_keys: Sequence[str]) -> Mapping[str, FileState]:
+        # PostgreSQL's text holds neither: no file has such a key.
+        possible = [key for key in object_keys if "\0" not in key and _is_utf8(key)]
+        with self._moment() as moment:
+            return {key: FileState(state) for key, state in moment.ask(queries.STATES_OF_KEYS, keys=possible)}
+
+    @contextmanager
+    def _moment(self) -> Iterator[_Moment]:
+        with connected(self.conninfo) as connection:
+            yield _Moment(connection)
+
+
+class _Moment:
+    """A transaction, which sees the control plane as it was when the first question was asked."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        history = self.ask(queries.HISTORY)
+        self.version = schema_version(
+            (Migration(version, script, checksum), success) for version, script, checksum, success in history
+        )
+
+    def describe(self) -> Row:
+        info = self._connection.info
+        return {
+            "controlPlane": "postgresql",
+            "host": info.host,
+            "port": info.port,
+            "database": info.dbname,
+            "schemaVersion": self.version,
+        }
+
+    def clock_ms(self) -> int:
+        ((now_ms,),) = self.ask(queries.CLOCK)
+        return int(now_ms)
+
+    def ask(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
+        """The rows of a query that has few."""
+        found: list[tuple[Any, ...]] = self._connection.execute(statement, values).fetchall()
+        return found
+
+    def rows(self, columns: Sequence[Column], rest: str, **values: object) -> list[dict[str, Any]]:
+        """The same, by the columns' names."""
+        found: list[dict[str, Any]] = self.table(columns, rest, **values).to_pylist()
+        return found
+
+    def table(self, columns: Sequence[Column], rest: str, **values: object) -> pa.Table:
+        """The rows of a query, as columns."""
+        with self._connection.cursor() as cursor:
+            with cursor.copy(copy_statement(columns, rest), values) as copied:
+                table = read_columns(copied, columns)
+            for number, column in enumerate(columns):
+                if column.kind == pa.string():
+                    lengths = numbers_in(table.column(number).combine_chunks()).astype("int64")
+                    with cursor.copy(text_statement(column, rest), values) as copied:
+                        table = table.set_column(number, column.name, read_texts(copied, lengths))
+        return table
+
+
+def _batch_of(moment: _Moment, log: Row, offset: int) -> FoundBatch | None:
+    place = {"topic_id": log["topicId"].hex(), "partition": log["partition"], "offset": offset}
+    batches = moment.rows(queries.batch_columns(), queries.BATCH_OF_OFFSET, **place)
+    if not batches or batches[0]["baseOffset"] > offset:
+        return None
+    file = batches[0]["fileId"]
+    files = moment.rows(queries.file_columns(), queries.FILE_OF_ID, file=file)
+    ((partitions,),) = moment.ask(queries.PARTITIONS_OF_FILE, file=file)
+    return FoundBatch(batches[0], files[0] if files else {}, partitions - 1)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

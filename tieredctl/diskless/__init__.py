@@ -1,0 +1,1 @@
+"""Topics kept in object storage alone, in objects that mix partitions: the values of what coordinates them."""
