@@ -28,8 +28,11 @@ from tieredctl_spark.failures import reason, spark_failures
 OLDEST_JAVA = 17
 _LAUNCHED_BY_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
 _REMOTE, _MASTER = "spark.remote", "spark.master"
+_REMOTE_VARIABLE = "SPARK_REMOTE"
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 """The environment variable by which PySpark knows that functions are those of Spark Connect; it never removes it."""
+_CONNECT_PORT = 15002
+_ANSWER_SECONDS = 30
 _DEFAULTS = {
     "spark.app.name": "tieredctl",
     "spark.ui.enabled": "false",
@@ -52,13 +55,16 @@ def spark_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """The active session, as it is; without one, a session made with `settings`, which is stopped in the end.
 
     Our own runs on this machine unless `spark.master` says otherwise, and logs to a file that is kept only when
-    something fails. With `spark.remote` it is one of that Spark Connect server. Raises TieredctlError: `missing-extra`
-    without a suitable Java, or without the packages of `pyspark[connect]`; `usage`, `spark-failed`.
+    something fails. With `spark.remote`, or PySpark's own variable SPARK_REMOTE, it is one of that Spark Connect
+    server, which has to answer within half a minute. Raises TieredctlError: `missing-extra` without a suitable Java, or
+    without the packages of `pyspark[connect]`; `usage`, `spark-failed`.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
         return
+    if _REMOTE_VARIABLE in os.environ and not {_REMOTE, _MASTER} & settings.keys():
+        settings = {**settings, _REMOTE: os.environ[_REMOTE_VARIABLE]}
     interrupt_handler = signal.getsignal(signal.SIGINT)
     try:
         with _connected(settings) if _REMOTE in settings else _local(settings) as session:
@@ -91,6 +97,7 @@ def _connected(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     try:
         with spark_failures():
             try:
+                _demand_answer(settings[_REMOTE])
                 session = SparkSession.builder.config(map=dict(settings)).getOrCreate()
             except PySparkImportError as error:
                 message = f"{_REMOTE} needs more packages: {error}"
@@ -103,6 +110,22 @@ def _connected(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     finally:
         if not was_connected:
             os.environ.pop(_CONNECT_MODE, None)
+
+
+def _demand_answer(url: str) -> None:
+    """PySpark itself would try for ten minutes and more, without a word, and let no signal through."""
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    with DefaultChannelBuilder(url).toChannel() as channel:
+        import grpc  # type: ignore[import-untyped]  # not before: PySpark tells what is missing
+
+        try:
+            grpc.channel_ready_future(channel).result(_ANSWER_SECONDS)
+        except grpc.FutureTimeoutError:
+            parts = urlsplit(url)
+            message = f"No Spark Connect server answers at {parts.hostname}:{parts.port or _CONNECT_PORT}"
+            hint = "Is it running, and can it be reached from here?"
+            raise TieredctlError(ErrorCode.SPARK_FAILED, f"{message} within {_ANSWER_SECONDS} s.", hint=hint) from None
 
 
 def _is_address(url: str) -> bool:

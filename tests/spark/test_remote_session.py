@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -20,10 +21,16 @@ COMMANDS = pytest.mark.parametrize(
 )
 
 
+OPTIONS = {"verify": ["--level", "full"], "orphans": ["--min-age", "0s"], "usage": []}
+
+
+def where(cluster: Path) -> list[str]:
+    return ["--log-dir", str(cluster / "data"), "--store", f"file:{cluster / REMOTE}", "--layout", "local"]
+
+
 def answered(cluster: Path, words: list[str], *conf: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    where = ["--log-dir", str(cluster / "data"), "--store", f"file:{cluster / REMOTE}", "--layout", "local"]
     spark = ["--engine", "spark", *(word for one in conf for word in ("--spark-conf", one))] if conf else []
-    command = [sys.executable, "-m", "tieredctl", *words, *where, "-o", "json", *spark]
+    command = [sys.executable, "-m", "tieredctl", *words, *where(cluster), "-o", "json", *spark]
     return subprocess.run(
         command, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -41,8 +48,50 @@ def test_a_connect_server_answers_what_the_local_engine_does(
     here, there = json.loads(local.stdout), json.loads(remote.stdout)
     for document in (here, there):
         document["source"].pop("engine", None)
-        document["summary"].pop("reserved", None)  # what of tieredctl's own was passed over is not counted there
     assert there == here
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["verify", "orphans", "usage"])
+def test_jobs_run_through_a_connect_server(connect_server: str, kafka_4: Path, tmp_path: Path, name: str) -> None:
+    command = [sys.executable, "-m", f"tieredctl_spark.jobs.{name}", *where(kafka_4), *OPTIONS[name]]
+    environment = ENVIRONMENT | NO_JAVA | {"SPARK_REMOTE": connect_server}
+
+    done = subprocess.run(
+        [*command, "--output", str(tmp_path)], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+    assert done.returncode in (ExitCode.CLEAN, ExitCode.FINDINGS), done.stderr
+    summary = json.loads(done.stdout)["summary"]
+    words = ["verify"] if name == "verify" else ["orphans", "scan"]
+    local = json.loads(answered(kafka_4, [*words, *OPTIONS[name]]).stdout)["summary"]
+    same = summary.keys() & local.keys()
+    assert {"objects"} <= same
+    assert {name: summary[name] for name in same} == {name: local[name] for name in same}
+
+
+@pytest.mark.parametrize("is_listening", [False, True], ids=["nothing there", "mute"])
+def test_a_server_that_does_not_answer_is_given_up(kafka_4: Path, is_listening: bool) -> None:
+    pytest.importorskip("pyspark")
+    soon = "import sys; from tieredctl.cli.main import run; from tieredctl_spark import session"
+    soon = f"{soon}; session._ANSWER_SECONDS = 1; sys.exit(run(sys.argv[1:]))"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        if not is_listening:
+            server.close()
+        words = ["verify", *where(kafka_4), "--engine", "spark", "--spark-conf", f"spark.remote=sc://127.0.0.1:{port}"]
+        done = subprocess.run(
+            [sys.executable, "-c", soon, *words],
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert done.returncode == ExitCode.FAILURE
+    assert f"No Spark Connect server answers at 127.0.0.1:{port} within 1 s." in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
