@@ -20,7 +20,7 @@ def json_document(schema: Struct, values: Mapping[str, Any]) -> dict[str, Any]:
     as `unknownTaggedFields`.
     """
     document = {
-        json_name(field.name): _json_value(field.type, values[field.name])
+        json_name(field.name): json_value(field.type, values[field.name])
         for field in schema.fields
         if not _is_left_out(field, values[field.name])
     }
@@ -43,11 +43,12 @@ def _is_left_out(field: Field, value: Any) -> bool:
     return field.tag is not None and value == field.default
 
 
-def _json_value(kind: FieldType, value: Any) -> Any:
+def json_value(kind: FieldType, value: Any) -> Any:
+    """A field's value as in `json_document`."""
     if value is None:
         return None
     if isinstance(kind, Array):
-        return [_json_value(kind.element, element) for element in value]
+        return [json_value(kind.element, element) for element in value]
     if isinstance(kind, Struct):
         return json_document(kind, value)
     if isinstance(kind, NullableStruct):
