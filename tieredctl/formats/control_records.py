@@ -21,13 +21,14 @@ CONTROL_KEY_VERSION = 0
 END_TRANSACTION_MARKER = Struct(
     "EndTransactionMarker", (Field("Version", Primitive.INT16), Field("CoordinatorEpoch", Primitive.INT32))
 )
-_MESSAGES: Mapping[int, str] = {
+CONTROL_MESSAGES: Mapping[int, str] = {
     ControlType.LEADER_CHANGE: "LeaderChangeMessage",
     ControlType.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
     ControlType.SNAPSHOT_FOOTER: "SnapshotFooterRecord",
     ControlType.KRAFT_VERSION: "KRaftVersionRecord",
     ControlType.KRAFT_VOTERS: "VotersRecord",
 }
+"""The messages of KRaft's own control records, by type."""
 _KNOWN_TYPES = frozenset(ControlType)
 
 _KEY_LAYOUT = struct.Struct(CONTROL_KEY.fixed_format)
@@ -83,11 +84,11 @@ def encode_control_record(kind: ControlType, fields: Mapping[str, Any], *, offse
 
 def latest_version(kind: ControlType) -> int:
     """The highest version that is known here."""
-    return message(_MESSAGES[kind]).latest_version if kind in _MESSAGES else 0
+    return message(CONTROL_MESSAGES[kind]).latest_version if kind in CONTROL_MESSAGES else 0
 
 
 def control_schema(kind: ControlType, version: int) -> Struct:
     """The value of a control record in the version that is its first field, or in the latest known before it."""
-    if kind not in _MESSAGES:
+    if kind not in CONTROL_MESSAGES:
         return END_TRANSACTION_MARKER
-    return message(_MESSAGES[kind]).schema(min(version, latest_version(kind)))
+    return message(CONTROL_MESSAGES[kind]).schema(min(version, latest_version(kind)))

@@ -128,7 +128,8 @@ class _Source:
                     yield lines
 
     def _tagged(self, schema: Struct, pieces: dict[str, str]) -> list[str]:
-        lines, branches = [], []
+        lines: list[str] = []
+        branches: list[str] = []
         for tag, field in schema.tagged.items():
             variable = pieces[field.name] = self._name("t")
             value, text = self._value(field.type)

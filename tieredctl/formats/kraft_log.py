@@ -10,6 +10,7 @@ from tieredctl.formats.control_records import ControlRecord, decode_control_reco
 from tieredctl.formats.kraft_records import KraftRecord, decode_kraft_record
 from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
 from tieredctl.formats.record_batches import BatchHeader, Record, read_records
+from tieredctl.formats.varints import Buffer
 
 
 class KraftLogRecord(NamedTuple):
@@ -29,19 +30,26 @@ def read_kraft_log(
 ) -> Iterator[KraftLogRecord | Damage]:
     """The records of a log file of `size` bytes that arrives in pieces, and the stretches of it that are not sound.
 
-    A sound batch with a record that cannot be decoded is a damage of its own, after those of its records that can. The
-    segment's `base_offset`, where it is known, keeps records from being taken for batches after damage.
+    A record of a sound batch that cannot be decoded is a damage of that batch. The segment's `base_offset`, where it is
+    known, keeps records from being taken for batches after damage.
     """
     for part in sound_batches(chunks, size, base_offset):
         if isinstance(part, Damage):
             yield part
-            continue
-        position, header, batch = part
-        try:
-            for record in read_records(batch, 0, header):
+        else:
+            yield from batch_records(*part)
+
+
+def batch_records(position: int, header: BatchHeader, batch: Buffer) -> Iterator[KraftLogRecord | Damage]:
+    """The records of a sound batch at a position of the file; for each that cannot be decoded, a damage."""
+    try:
+        for record in read_records(batch, 0, header):
+            try:
                 yield decode_logged_record(position, header, record)
-        except DecodeError as error:
-            yield Damage(position, position + header.size, f"{error.reason}, in a record of the batch", header)
+            except DecodeError as error:
+                yield undecodable(position, header, error)
+    except DecodeError as error:
+        yield undecodable(position, header, error)
 
 
 def sound_batches(
@@ -61,3 +69,8 @@ def decode_logged_record(position: int, header: BatchHeader, record: Record) -> 
     """A record of the batch at a position of the file. Raises DecodeError."""
     content = decode_control_record(record) if header.is_control else decode_kraft_record(record.value or b"")
     return KraftLogRecord(record.offset, header.partition_leader_epoch, record.timestamp, position, content)
+
+
+def undecodable(position: int, header: BatchHeader, error: DecodeError) -> Damage:
+    """The damage that a record which cannot be decoded makes of the sound batch at a position of the file."""
+    return Damage(position, position + header.size, f"{error.reason}, in a record of the batch", header)

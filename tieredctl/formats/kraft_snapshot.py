@@ -8,10 +8,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.control_records import ControlRecord
 from tieredctl.formats.kraft_log import KraftLogRecord, decode_logged_record, sound_batches
 from tieredctl.formats.log_scan import Damage
-from tieredctl.formats.record_batches import BatchHeader, ControlType, read_records
+from tieredctl.formats.record_batches import (
+    BatchHeader,
+    ControlType,
+    read_batch_header,
+    read_control_type,
+    read_records,
+)
+
+
+class SnapshotOrder:
+    """Whether sound batches are in the order that a snapshot has: offsets from 0 without a gap, the header's batch
+    first, the footer's last."""
+
+    def __init__(self) -> None:
+        self._following_offset = 0
+        self._begun = False
+        self._ended = False
+
+    def next_batch(self, position: int, header: BatchHeader, batch: memoryview) -> DecodeError | None:
+        """What is wrong with the order where the next batch comes, at a position of the file."""
+        kind = _first_control_type(header, batch) if header.is_control else None
+        found, following = None, self._following_offset
+        if not self._begun and kind != ControlType.SNAPSHOT_HEADER:
+            found = DecodeError("snapshot does not begin with a header", position)
+        elif self._ended:
+            found = DecodeError("snapshot continues after its footer", position)
+        elif header.base_offset != following:
+            found = DecodeError(f"batch begins with offset {header.base_offset}, not {following}", position)
+        self._begun = True
+        self._ended = kind == ControlType.SNAPSHOT_FOOTER
+        self._following_offset = header.last_offset + 1
+        return found
+
+    def end(self, size: int) -> DecodeError | None:
+        """What is wrong where a snapshot of `size` bytes ends after the batches so far."""
+        return None if self._ended else DecodeError("snapshot does not end with a footer", size)
 
 
 def read_kraft_snapshot(chunks: Iterable[bytes], size: int) -> Iterator[KraftLogRecord]:
@@ -20,24 +54,29 @@ def read_kraft_snapshot(chunks: Iterable[bytes], size: int) -> Iterator[KraftLog
     Raises DecodeError, with positions in the file, where a batch is damaged, offsets do not follow each other from 0,
     the first record is not a header, the last not a footer, or something follows the footer.
     """
-    following_offset = 0
-    last: KraftLogRecord | None = None
+    order = SnapshotOrder()
     for part in sound_batches(chunks, size):
         if isinstance(part, Damage):
             raise DecodeError(part.reason, part.position)
         position, header, batch = part
-        if _is_control(last, ControlType.SNAPSHOT_FOOTER):
-            raise DecodeError("snapshot continues after its footer", position)
-        if header.base_offset != following_offset:
-            raise DecodeError(f"batch begins with offset {header.base_offset}, not {following_offset}", position)
-        following_offset = header.last_offset + 1
-        for record in _records(position, header, batch):
-            if last is None and not _is_control(record, ControlType.SNAPSHOT_HEADER):
-                raise DecodeError("snapshot does not begin with a header", position)
-            yield record
-            last = record
-    if not _is_control(last, ControlType.SNAPSHOT_FOOTER):
-        raise DecodeError("snapshot does not end with a footer", size)
+        fault = order.next_batch(position, header, batch)
+        if fault is not None:
+            raise fault
+        yield from _records(position, header, batch)
+    fault = order.end(size)
+    if fault is not None:
+        raise fault
+
+
+def begins_as_snapshot(head: bytes) -> bool:
+    """Whether a file that begins with these bytes begins with a snapshot's header."""
+    try:
+        header = read_batch_header(head, 0, len(head))
+    except DecodeError:
+        return False
+    if not header.is_control or header.size > len(head):
+        return False
+    return _first_control_type(header, memoryview(head)) == ControlType.SNAPSHOT_HEADER
 
 
 def _records(position: int, header: BatchHeader, batch: memoryview) -> Iterator[KraftLogRecord]:
@@ -48,5 +87,10 @@ def _records(position: int, header: BatchHeader, batch: memoryview) -> Iterator[
         raise DecodeError(f"{error.reason}, in a record of the batch", position) from None
 
 
-def _is_control(record: KraftLogRecord | None, kind: ControlType) -> bool:
-    return record is not None and isinstance(record.content, ControlRecord) and record.content.type == kind
+def _first_control_type(header: BatchHeader, batch: memoryview) -> int | None:
+    """None where the batch has no record, or its first is not one."""
+    try:
+        first = next(read_records(batch, 0, header), None)
+        return None if first is None else read_control_type(first)
+    except DecodeError:
+        return None

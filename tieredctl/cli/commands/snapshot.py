@@ -5,16 +5,13 @@ from __future__ import annotations
 import typer
 
 from tieredctl.cli.commands.snapshot_compare import compare_command
+from tieredctl.cli.commands.snapshot_inspect import inspect
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+_commands.command("inspect")(inspect)
 _commands.command("compare")(compare_command)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     """Adds this noun's commands."""
     app.add_typer(_commands, name=noun, help=meaning)
-
-
-@_commands.callback()
-def snapshot() -> None:
-    """Keeps `compare` a verb of its own, though it is the only one."""

@@ -8,7 +8,6 @@ from enum import Enum
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.clean_shutdown import CLEAN_SHUTDOWN_FILE
-from tieredctl.formats.control_records import decode_control_record
 from tieredctl.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
     COMMITTED_OFFSETS,
@@ -21,11 +20,12 @@ from tieredctl.formats.file_names import (
     without_transition,
 )
 from tieredctl.formats.flat_file import FLAT_FILE_MAGIC, TOPIC
+from tieredctl.formats.kraft_snapshot import begins_as_snapshot
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE
 from tieredctl.formats.producer_snapshot import read_producer_snapshot
 from tieredctl.formats.quorum_state import QUORUM_STATE_FILE
-from tieredctl.formats.record_batches import ControlType, read_batch_header, read_records
+from tieredctl.formats.record_batches import read_batch_header
 from tieredctl.formats.remote_log_snapshot import REMOTE_LOG_SNAPSHOT_HEADER
 from tieredctl.formats.wire import reader
 
@@ -100,17 +100,6 @@ def identify(name: str, head: bytes) -> FileKind | None:
     return next((kind for kind, begins_so in _BY_CONTENT.items() if begins_so(head)), None)
 
 
-def _begins_as_kraft_snapshot(head: bytes) -> bool:
-    try:
-        header = read_batch_header(head, 0, len(head))
-        if not header.is_control or header.size > len(head):
-            return False
-        first = next(read_records(head, 0, header), None)
-        return first is not None and decode_control_record(first).type == ControlType.SNAPSHOT_HEADER
-    except DecodeError:
-        return False
-
-
 def _begins_as_log(head: bytes) -> bool:
     try:
         return read_batch_header(head, 0, len(head)).base_offset >= 0
@@ -145,7 +134,7 @@ def _begins_as_flat_file(head: bytes) -> bool:
 
 # From the most to the least certain.
 _BY_CONTENT: dict[FileKind, Callable[[bytes], object]] = {
-    FileKind.KRAFT_SNAPSHOT: _begins_as_kraft_snapshot,
+    FileKind.KRAFT_SNAPSHOT: begins_as_snapshot,
     FileKind.LOG: _begins_as_log,
     FileKind.PARTITION_METADATA: _PARTITION_METADATA.match,
     FileKind.META_PROPERTIES: _META_PROPERTIES.search,

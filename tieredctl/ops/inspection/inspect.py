@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.ops.documents import Document
+from tieredctl.ops.file_reading import file_chunks, reading, regular_size
 from tieredctl.ops.inspection.batch_file_documents import BATCH_FILES
 from tieredctl.ops.inspection.file_kinds import FileKind, identify
 from tieredctl.ops.inspection.small_file_documents import small_file
@@ -19,7 +18,6 @@ from tieredctl.ops.inspection.small_file_documents import small_file
 __all__ = ["FileKind", "InspectedFile", "identify", "inspect"]
 
 _HEAD_BYTES = 1 << 16
-_CHUNK_BYTES = 1 << 22
 LARGEST_SMALL_FILE = 1 << 28
 """Kinds other than logs and KRaft snapshots are read whole; Kafka's are far below this."""
 LARGEST_BATCH_FILE = (1 << 31) - 1
@@ -52,9 +50,9 @@ def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
     Raises TieredctlError where the file cannot be read or its kind cannot be told, DecodeError where it is damaged.
     A log's damaged batches are entries with `isValid` false, as long as the file holds any batch.
     """
-    with _reading(path):
-        size = _size(path)
-        head = next(_chunks(path, min(size, _HEAD_BYTES)), b"")
+    with reading(path):
+        size = regular_size(path)
+        head = next(file_chunks(path, min(size, _HEAD_BYTES)), b"")
     kind = kind or identify(path.name, head)
     if kind is None:
         kinds = ", ".join(each.value for each in FileKind)
@@ -62,20 +60,12 @@ def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
     with _naming(path, kind):
         if kind in BATCH_FILES:
             _demand_size(path, size, LARGEST_BATCH_FILE)
-            fields, entries = BATCH_FILES[kind](path.name, lambda: _chunks(path, size), size)
+            fields, entries = BATCH_FILES[kind](path.name, lambda: file_chunks(path, size), size)
         else:
             fields, entries = small_file(kind, path.name, _whole(path, size))
         # A file of another kind is refused here, not when its entries are read.
         begun = list(islice(entries, 1))
     return InspectedFile(path, kind, {**fields, "sizeInBytes": size}, chain(begun, _named(path, kind, entries)))
-
-
-def _size(path: Path) -> int:
-    """The size of a regular file: reading a pipe might never end, and a device has no size."""
-    status = path.stat()
-    if not S_ISREG(status.st_mode) and not S_ISDIR(status.st_mode):
-        raise TieredctlError(ErrorCode.USAGE, f"{path} is not a regular file", hint="Copy its content to a file first.")
-    return status.st_size
 
 
 def _demand_size(path: Path, size: int, largest: int) -> None:
@@ -88,15 +78,7 @@ def _demand_size(path: Path, size: int, largest: int) -> None:
 
 def _whole(path: Path, size: int) -> bytes:
     _demand_size(path, size, LARGEST_SMALL_FILE)
-    return b"".join(_chunks(path, size))
-
-
-def _chunks(path: Path, size: int) -> Iterator[bytes]:
-    """The first `size` bytes in pieces, or fewer if the file has shrunk."""
-    with path.open("rb") as file:
-        while size > 0 and (chunk := file.read(min(size, _CHUNK_BYTES))):
-            size -= len(chunk)
-            yield chunk
+    return b"".join(file_chunks(path, size))
 
 
 def _named(path: Path, kind: FileKind, entries: Iterator[Document]) -> Iterator[Document]:
@@ -108,7 +90,7 @@ def _named(path: Path, kind: FileKind, entries: Iterator[Document]) -> Iterator[
 def _naming(path: Path, kind: FileKind) -> Iterator[None]:
     """Adds to errors which file is wrong, and as what it was read."""
     try:
-        with _reading(path):
+        with reading(path):
             yield
     except TieredctlError as error:
         if error.code is ErrorCode.TRANSFORMED:
@@ -117,17 +99,3 @@ def _naming(path: Path, kind: FileKind) -> Iterator[None]:
         if not isinstance(error, DecodeError):
             raise
         raise DecodeError(f"{path} is not a valid {kind.value} file: {error.reason}", error.position) from None
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise TieredctlError(ErrorCode.PATH_MISSING, f"{path} does not exist") from None
-    except IsADirectoryError:
-        raise TieredctlError(ErrorCode.USAGE, f"{path} is a folder", hint="Give the files in it.") from None
-    except PermissionError:
-        raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{path} may not be read by this user") from None
-    except OSError as error:
-        raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {os.strerror(error.errno or 0)}") from None

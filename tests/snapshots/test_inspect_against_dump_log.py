@@ -1,0 +1,77 @@
+"""Snapshots and logs of every captured node, read here and by Kafka's own tool: each record must be the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rigs.driven_brokers import jars_of
+from tests.rigs.tools import dump_log_class, tool_output
+from tieredctl.ops.snapshots.record_files import record_files
+from tieredctl.ops.snapshots.record_listing import RecordListing
+
+RELEASE = "4.3.1"
+"""Its tool decodes what 3.9.1 wrote, too; that of 3.9.1 knows neither all records of 4.3.1 nor changes of leaders."""
+CONTROL_RECORDS = {
+    "LeaderChange:": "LeaderChangeMessage",
+    "SnapshotHeader": "SnapshotHeaderRecord",
+    "SnapshotFooter": "SnapshotFooterRecord",
+    "KRaftVersion": "KRaftVersionRecord",
+    "KRaftVoters": "VotersRecord",
+}
+"""The names of their messages, by dump-log's words."""
+RECORD_LINE = re.compile(r"\| offset: .* headerKeys: \[\] (payload:|[A-Za-z]+:?) (.*)")
+
+pytestmark = pytest.mark.integration
+
+
+def printed_record(line: str) -> dict[str, Any]:
+    match = RECORD_LINE.fullmatch(line)
+    assert match is not None, line
+    document = json.loads(match[2])
+    if match[1] == "payload:":
+        return dict(document)
+    return {"type": CONTROL_RECORDS[match[1]], "version": document["version"], "data": document}
+
+
+@pytest.fixture(scope="module")
+def files(captures: Path) -> list[Path]:
+    nodes = [
+        path for pattern in ("*.log", "*.checkpoint") for path in captures.rglob(f"__cluster_metadata-0/{pattern}")
+    ]
+    return sorted([*nodes, *captures.rglob("bootstrap.checkpoint")])
+
+
+@pytest.fixture(scope="module")
+def printed(files: list[Path]) -> dict[str, list[dict[str, Any]]]:
+    """By file, the records that dump-log prints; one process reads all files."""
+    jars = jars_of(RELEASE)
+    text = tool_output(
+        *(jars, dump_log_class(jars), "--cluster-metadata-decoder", "--files", ",".join(map(str, files)))
+    )
+    parts = text.split("Dumping ")[1:]
+    return {
+        part.partition("\n")[0]: [printed_record(line) for line in part.split("\n") if line.startswith("| ")]
+        for part in parts
+    }
+
+
+def test_documents(files: list[Path], printed: dict[str, list[dict[str, Any]]]) -> None:
+    assert len(files) >= 30
+    for file in files:
+        listing = RecordListing(record_files([file]), lambda _: True)
+        assert list(listing) == printed[str(file)]
+        assert not listing.faults
+
+
+def test_lines(files: list[Path], printed: dict[str, list[dict[str, Any]]]) -> None:
+    for file in files:
+        listing = RecordListing(record_files([file]), lambda _: True)
+        lines = "".join(listing.json_lines()).splitlines()
+        assert [json.loads(line) for line in lines] == printed[str(file)]
+        assert lines == [json.dumps(document) for document in RecordListing(record_files([file]), lambda _: True)]
+        assert not listing.faults

@@ -1,0 +1,112 @@
+"""`tieredctl snapshot inspect`: the records of snapshots and of the metadata log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tieredctl.cli.arguments import given_path
+from tieredctl.cli.options import Output, Quiet
+from tieredctl.cli.outcome import finish, say, say_error
+from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
+from tieredctl.errors import ExitCode, worst
+from tieredctl.model.counted import counted
+from tieredctl.ops.snapshots.record_files import record_files
+from tieredctl.ops.snapshots.record_listing import RecordListing
+from tieredctl.ops.snapshots.record_types import wanted_types
+
+_FIELDS = ("type", "version", "data")
+_MOST_ERRORS = 3
+
+
+def inspect(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH", parser=given_path, help="KRaft snapshots, metadata log files, or folders with them."
+        ),
+    ],
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="TYPE", help="Only records of this type, such as TOPIC; repeat it for several."),
+    ] = None,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Show the records of KRaft snapshots and of the controllers' log, as dump-log decodes them.
+
+    tieredctl snapshot inspect /var/lib/kafka/__cluster_metadata-0 -o jsonl
+    """
+    files, wanted = record_files(paths), wanted_types(types or [])
+    records = RecordListing(files, wanted)
+    source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}
+    items = records.rows() if output.is_table else records
+    columns = _columns(several=len(files) > 1)
+    listing = Listing("MetadataRecords", source, items, columns, lambda: _summary(len(files), records), _FIELDS)
+    code = finish(listing, output, (), quiet=quiet)
+    if not quiet:
+        _say_what_is_unknown(records)
+    return worst(code, *_say_errors(records))
+
+
+def _columns(*, several: bool) -> tuple[TableColumn, ...]:
+    return (
+        TableColumn("FILE", lambda item: Path(item["file"]).name, wide=not several),
+        TableColumn("OFFSET", "offset"),
+        TableColumn("TYPE", "type"),
+        TableColumn("VERSION", "version"),
+        TableColumn("EPOCH", "epoch", wide=True),
+        TableColumn("TIMESTAMP", "timestamp", wide=True),
+        TableColumn("POSITION", "position", wide=True),
+        TableColumn("DATA", _data),
+    )
+
+
+def _data(item: Item) -> object:
+    data = item["data"]
+    return json.dumps(data) if isinstance(data, dict) else data
+
+
+def _summary(files: int, records: RecordListing) -> dict[str, Any]:
+    kinds = sorted(records.counts.items())
+    errors = [
+        {"path": str(path), "code": error.code.value, "message": error.message}
+        for path, faults in records.faults.items()
+        for error in faults.first
+    ]
+    return {
+        "files": files,
+        "records": sum(count for _, count in kinds),
+        "types": [
+            {"type": kind.type, "version": kind.version, "known": kind.is_known, "records": count}
+            for kind, count in kinds
+        ],
+        "damaged": sum(faults.count for faults in records.faults.values()),
+        "errors": errors,
+    }
+
+
+def _say_what_is_unknown(records: RecordListing) -> None:
+    unknown = sorted((kind, count) for kind, count in records.counts.items() if not kind.is_known)
+    if unknown:
+        total = sum(count for _, count in unknown)
+        kinds = ", ".join(
+            f"{count} of type {kind.type}" + (f" version {kind.version}" if kind.version is not None else "")
+            for kind, count in unknown[:_MOST_ERRORS]
+        )
+        more = f" and {len(unknown) - _MOST_ERRORS} more" if len(unknown) > _MOST_ERRORS else ""
+        say(f"{counted(total, 'record')} newer than this tieredctl, shown as bytes: {kinds}{more}.")
+
+
+def _say_errors(records: RecordListing) -> list[ExitCode]:
+    codes = []
+    for faults in records.faults.values():
+        codes += [error.exit_code for error in faults.first]
+        for error in faults.first[:_MOST_ERRORS]:
+            say_error(error)
+        if faults.count > _MOST_ERRORS:
+            say(f"  … and {faults.count - _MOST_ERRORS} more in this file")
+    return codes

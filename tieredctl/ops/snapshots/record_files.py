@@ -1,0 +1,146 @@
+"""Files with records of the metadata log: snapshots and segments, each with its records and its damage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.file_names import (
+    BOOTSTRAP_CHECKPOINT,
+    SegmentPart,
+    parse_kraft_snapshot_name,
+    parse_segment_file_name,
+)
+from tieredctl.formats.kraft_json import RecordLines
+from tieredctl.formats.kraft_log import KraftLogRecord, batch_records, sound_batches
+from tieredctl.formats.kraft_snapshot import SnapshotOrder, begins_as_snapshot
+from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
+from tieredctl.formats.record_batches import BatchHeader
+from tieredctl.ops.file_reading import file_chunks, reading, regular_size
+
+METADATA_LOG_FOLDER = "__cluster_metadata-0"
+_HEAD_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """A snapshot, or a segment of the log where it is not one."""
+
+    path: Path
+    is_snapshot: bool
+    base_offset: int | None = None
+    """Of a segment, by its name."""
+
+    def records(self) -> Iterator[KraftLogRecord | DecodeError]:
+        """The records in order, and what is damaged or out of order. Raises TieredctlError where the file cannot be
+        read."""
+        with reading(self.path):
+            size = regular_size(self.path)
+            order = SnapshotOrder()
+            for part in sound_batches(file_chunks(self.path, size), size, self.base_offset):
+                if isinstance(part, Damage):
+                    yield from self._damage(part, size)
+                    continue
+                fault = order.next_batch(*part) if self.is_snapshot else None
+                if fault is not None:
+                    yield fault
+                for record in batch_records(*part):
+                    yield DecodeError(record.reason, record.position) if isinstance(record, Damage) else record
+            yield from self._end(order, size)
+
+    def lines(self, lines: RecordLines) -> Iterator[str | DecodeError]:
+        """The same as text, whole lines at a time."""
+        from tieredctl.formats.batch_columns import AsColumns
+
+        with reading(self.path):
+            size = regular_size(self.path)
+            order = SnapshotOrder()
+            for block in scan_log(file_chunks(self.path, size), size, AsColumns(), self.base_offset):
+                if isinstance(block, Damage):
+                    yield from self._damage(block, size)
+                    continue
+                if self.is_snapshot:
+                    yield from _faults(order, block)
+                for part in lines.of_block(block):
+                    yield DecodeError(part.reason, part.position) if isinstance(part, Damage) else part
+            yield from self._end(order, size)
+
+    def _damage(self, damage: Damage, size: int) -> Iterator[DecodeError]:
+        if damage.header is None and damage.end == size and self._is_zero_from(damage.position):
+            return  # preallocated, not damaged
+        yield DecodeError(damage.reason, damage.position)
+
+    def _is_zero_from(self, position: int) -> bool:
+        with self.path.open("rb") as file:
+            file.seek(position)
+            return not any(any(piece) for piece in iter(lambda: file.read(1 << 20), b""))
+
+    def _end(self, order: SnapshotOrder, size: int) -> Iterator[DecodeError]:
+        fault = order.end(size) if self.is_snapshot else None
+        if fault is not None:
+            yield fault
+
+
+def _faults(order: SnapshotOrder, block: LogBlock[Any]) -> Iterator[DecodeError]:
+    view = memoryview(block.buffer)
+    for position, row in zip(map(int, block.positions), block.headers, strict=True):
+        header = BatchHeader._make(row.item())
+        fault = order.next_batch(block.file_position + position, header, view[position : position + header.size])
+        if fault is not None:
+            yield fault
+
+
+def record_files(paths: Iterable[Path]) -> list[RecordFile]:
+    """The files as given, and of each folder its finished snapshots and its log, in the order of their names.
+
+    A folder is `__cluster_metadata-0`, a copy of it, or the log directory that it lies in. Raises TieredctlError for a
+    path that does not exist, and for a folder without any such file.
+    """
+    found: list[RecordFile] = []
+    for path in paths:
+        with reading(path):
+            found += _of_folder(path) if path.is_dir() else [_record_file(path)]
+    return found
+
+
+def metadata_log_folder(path: Path) -> Path:
+    """The folder of the metadata log: the one given, or the one of its name in it."""
+    inner = path / METADATA_LOG_FOLDER
+    return inner if inner.is_dir() else path
+
+
+def _of_folder(path: Path) -> Sequence[RecordFile]:
+    folder = metadata_log_folder(path)
+    files = [_record_file(file) for file in sorted(folder.iterdir()) if _is_finished(file.name)]
+    if not files:
+        hint = f"Give a node's {METADATA_LOG_FOLDER}, or a file in it."
+        raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{path} has no KRaft snapshot and no log.", hint=hint)
+    return files
+
+
+def _is_finished(name: str) -> bool:
+    snapshot, segment = parse_kraft_snapshot_name(name), parse_segment_file_name(name)
+    if snapshot is not None:
+        return snapshot.transition is None
+    return segment is not None and segment.part is SegmentPart.LOG and segment.transition is None
+
+
+def _record_file(path: Path) -> RecordFile:
+    segment = parse_segment_file_name(path.name)
+    if segment is not None and segment.part is SegmentPart.LOG:
+        return RecordFile(path, is_snapshot=False, base_offset=segment.offset)
+    if path.name.endswith(SegmentPart.LOG.value) or not (is_named_snapshot(path.name) or _begins_as_snapshot(path)):
+        return RecordFile(path, is_snapshot=False)
+    return RecordFile(path, is_snapshot=True)
+
+
+def is_named_snapshot(name: str) -> bool:
+    """Whether a file has the name of a snapshot, finished or not, or of the one that a node was formatted with."""
+    return name == BOOTSTRAP_CHECKPOINT or parse_kraft_snapshot_name(name) is not None
+
+
+def _begins_as_snapshot(path: Path) -> bool:
+    return begins_as_snapshot(next(file_chunks(path, min(regular_size(path), _HEAD_BYTES)), b""))
