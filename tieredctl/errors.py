@@ -96,6 +96,8 @@ class ErrorCode(StrEnum):
     WORLD_CHANGED = "world-changed"
     REMOVAL_FAILED = "removal-failed"
     LOCKED = "locked"
+    NODE_RUNNING = "node-running"
+    NODE_UNCLEAR = "node-unclear"
     CLOCK_SKEW = "clock-skew"
     LEDGER_DAMAGED = "ledger-damaged"
     LEASE_LOST = "lease-lost"
@@ -282,6 +284,12 @@ _TABLE = (
         ErrorCode.LOCKED,
         ExitCode.LOCKED,
         "Wait for the other run to end; `tieredctl orphans unlock` shows it, and frees the lease of a dead run.",
+    ),
+    ErrorKind(ErrorCode.NODE_RUNNING, ExitCode.LOCKED, "Stop the node first: a running one cleans its own snapshots."),
+    ErrorKind(
+        ErrorCode.NODE_UNCLEAR,
+        ExitCode.INCOMPLETE,
+        "Name the log directory of a stopped node as it is, or a whole copy: .lock or .kafka_cleanshutdown included.",
     ),
     ErrorKind(ErrorCode.CLOCK_SKEW, ExitCode.FAILURE, "Correct the wrong clock; nothing was changed."),
     ErrorKind(

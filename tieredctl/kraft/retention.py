@@ -32,8 +32,8 @@ class KeptSnapshot:
     id: SnapshotId
     size: int
     """In bytes."""
-    last_contained_ms: int
-    """When the last record that it contains was written (LastContainedLogTimestamp)."""
+    last_contained_ms: int | None
+    """When the last record that it contains was written (LastContainedLogTimestamp); None if it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,32 @@ class KeptSegment:
     """Of its `.log`, in bytes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Something that may be deleted, and why."""
+
+    what: KeptSnapshot | KeptSegment
+    reason: str
+
+
 @dataclass(slots=True)
 class Expired:
     """What may be deleted, and what that leaves."""
 
     log_start_offset: int
     """After the deletion: the end offset of the oldest snapshot that stays, if any goes."""
-    snapshots: dict[SnapshotId, str] = field(default_factory=dict)
-    """Each with the reason, the oldest first."""
-    segments: dict[int, str] = field(default_factory=dict)
-    """By base offset, the oldest first: all of their records are in a snapshot that stays."""
+    removals: list[Removal] = field(default_factory=list)
+    """In an order that is sound wherever it is interrupted: segments before the snapshots that have their records, the
+    oldest first."""
+
+    @property
+    def snapshots(self) -> list[SnapshotId]:
+        return [one.what.id for one in self.removals if isinstance(one.what, KeptSnapshot)]
+
+    @property
+    def segments(self) -> list[int]:
+        """The base offsets."""
+        return [one.what.base_offset for one in self.removals if isinstance(one.what, KeptSegment)]
 
 
 def expired(
@@ -99,6 +115,8 @@ class _Node:
 
     def too_old(self, max_age_ms: int, now_ms: int) -> _Rule:
         def rule(snapshot: KeptSnapshot) -> str | None:
+            if snapshot.last_contained_ms is None:
+                return None  # an age that is not known is not too high
             age = now_ms - snapshot.last_contained_ms
             return f"its last record is {age} ms old, more than {max_age_ms} ms" if age > max_age_ms else None
 
@@ -117,9 +135,8 @@ class _Node:
             return False
         self.gone.log_start_offset = following.end_offset
         while len(self.segments) > 1 and self.segments[1].base_offset <= following.end_offset:
-            before = self.segments.pop(0)
-            self.gone.segments[before.base_offset] = f"all its records are in snapshot {following}"
+            contained = f"all its records are in snapshot {following}"
+            self.gone.removals.append(Removal(self.segments.pop(0), contained))
         for snapshot_id in [one for one in self.snapshots if one < following]:
-            del self.snapshots[snapshot_id]
-            self.gone.snapshots[snapshot_id] = reason
+            self.gone.removals.append(Removal(self.snapshots.pop(snapshot_id), reason))
         return True

@@ -37,7 +37,7 @@ class OfflineClusterPlace:
         Raises TieredctlError where it is missing, cannot be read, or is not whole: half of it would make orphans.
         """
         path = self.path
-        with _in_sentences(path):
+        with in_sentences(path):
             if path.is_dir():
                 inner = path / CLUSTER_METADATA_FOLDER
                 return _with_log(inner if inner.is_dir() else path)
@@ -48,7 +48,7 @@ class OfflineClusterPlace:
 
 def metadata_folder(path: Path) -> Path:
     """The `__cluster_metadata-0` that a path names, or that the log directory there has. Raises TieredctlError."""
-    with _in_sentences(path):
+    with in_sentences(path):
         inner = path / CLUSTER_METADATA_FOLDER
         folder = inner if inner.is_dir() else path
         if not folder.is_dir():
@@ -59,7 +59,8 @@ def metadata_folder(path: Path) -> Path:
 
 
 @contextmanager
-def _in_sentences(path: Path) -> Iterator[None]:
+def in_sentences(path: Path) -> Iterator[None]:
+    """What keeps these files from being read, as a TieredctlError."""
     try:
         yield
     except FileNotFoundError:

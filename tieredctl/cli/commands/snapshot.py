@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import typer
 
+from tieredctl.cli.commands.snapshot_clean import clean
 from tieredctl.cli.commands.snapshot_compare import compare_command
 from tieredctl.cli.commands.snapshot_inspect import inspect
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-_commands.command("inspect")(inspect)
+_commands.command("clean")(clean)
 _commands.command("compare")(compare_command)
+_commands.command("inspect")(inspect)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:

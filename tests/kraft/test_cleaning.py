@@ -1,0 +1,366 @@
+"""Removing old snapshots and segments of a stopped node: what goes, what never goes, and any interruption."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.kraft_snapshots import topic_record
+from tests.metadata_quorum_files import MetadataFolder
+from tests.rigs.line_program import LineProgram
+from tests.rigs.maven import kafka_jars
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
+from tieredctl.kafka.node_folder import NodeFolder
+from tieredctl.model.ids import uuid_text
+from tieredctl.ops.snapshots.cleaning import CleaningOutcome
+from tieredctl.wiring.offline_cluster import OfflineClusterPlace
+from tieredctl.wiring.snapshot_cleaning import SnapshotCleaning, snapshot_cleaning
+
+CLUSTER_ID, TOPIC_ID = "5lgVbV_vRSmEjoqjPWDZrA", uuid_text(bytes(range(16)))
+NOW_MS, OLD_MS, NEW_MS = 1_000_000, 1, 999_990
+LIMIT_MS = 1_000
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """Of a node that was killed, with six segments, three snapshots (two of them old) and two left-overs."""
+    folder = MetadataFolder(tmp_path / "node/__cluster_metadata-0")
+    topic = topic_record(TOPIC_ID)
+    folder.append(topic)
+    for number in range(5):
+        folder.roll()
+        for _ in range(3):
+            folder.append(timestamp=NEW_MS)
+        (folder.path / f"{folder.end_offset - 3:020}.index").write_bytes(b"")
+        if number in (1, 2, 3):
+            folder.snapshot(NEW_MS if number == 3 else OLD_MS, [topic])
+    (folder.path / "00000000000000000003-0000000001-77.checkpoint.part").write_bytes(b"half")
+    (folder.path / "00000000000000000002-0000000001.checkpoint.deleted").write_bytes(b"gone")
+    (folder.path.parent / ".lock").touch()
+    meta = MetaProperties(KRAFT_VERSION, CLUSTER_ID, 1, None)
+    (folder.path.parent / "meta.properties").write_bytes(encode_meta_properties(meta))
+    return folder.path.parent
+
+
+def applied(log_dir: Path, *, receipts: Path | None = None) -> CleaningOutcome:
+    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS) as cleaning:
+        return cleaning.apply(receipts or log_dir.parent / "receipts")
+
+
+def names(log_dir: Path) -> list[str]:
+    return sorted(os.listdir(log_dir / "__cluster_metadata-0"))
+
+
+CLEANED = [
+    "00000000000000000013-0000000001.checkpoint",
+    "00000000000000000013.index",
+    "00000000000000000013.log",
+]
+
+
+def test_old_snapshots_go_and_the_segments_that_a_later_one_contains(log_dir: Path) -> None:
+    before = OfflineClusterPlace(log_dir).open()
+
+    outcome = applied(log_dir)
+
+    assert outcome.is_complete, outcome.stopped
+    assert names(log_dir) == CLEANED
+    after = OfflineClusterPlace(log_dir).open()
+    assert (after.image, after.snapshot) == (before.image, before.snapshot)
+
+
+def test_a_plan_changes_nothing(log_dir: Path) -> None:
+    before = names(log_dir)
+
+    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS) as cleaning:
+        rows = cleaning.plan.rows()
+
+    assert names(log_dir) == before
+    assert {row["file"] for row in rows if row["action"] == "keep"} == {
+        name for name in CLEANED if not name.endswith("index")
+    }
+    assert {row["reason"] for row in rows if row["kind"] == "snapshot"} == {
+        f"its last record is {NOW_MS - OLD_MS} ms old, more than {LIMIT_MS} ms",
+        "it is the latest snapshot, with which a node starts",
+    }
+
+
+class Interrupted(NodeFolder):
+    """Ends the process at one of the steps: before or after a file goes."""
+
+    steps = 0
+    at = 0
+
+    def remove(self, name: str) -> None:
+        Interrupted._step()
+        super().remove(name)
+        Interrupted._step()
+
+    @staticmethod
+    def _step() -> None:
+        Interrupted.steps += 1
+        if Interrupted.steps == Interrupted.at:
+            raise Killed
+
+
+def killed_at(log_dir: Path, step: int) -> bool:
+    """Whether the run came to that step."""
+    Interrupted.steps, Interrupted.at = 0, step
+    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS) as cleaning:
+        folder = Interrupted(cleaning._folder.path, cleaning._folder.descriptor)
+        try:
+            assert replace(cleaning, _folder=folder).apply(log_dir.parent / "receipts").is_complete
+        except Killed:
+            return True
+    return False
+
+
+def interruptions(log_dir: Path, copies: Path) -> Iterator[Path]:
+    """A copy of the node for each step at which a run may end, so ended."""
+    for step in range(1, 1_000):
+        copy = copies / str(step)
+        shutil.copytree(log_dir, copy / "node")
+        if not killed_at(copy / "node", step):
+            return
+        yield copy / "node"
+
+
+def test_killed_between_any_two_steps_the_cluster_is_the_same_and_another_run_ends_it(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    image = OfflineClusterPlace(log_dir).open().image
+    ended = 0
+    for copy in interruptions(log_dir, tmp_path / "copies"):
+        assert OfflineClusterPlace(copy).open().image == image
+
+        assert applied(copy).is_complete
+        assert names(copy) == CLEANED
+        ended += 1
+    assert ended > 15
+
+
+@pytest.mark.integration
+def test_kafka_starts_on_whatever_an_interruption_leaves(log_dir: Path, tmp_path: Path) -> None:
+    with LineProgram(kafka_jars("4.3.1"), "MetadataLogOracle") as kafka:
+        for copy in interruptions(log_dir, tmp_path / "copies"):
+            answer = kafka.ask([f"{copy}/__cluster_metadata-0 -1 -1 {NOW_MS} 15:1"])
+
+            assert answer["answers"] == [["VALID", 15, 1]]
+            assert "00000000000000000013-0000000001.checkpoint" in answer["cleaned"]
+
+
+def test_receipts_say_before_and_after_each_file_what_is_done(log_dir: Path, tmp_path: Path) -> None:
+    receipts = tmp_path / "receipts"
+    receipts.write_text('{"step":"remov')  # of a run that was killed while it wrote
+    before = set(names(log_dir))
+
+    applied(log_dir, receipts=receipts)
+
+    lines = [json.loads(line) for line in receipts.read_text().splitlines()[1:]]
+    gone = before - set(names(log_dir))
+    assert {line["file"] for line in lines} == gone
+    assert [line["step"] for line in lines] == ["removing", "removed"] * len(gone)
+    assert {line["clusterId"] for line in lines} == {CLUSTER_ID}
+
+
+def test_without_receipts_nothing_goes(log_dir: Path, tmp_path: Path) -> None:
+    before = names(log_dir)
+
+    outcome = applied(log_dir, receipts=tmp_path)
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.code is ErrorCode.UNWRITABLE
+    assert names(log_dir) == before
+
+
+@pytest.mark.parametrize("changed", ["the log grows", "a snapshot comes", "the latest changes", "an old one changes"])
+def test_what_changed_after_the_plan_was_shown_stops_it(log_dir: Path, changed: str) -> None:
+    folder = log_dir / "__cluster_metadata-0"
+    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS) as cleaning:
+        if changed == "the log grows":
+            with (folder / "00000000000000000013.log").open("ab") as log:
+                log.write(b"x")
+        elif changed == "a snapshot comes":
+            shutil.copy(
+                folder / "00000000000000000013-0000000001.checkpoint", folder / f"{14:020}-0000000001.checkpoint"
+            )
+        else:
+            name = f"{13 if changed.startswith('the latest') else 7:020}-0000000001.checkpoint"
+            data = (folder / name).read_bytes()
+            (folder / "new").write_bytes(data)
+            (folder / "new").replace(folder / name)
+        before = names(log_dir)
+
+        outcome = cleaning.apply(log_dir.parent / "receipts")
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.code is ErrorCode.WORLD_CHANGED
+    assert names(log_dir) == before
+
+
+def test_what_changes_in_the_middle_stops_it_there(log_dir: Path) -> None:
+    class Growing(NodeFolder):
+        def remove(self, name: str) -> None:
+            super().remove(name)
+            with (log_dir / "__cluster_metadata-0/00000000000000000013.log").open("ab") as log:
+                log.write(b"x")
+
+    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS) as cleaning:
+        folder = Growing(cleaning._folder.path, cleaning._folder.descriptor)
+        outcome = replace(cleaning, _folder=folder).apply(log_dir.parent / "receipts")
+
+    assert outcome.done == 1
+    assert outcome.stopped is not None
+    assert outcome.stopped.code is ErrorCode.WORLD_CHANGED
+
+
+def refused(log_dir: Path) -> ErrorCode:
+    before = names(log_dir)
+    with pytest.raises(TieredctlError) as error, snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS):
+        pass
+    assert names(log_dir) == before
+    return error.value.code
+
+
+@pytest.mark.parametrize(
+    "damage", ["latest cut", "latest flipped", "log flipped", "gap", "another epoch", "no snapshot"]
+)
+def test_a_node_that_could_not_start_on_what_stays_is_not_cleaned(log_dir: Path, damage: str) -> None:
+    folder = log_dir / "__cluster_metadata-0"
+    latest, log = folder / "00000000000000000013-0000000001.checkpoint", folder / "00000000000000000013.log"
+    if damage == "latest cut":
+        latest.write_bytes(latest.read_bytes()[:-1])
+    elif damage == "gap":
+        log.rename(folder / "00000000000000000099.log")
+    elif damage == "another epoch":
+        latest.rename(folder / "00000000000000000013-0000000002.checkpoint")
+    elif damage == "no snapshot":
+        for file in folder.glob("*.checkpoint"):
+            file.unlink()
+    else:
+        flipped = latest if damage == "latest flipped" else log
+        data = flipped.read_bytes()
+        flipped.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+
+    assert refused(log_dir) is ErrorCode.UNDECODABLE
+
+
+HOLD = """
+import fcntl, sys
+file = open(sys.argv[1], "r+")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_node_that_holds_its_lock_is_running(log_dir: Path) -> None:
+    words = [sys.executable, "-c", HOLD, str(log_dir / ".lock")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+
+        assert refused(log_dir) is ErrorCode.NODE_RUNNING
+        holder.communicate("")
+    assert applied(log_dir).is_complete
+
+
+def test_without_a_lock_and_the_mark_of_a_clean_stop_it_is_not_certain_that_no_node_runs(log_dir: Path) -> None:
+    (log_dir / ".lock").unlink()
+    assert refused(log_dir) is ErrorCode.NODE_UNCLEAR
+
+    (log_dir / ".kafka_cleanshutdown").touch()
+    assert applied(log_dir).is_complete
+    assert not (log_dir / ".lock").exists()
+
+
+def test_a_lock_that_is_a_link_proves_nothing(log_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").touch()
+    (log_dir / ".lock").unlink()
+    (log_dir / ".lock").symlink_to(tmp_path / "elsewhere")
+
+    assert refused(log_dir) is ErrorCode.NODE_UNCLEAR
+
+
+def test_no_node_can_start_while_it_is_cleaned(log_dir: Path) -> None:
+    with snapshot_cleaning(log_dir, NOW_MS):
+        words = [sys.executable, "-c", HOLD.replace("LOCK_EX", "LOCK_EX | fcntl.LOCK_NB"), str(log_dir / ".lock")]
+        started = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+    assert "BlockingIOError" in started.stderr
+
+
+@pytest.mark.parametrize("sign", ["lock replaced", "mark gone"])
+def test_a_node_that_may_have_started_in_between_stops_it(log_dir: Path, sign: str) -> None:
+    if sign == "mark gone":
+        (log_dir / ".lock").unlink()
+        (log_dir / ".kafka_cleanshutdown").touch()
+    before = names(log_dir)
+    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS) as cleaning:
+        if sign == "mark gone":
+            (log_dir / ".kafka_cleanshutdown").unlink()
+        else:
+            (log_dir / "new").touch()
+            (log_dir / "new").replace(log_dir / ".lock")
+
+        outcome = cleaning.apply(log_dir.parent / "receipts")
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.code is ErrorCode.NODE_RUNNING
+    assert names(log_dir) == before
+
+
+def limits_of(cleaning: SnapshotCleaning) -> tuple[int, int]:
+    return cleaning.plan.limits.max_age_ms, cleaning.plan.limits.max_bytes
+
+
+def test_limits_are_the_nodes_own_or_kafkas(log_dir: Path) -> None:
+    with snapshot_cleaning(log_dir, NOW_MS) as cleaning:
+        assert limits_of(cleaning) == (604_800_000, 104_857_600)
+
+    (log_dir.parent / "server.properties").write_text("metadata.max.retention.ms=5\nmetadata.max.retention.bytes=-1\n")
+    with snapshot_cleaning(log_dir, NOW_MS) as cleaning:
+        assert limits_of(cleaning) == (5, -1)
+    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=7, max_bytes=8) as cleaning:
+        assert limits_of(cleaning) == (7, 8)
+
+    (log_dir.parent / "server.properties").write_text("metadata.max.retention.ms=soon\n")
+    assert refused_settings(log_dir) is ErrorCode.USAGE
+
+
+def refused_settings(log_dir: Path) -> ErrorCode:
+    with pytest.raises(TieredctlError) as error, snapshot_cleaning(log_dir, NOW_MS):
+        pass
+    return error.value.code
+
+
+def test_an_age_that_cannot_be_read_is_not_too_high(log_dir: Path) -> None:
+    oldest = log_dir / "__cluster_metadata-0/00000000000000000007-0000000001.checkpoint"
+    oldest.write_bytes(b"damaged")
+
+    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS) as cleaning:
+        summary, findings = cleaning.plan.summary(), cleaning.plan.findings()
+
+    assert (summary["snapshots"], summary["segments"], summary["leftOver"]) == (0, 0, 2)
+    assert [finding.code for finding in findings] == ["unreadable"]
+
+
+def test_the_lock_is_free_afterwards(log_dir: Path) -> None:
+    applied(log_dir)
+
+    with (log_dir / ".lock").open("r+") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

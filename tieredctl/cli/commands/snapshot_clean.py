@@ -1,0 +1,91 @@
+"""`tieredctl snapshot clean`: removes what retention no longer keeps of a stopped node's snapshots and log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import given_path, now_ms
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.options import ClusterId, Now, Yes
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.view import View
+from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
+from tieredctl.ops.documents import Document
+from tieredctl.wiring.snapshot_cleaning import snapshot_cleaning
+
+_COLUMNS = (
+    TableColumn("FILE", "file"),
+    TableColumn("KIND", "kind"),
+    TableColumn("ACTION", "action"),
+    TableColumn("SIZE", "size"),
+    TableColumn("REASON", "reason"),
+    TableColumn("FILES", "files", wide=True),
+    TableColumn("END-OFFSET", "endOffset", wide=True),
+    TableColumn("EPOCH", "epoch", wide=True),
+    TableColumn("BASE-OFFSET", "baseOffset", wide=True),
+)
+_OUTCOME_COLUMNS = (*_COLUMNS, TableColumn("REMOVED", "removed"))
+_GREATEST_INT64 = (1 << 63) - 1
+
+
+def clean(
+    *,
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", parser=given_path, help="A stopped node's __cluster_metadata-0, or its log directory."
+        ),
+    ],
+    metadata_max_retention_ms: Annotated[
+        int | None,
+        typer.Option(metavar="MS", help="As in Kafka; by default the node's, or 7 days.", min=-1, max=_GREATEST_INT64),
+    ] = None,
+    metadata_max_retention_bytes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="BYTES", help="As in Kafka; by default the node's, or 100 MiB.", min=-1, max=_GREATEST_INT64
+        ),
+    ] = None,
+    now: Now = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    receipts: Annotated[
+        Path,
+        typer.Option(metavar="FILE", parser=given_path, help="Where to record what was removed."),
+    ] = Path("snapshot-clean.receipts"),
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
+    view: View,
+) -> ExitCode:
+    """Remove old snapshots of a stopped node, and the log before them, by Kafka's retention rules.
+
+    The latest snapshot and the log after it always stay. If interrupted, run the same command again. For example:
+    tieredctl snapshot clean /var/lib/kafka/data --metadata-max-retention-ms 86400000
+    """
+    limits = {"max_age_ms": metadata_max_retention_ms, "max_bytes": metadata_max_retention_bytes}
+    with snapshot_cleaning(folder, now_ms(now), **limits) as cleaning:
+        plan = cleaning.plan
+        summary = plan.summary()
+        view.say(_sentence(summary))
+        if not apply or not plan.to_remove():
+            return view.plan("SnapshotCleaningPlan", plan, _COLUMNS)
+        what = f"Deleting {_amount(summary)} from {plan.cluster.path} for good"
+        demand_confirmation(what, plan.cluster.cluster_id, yes=yes, typed_cluster_id=cluster_id)
+        outcome = cleaning.apply(receipts)
+    view.say(f"Removed {outcome.done} of {outcome.planned}, {counted(outcome.bytes, 'byte')}; see {receipts}.")
+    ended = summary | outcome.counts() | {"applied": True, "receipts": str(receipts)}
+    listing = Listing("SnapshotCleaning", plan.source(), outcome.rows(), _OUTCOME_COLUMNS, ended)
+    return view.end(listing, outcome, plan.findings())
+
+
+def _amount(summary: Document) -> str:
+    snapshots, segments = counted(summary["snapshots"], "snapshot"), counted(summary["segments"], "segment")
+    left_over = counted(summary["leftOver"], "left-over file")
+    return f"{snapshots}, {segments} and {left_over} ({counted(summary['bytes'], 'byte')})"
+
+
+def _sentence(summary: Document) -> str:
+    return f"To remove: {_amount(summary)}. {counted(summary['bytesKept'], 'byte')} stay."

@@ -1,0 +1,144 @@
+"""`snapshot clean`: plans what retention no longer keeps of a stopped node's snapshots, and removes what was shown."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.file_names import (
+    KraftSnapshotName,
+    SegmentFileName,
+    SegmentPart,
+    Transition,
+    parse_kraft_snapshot_name,
+    parse_segment_file_name,
+)
+from tieredctl.kafka.metadata_log import CLUSTER_METADATA_FOLDER, SnapshotFile, snapshot_records
+from tieredctl.kafka.node_folder import NodeFolder, opened_node_folder
+from tieredctl.kafka.server_properties import SERVER_PROPERTIES, stated_settings
+from tieredctl.kafka.stopped_node import stopped_node
+from tieredctl.kraft.replica import SnapshotId
+from tieredctl.kraft.retention import (
+    DEFAULT_RETENTION_BYTES,
+    DEFAULT_RETENTION_MS,
+    RETENTION_BYTES,
+    RETENTION_MS,
+    KeptSegment,
+    KeptSnapshot,
+    RetentionLimits,
+)
+from tieredctl.model.local_file import SeenFile
+from tieredctl.ops.snapshots.cleaning import Cleaning, CleaningOutcome
+from tieredctl.ops.snapshots.cleaning_plan import CleaningPlan, NodeFiles, plan_cleaning
+from tieredctl.wiring.offline_cluster import OfflineClusterPlace, in_sentences, metadata_folder
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotCleaning:
+    """A plan for one stopped node, and what applies it, while no node can start."""
+
+    plan: CleaningPlan
+    _folder: NodeFolder
+    _plan_again: Callable[[], CleaningPlan]
+    _demand_stopped: Callable[[], None]
+
+    def apply(self, receipts: Path) -> CleaningOutcome:
+        """Removes what was shown; whatever stops it is in the outcome."""
+        return Cleaning(self.plan, self._folder, receipts, self._plan_again, self._demand_stopped).run()
+
+
+@contextmanager
+def snapshot_cleaning(
+    path: Path, now_ms: int, *, max_age_ms: int | None = None, max_bytes: int | None = None
+) -> Iterator[SnapshotCleaning]:
+    """The plan for a `__cluster_metadata-0`, or the log directory that has it. Changes nothing.
+
+    A limit that is not given is the node's own, by the `server.properties` in or next to its log directory, or else
+    Kafka's default. Raises TieredctlError where a node may be running, and where the files are not whole: what a node
+    cannot start on is not cleaned.
+    """
+    folder = metadata_folder(path).resolve()
+    if folder.name != CLUSTER_METADATA_FOLDER:
+        message = f"{path} is neither a {CLUSTER_METADATA_FOLDER} nor a log directory that has one."
+        raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, message, hint="Name a stopped node's log directory.")
+    log_dir = folder.parent
+    limits = RetentionLimits(
+        _limit(log_dir, RETENTION_MS, max_age_ms, DEFAULT_RETENTION_MS),
+        _limit(log_dir, RETENTION_BYTES, max_bytes, DEFAULT_RETENTION_BYTES),
+    )
+    with stopped_node(log_dir) as node, in_sentences(folder), opened_node_folder(folder) as opened:
+        plan_again = partial(_plan, opened, limits, now_ms)
+        yield SnapshotCleaning(plan_again(), opened, plan_again, node.demand_stopped)
+
+
+def _limit(log_dir: Path, name: str, given: int | None, default: int) -> int:
+    if given is not None:
+        return given
+    for text in stated_settings([log_dir], name):
+        try:
+            return int(text)
+        except ValueError:
+            message = f"{name} is {text!r} in the {SERVER_PROPERTIES} of {log_dir}."
+            raise TieredctlError(ErrorCode.USAGE, message, hint=f"Give --{name.replace('.', '-')}.") from None
+    return default
+
+
+def _plan(folder: NodeFolder, limits: RetentionLimits, now_ms: int) -> CleaningPlan:
+    node = _node_files(folder)
+    cluster = OfflineClusterPlace(folder.path).open()
+    if cluster.snapshot is None:
+        message = f"{folder.path} has no snapshot: nothing of the log may go."
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint="A node makes one when it is due.")
+    if _node_files(folder) != node:
+        raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{folder.path} changed while it was read.")
+    return plan_cleaning(node, cluster, limits, now_ms)
+
+
+def _node_files(folder: NodeFolder) -> NodeFiles:
+    snapshots: dict[SnapshotId, SeenFile] = {}
+    segments: dict[int, list[SeenFile]] = defaultdict(list)
+    left_over = []
+    for name, file in sorted(folder.files().items()):
+        snapshot, segment = parse_kraft_snapshot_name(name), parse_segment_file_name(name)
+        if _is_left_over(snapshot, segment):
+            left_over.append(file)
+        elif snapshot is not None and snapshot.transition is None:
+            snapshot_id = SnapshotId(snapshot.epoch, snapshot.end_offset)
+            if name == snapshot_id.file_name:
+                snapshots[snapshot_id] = file
+        elif segment is not None and segment.transition is None and segment.segment_id is None:
+            segments[segment.offset].append(file)
+    logs = {base: _log_first(files) for base, files in segments.items()}
+    whole = {base: files for base, files in sorted(logs.items()) if files[0].name.endswith(SegmentPart.LOG.value)}
+    start = min(whole, default=0)
+    left_over += [file for base, files in logs.items() if base < start and base not in whole for file in files]
+    kept = [KeptSnapshot(one, snapshots[one].size, _age(folder.path, one, snapshots[one])) for one in sorted(snapshots)]
+    return NodeFiles(
+        kept, [KeptSegment(base, files[0].size) for base, files in whole.items()], whole, snapshots, left_over
+    )
+
+
+def _is_left_over(snapshot: KraftSnapshotName | None, segment: SegmentFileName | None) -> bool:
+    if snapshot is not None:
+        return snapshot.transition in (Transition.PARTIAL, Transition.DELETED)
+    return segment is not None and segment.transition is Transition.DELETED
+
+
+def _log_first(files: list[SeenFile]) -> list[SeenFile]:
+    """Without its log, an index is deleted by any node that starts."""
+    return sorted(files, key=lambda file: not file.name.endswith(SegmentPart.LOG.value))
+
+
+def _age(folder: Path, snapshot: SnapshotId, file: SeenFile) -> int | None:
+    """When the last record in a snapshot was written, by its header; None where that cannot be read."""
+    opened = SnapshotFile(snapshot.epoch, snapshot.end_offset, folder / file.name, file.size)
+    try:
+        header = next(snapshot_records(opened)).content.fields
+    except (OSError, DecodeError):
+        return None
+    return None if header is None else int(header["LastContainedLogTimestamp"])
