@@ -35,6 +35,7 @@ _GO_ON = (
     ("partition", "remove"),
     ("recover", "indexes"),
     ("recover", "metadata"),
+    ("wal", "upload"),
 )
 _RESUMING_OPTION = "--resume"
 _NO_COLOR = "--no-color"
@@ -54,6 +55,7 @@ NOUNS = {
     "offsets": "Show where a topic's logs begin and end, locally and in remote storage.",
     "explain": "Show where a record lives, and how a consumer or a follower would get it.",
     "diskless": "Inspect and check diskless topics: Inkless's objects and its control plane.",
+    "wal": "Try WAL tiering (KIP-1176): combined objects of brokers' active segments.",
     "estimate": "Estimate sizes, times and costs in advance.",
     "doctor": "Check tiered storage on a cluster, or its settings, for problems.",
     "snapshot": "Read, compare and clean KRaft snapshots, and the metadata log after them.",

@@ -51,12 +51,15 @@ def _replicas(log_dir: Path) -> Iterator[LocalReplica]:
 
 
 def _segment(folder: Path, base_offset: int) -> LocalSegment | None:
-    """A segment; None where Kafka removed it meanwhile."""
+    """A segment; None where Kafka removed it meanwhile. A broker rebuilds a time index that is missing."""
     try:
         log = (folder / segment_file_name(base_offset, SegmentPart.LOG)).stat()
-        timestamp = _last_timestamp(folder / segment_file_name(base_offset, SegmentPart.TIME_INDEX))
     except FileNotFoundError:
         return None
+    try:
+        timestamp = _last_timestamp(folder / segment_file_name(base_offset, SegmentPart.TIME_INDEX))
+    except FileNotFoundError:
+        timestamp = None
     return LocalSegment(base_offset, log.st_size, int(log.st_mtime * 1000) if timestamp is None else timestamp)
 
 

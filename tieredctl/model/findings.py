@@ -13,6 +13,7 @@ from tieredctl.model.finding_kind import FindingKind, Severity
 from tieredctl.model.finding_subjects import SegmentSubject, Subject, read_subject
 from tieredctl.model.quorum_finding_kinds import QUORUM_FINDING_KINDS
 from tieredctl.model.tiering_finding_kinds import TIERING_FINDING_KINDS
+from tieredctl.model.wal_finding_kinds import WAL_FINDING_KINDS
 
 __all__ = ["FINDING_KINDS", "Finding", "FindingKind", "Severity", "exit_code_of"]
 
@@ -233,9 +234,8 @@ _TABLE = (
     ),
 )
 
-FINDING_KINDS = {
-    kind.code: kind for kind in (*_TABLE, *DOCTOR_FINDING_KINDS, *TIERING_FINDING_KINDS, *QUORUM_FINDING_KINDS)
-}
+_TABLES = (_TABLE, DOCTOR_FINDING_KINDS, TIERING_FINDING_KINDS, QUORUM_FINDING_KINDS, WAL_FINDING_KINDS)
+FINDING_KINDS = {kind.code: kind for table in _TABLES for kind in table}
 
 
 class _Blanks(dict[str, object]):

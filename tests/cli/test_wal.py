@@ -1,0 +1,347 @@
+"""`tieredctl wal`: brokers' active segments into combined objects and out again, and everything that can be wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tests.wal.local_partitions import ORDERS, OTHER, batch, write_partition
+from tieredctl.formats.record_batches import Record, encode_batch
+
+FIRST = [batch(offset, epoch=offset // 3) for offset in range(6)]
+SECOND = [batch(offset, size=300) for offset in range(10, 14)]
+EVENTS = "__remote_wal_log_metadata-0"
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """Two partitions of orders, and one of another topic that begins at offset 10."""
+    folder = tmp_path / "logs"
+    write_partition(folder, ORDERS[0], FIRST)
+    write_partition(folder, ORDERS[1], FIRST[:2])
+    write_partition(folder, OTHER, SECOND, base=10)
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def uploaded(log_dir: Path, store: Path, tieredctl: Tieredctl) -> Path:
+    """The store after an upload into several objects."""
+    outcome = tieredctl(*upload_words(log_dir, store), "--upload-bytes", "400", "--apply")
+    assert outcome.exit_code == 0, outcome.err
+    assert len(objects(store)) > 2
+    return store
+
+
+def upload_words(log_dir: Path, store: Path) -> tuple[str | Path, ...]:
+    return "wal", "upload", "--log-dir", log_dir, "--store", f"file:{store}"
+
+
+def objects(store: Path) -> list[Path]:
+    return sorted(store.glob("*.wal"))
+
+
+def restored(tieredctl: Tieredctl, store: Path, to: Path, *words: str) -> tuple[int, str]:
+    outcome = tieredctl("wal", "restore", "--store", f"file:{store}", "--to", to, *words)
+    return outcome.exit_code, outcome.err
+
+
+def test_without_apply_an_upload_is_only_planned(log_dir: Path, store: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl(*upload_words(log_dir, store), "-o", "json")
+
+    document = outcome.document()
+    assert (outcome.exit_code, list(store.iterdir())) == (0, [])
+    assert [(row["topic"], row["partition"], row["startOffset"], row["endOffset"]) for row in document["items"]] == [
+        ("orders", 0, 0, 5),
+        ("orders", 1, 0, 1),
+        ("other", 0, 10, 13),
+    ]
+    assert (document["summary"]["objects"], document["summary"]["applied"]) == (1, False)
+
+
+def test_what_is_restored_has_the_bytes_of_what_was_uploaded(
+    log_dir: Path, uploaded: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 0
+
+    logs = {file.relative_to(log_dir): file.read_bytes() for file in log_dir.glob("*/*.log")}
+    assert {file.relative_to(tmp_path / "to"): file.read_bytes() for file in tmp_path.glob("to/*/*.log")} == logs
+    assert (tmp_path / "to/orders-0/leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n1 3\n"
+    assert (tmp_path / "to/orders-0/partition.metadata").read_text().endswith(ORDERS[0].topic_id)
+
+
+def test_only_what_is_new_is_uploaded(log_dir: Path, uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    before = objects(uploaded)
+    log = log_dir / "orders-0" / f"{0:020d}.log"
+    log.write_bytes(log.read_bytes() + batch(6, epoch=1))
+
+    again = tieredctl(*upload_words(log_dir, uploaded), "--apply", "-o", "json").document()
+
+    assert [(row["topic"], row["startOffset"], row["endOffset"]) for row in again["items"]] == [("orders", 6, 6)]
+    assert len(objects(uploaded)) == len(before) + 1
+    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 0
+    assert (tmp_path / "to/orders-0" / log.name).read_bytes() == log.read_bytes()
+
+
+def test_closed_segments_are_uploaded_when_asked(tmp_path: Path, store: Path, tieredctl: Tieredctl) -> None:
+    write_partition(tmp_path / "logs", ORDERS[0], FIRST[:2], FIRST[2:])
+
+    active = tieredctl(*upload_words(tmp_path / "logs", store), "-o", "jsonl").lines()
+    everything = tieredctl(*upload_words(tmp_path / "logs", store), "--all-segments", "-o", "jsonl").lines()
+
+    assert [(row["startOffset"], row["endOffset"]) for row in (*active, *everything)] == [(2, 5), (0, 5)]
+
+
+def test_of_replicas_the_one_of_the_latest_leader_is_uploaded(
+    tmp_path: Path, store: Path, tieredctl: Tieredctl
+) -> None:
+    write_partition(tmp_path / "longer", ORDERS[0], [batch(offset) for offset in range(9)])
+    write_partition(tmp_path / "later", ORDERS[0], FIRST)
+
+    words = upload_words(tmp_path / "longer", store)
+    rows = tieredctl(*words, "--log-dir", tmp_path / "later", "-o", "jsonl").lines()
+
+    assert [(row["startOffset"], row["endOffset"]) for row in rows] == [(0, 5)]
+
+
+def test_an_incomplete_last_batch_is_left_out_and_other_damage_reported(
+    tmp_path: Path, store: Path, tieredctl: Tieredctl
+) -> None:
+    torn = write_partition(tmp_path / "logs", ORDERS[0], FIRST) / f"{0:020d}.log"
+    torn.write_bytes(torn.read_bytes()[:-5])
+    damaged = write_partition(tmp_path / "logs", ORDERS[1], FIRST) / f"{0:020d}.log"
+    damaged.write_bytes(FIRST[0] + FIRST[1][:-1] + b"?" + FIRST[2])
+
+    outcome = tieredctl(*upload_words(tmp_path / "logs", store), "--apply", "-o", "jsonl")
+
+    assert outcome.exit_code == 4
+    assert [(row["partition"], row["endOffset"]) for row in outcome.lines()] == [(0, 4), (1, 0)]
+    assert "wal-log-damaged" in outcome.err
+
+
+def test_a_log_that_ends_before_what_is_uploaded_adds_nothing(
+    log_dir: Path, uploaded: Path, tieredctl: Tieredctl
+) -> None:
+    (log_dir / "orders-0" / f"{0:020d}.log").write_bytes(FIRST[0])
+
+    outcome = tieredctl(*upload_words(log_dir, uploaded), "--apply")
+
+    assert outcome.exit_code == 3
+    assert "wal-log-behind" in outcome.err
+
+
+def test_inspect_shows_which_offsets_are_where(uploaded: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("wal", "inspect", "--store", f"file:{uploaded}", "-o", "json")
+
+    document = outcome.document()
+    segments = [segment for row in document["items"] for segment in row["segments"]]
+    of_first = [(one["startOffset"], one["endOffset"]) for one in segments if one["topic"] == "orders"]
+    assert outcome.exit_code == 0
+    assert {row["state"] for row in document["items"]} == {"COPY_SEGMENT_FINISHED"}
+    assert [offset for start, end in of_first[:-1] for offset in range(start, end + 1)][:6] == list(range(6))
+    for row in document["items"]:
+        last = row["segments"][-1]
+        assert (last["endFilePosition"] + 1, row["brokerId"]) == (row["size"], 7)
+
+
+def test_inspect_filters_and_has_every_format(uploaded: Path, tieredctl: Tieredctl) -> None:
+    words = ("wal", "inspect", "--store", f"file:{uploaded}", "--topic", "other")
+
+    lines = tieredctl(*words, "-o", "jsonl").lines()
+
+    assert all(any(one["topic"] == "other" for one in line["segments"]) for line in lines)
+    for output in ("table", "wide", "csv", "yaml"):
+        assert tieredctl(*words, "-o", output).out
+
+
+def test_an_object_without_events_is_shown_by_its_own_index(uploaded: Path, tieredctl: Tieredctl) -> None:
+    for file in (uploaded / EVENTS).iterdir():
+        file.unlink()
+
+    rows = tieredctl("wal", "inspect", "--store", f"file:{uploaded}", "-o", "jsonl").lines()
+
+    assert {(row["state"], row["index"]) for row in rows} == {(None, "read")}
+    assert sum(len(row["segments"]) for row in rows) > 2
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def flip_last(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+
+
+def flip_first_batch(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[70] ^= 1
+    path.write_bytes(data)
+
+
+OF_OBJECTS: dict[str, tuple[Callable[[Path], None], str, int, str]] = {
+    "gone": (remove, "listing", 4, "wal-object-missing"),
+    "cut short": (cut, "listing", 4, "wal-object-damaged"),
+    "with another index": (flip_first_batch, "headers", 4, "wal-object-damaged"),
+    "with another last byte": (flip_last, "full", 4, "wal-object-damaged"),
+}
+
+
+@pytest.mark.parametrize("fault", OF_OBJECTS)
+def test_an_object_is_found_to_be(fault: str, uploaded: Path, tieredctl: Tieredctl) -> None:
+    break_it, level, code, finding = OF_OBJECTS[fault]
+    break_it(objects(uploaded)[0])
+
+    outcome = tieredctl("wal", "verify", "--store", f"file:{uploaded}", "--level", level, "-o", "json")
+
+    assert outcome.finding(code)["code"] == finding
+    assert outcome.document()["summary"]["complete"]
+
+
+@pytest.mark.parametrize("level", ["listing", "headers", "full"])
+def test_what_is_sound_has_no_findings_at_any_level(level: str, uploaded: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("wal", "verify", "--store", f"file:{uploaded}", "--level", level, "-o", "json")
+
+    assert (outcome.exit_code, outcome.document()["items"]) == (0, [])
+
+
+def test_a_strangers_object_needs_attention(uploaded: Path, tieredctl: Tieredctl) -> None:
+    (uploaded / "notes.txt").write_text("?")
+
+    outcome = tieredctl("wal", "verify", "--store", f"file:{uploaded}", "-o", "json")
+
+    assert outcome.finding(3)["code"] == "wal-object-unreferenced"
+
+
+def first_file(store: Path) -> Path:
+    return min((store / EVENTS).iterdir())
+
+
+def last_file(store: Path) -> Path:
+    return max((store / EVENTS).iterdir())
+
+
+def empty_last(store: Path) -> None:
+    last_file(store).write_bytes(b"")
+
+
+def add_strange(store: Path) -> None:
+    strange = encode_batch([Record(9999, 1, None, b"?")])
+    (store / EVENTS / f"{9999:020d}.log").write_bytes(strange)
+
+
+OF_EVENTS: dict[str, Callable[[Path], None]] = {
+    "begin later": lambda store: remove(first_file(store)),
+    "are cut short": lambda store: cut(last_file(store)),
+    "are altered": lambda store: flip_last(last_file(store)),
+    "are of no bytes": empty_last,
+    "are none": add_strange,
+}
+
+
+@pytest.mark.parametrize("fault", OF_EVENTS)
+def test_by_events_that(fault: str, uploaded: Path, log_dir: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    """…, nothing is restored and nothing uploaded, and no verification is complete."""
+    OF_EVENTS[fault](uploaded)
+    before = sorted(path for path in uploaded.rglob("*") if ".tieredctl" not in str(path))
+
+    verified = tieredctl("wal", "verify", "--store", f"file:{uploaded}", "-o", "json")
+    upload = tieredctl(*upload_words(log_dir, uploaded), "--apply")
+
+    assert not verified.document()["summary"]["complete"]
+    assert verified.exit_code in (4, 5)
+    assert upload.exit_code == 5
+    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 5
+    assert not (tmp_path / "to").exists()
+    assert sorted(path for path in uploaded.rglob("*") if ".tieredctl" not in str(path)) == before
+
+
+def test_a_partition_with_missing_offsets_is_restored_only_when_asked(
+    tmp_path: Path, store: Path, tieredctl: Tieredctl
+) -> None:
+    log = write_partition(tmp_path / "logs", ORDERS[0], FIRST[:2]) / f"{0:020d}.log"
+    assert tieredctl(*upload_words(tmp_path / "logs", store), "--apply").exit_code == 0
+    log.rename(log.with_name(f"{4:020d}.log")).write_bytes(FIRST[4] + FIRST[5])
+    assert tieredctl(*upload_words(tmp_path / "logs", store), "--apply").exit_code == 0
+
+    refused = restored(tieredctl, store, tmp_path / "to")
+
+    assert refused[0] == 4
+    assert "no combined object holds offsets 2 to 3" in refused[1]
+    assert not (tmp_path / "to").exists()
+    assert restored(tieredctl, store, tmp_path / "to", "--with-gaps")[0] == 4
+    assert (tmp_path / "to/orders-0" / f"{0:020d}.log").read_bytes() == b"".join((*FIRST[:2], *FIRST[4:]))
+
+
+def test_a_damaged_object_restores_nothing(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    flip_last(objects(uploaded)[0])
+
+    code, said = restored(tieredctl, uploaded, tmp_path / "to")
+
+    assert code == 4
+    assert "CRC" in said
+    assert not (tmp_path / "to").exists()
+
+
+def test_what_is_there_already_is_never_written_over(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    (tmp_path / "to/orders-1").mkdir(parents=True)
+
+    code, said = restored(tieredctl, uploaded, tmp_path / "to")
+
+    assert (code, [path.name for path in (tmp_path / "to").iterdir()]) == (1, ["orders-1"])
+    assert "exists already" in said
+
+
+def test_one_partition_is_restored(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    assert restored(tieredctl, uploaded, tmp_path / "to", "--topic", "orders", "--partition", "1")[0] == 0
+
+    assert [path.name for path in (tmp_path / "to").iterdir()] == ["orders-1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("inspect",), 2, "No store was given"),
+        (("inspect", "--store", "foo:bar"), 2, "foo"),
+        (("verify", "--store", "memory:", "--level", "deep"), 2, "--level"),
+        (("restore", "--store", "memory:", "--to", "/nowhere/to"), 2, "no events of combined objects"),
+        (("restore", "--store", "memory:", "--to", ""), 2, "is not a path"),
+        (("upload", "--log-dir", "/nowhere", "--store", "memory:"), 2, "There is no /nowhere"),
+        (("upload", "--log-dir", "/proc", "--store", "memory:", "--upload-bytes", "0"), 2, "out of range"),
+        (("upload", "--log-dir", "/proc", "--store", "memory:", "--upload-bytes", "9TB"), 2, "out of range"),
+    ],
+)
+def test_what_is_typed_wrong_is_refused(words: tuple[str, ...], code: int, message: str, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("wal", *words)
+
+    assert (outcome.exit_code, outcome.out) == (code, "")
+    assert message in outcome.err
+
+
+def test_a_topic_that_is_not_there_is_a_mistake(
+    uploaded: Path, log_dir: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    assert restored(tieredctl, uploaded, tmp_path / "to", "--topic", "typo")[0] == 2
+    assert tieredctl(*upload_words(log_dir, uploaded), "--topic", "typo").exit_code == 2
+
+
+def test_an_empty_store_has_nothing(store: Path, tieredctl: Tieredctl) -> None:
+    inspected = tieredctl("wal", "inspect", "--store", f"file:{store}", "-o", "json")
+    verified = tieredctl("wal", "verify", "--store", f"file:{store}", "-o", "json")
+
+    assert (inspected.exit_code, verified.exit_code) == (0, 0)
+    assert json.loads(inspected.out)["items"] == json.loads(verified.out)["items"] == []

@@ -1,0 +1,19 @@
+"""`tieredctl wal …`: combined objects of several partitions (KIP-1176)."""
+
+from __future__ import annotations
+
+import typer
+
+from tieredctl.cli.commands.wal_inspect import inspect
+from tieredctl.cli.commands.wal_restore import restore
+from tieredctl.cli.commands.wal_upload import upload
+from tieredctl.cli.commands.wal_verify import verify
+
+_commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+for _verb in (inspect, verify, upload, restore):
+    _commands.command(_verb.__name__)(_verb)
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds this noun's commands."""
+    app.add_typer(_commands, name=noun, help=meaning)

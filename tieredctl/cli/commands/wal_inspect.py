@@ -1,0 +1,66 @@
+"""`tieredctl wal inspect`: the combined objects of a store, with their states and segments."""
+
+from __future__ import annotations
+
+from tieredctl.cli.commands.wal_upload import wal_store
+from tieredctl.cli.options import Partition, Store, StoreOptions, Topic
+from tieredctl.cli.outcome import finding_documents
+from tieredctl.cli.output import Item, Listing, TableColumn
+from tieredctl.cli.view import View
+from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
+
+_MOST_SHOWN = 3
+
+
+def _segments(item: Item) -> str:
+    """The first few, such as orders-0@0..99."""
+    said = [f"{one['topic']}-{one['partition']}{_offsets(one)}" for one in item["segments"]]
+    more = len(said) - _MOST_SHOWN
+    return ", ".join(said[:_MOST_SHOWN]) + (f", {more} more" if more > 0 else "")
+
+
+def _offsets(segment: Item) -> str:
+    return "" if segment["startOffset"] is None else f"@{segment['startOffset']}..{segment['endOffset']}"
+
+
+_COLUMNS = (
+    TableColumn("COMBINED-SEGMENT-ID", "combinedSegmentId"),
+    TableColumn("STATE", lambda item: item["state"] or "without events"),
+    TableColumn("BYTES", lambda item: "missing" if item["size"] is None else item["size"]),
+    TableColumn("SEGMENTS", _segments),
+    TableColumn("BROKER", "brokerId", wide=True),
+    TableColumn("EVENT-TIME-MS", "eventTimestampMs", wide=True),
+    TableColumn("INDEX", "index", wide=True),
+)
+_FIELDS = (
+    *("combinedSegmentId", "key", "state", "size", "lastModifiedMs", "brokerId", "eventTimestampMs"),
+    *("metadataPartition", "metadataOffset", "segments", "index"),
+)
+
+
+def inspect(
+    *,
+    store: Store = None,
+    store_option: StoreOptions = None,
+    topic: Topic = None,
+    partition: Partition = None,
+    view: View,
+) -> ExitCode:
+    """Show the combined objects of a store: states, and which offsets of which partitions are at which bytes.
+
+    Objects without events are shown by their own index. Exit 5 if events are missing or damaged.
+    For example: tieredctl wal inspect --store file:/tmp/wal --topic orders
+    """
+    from tieredctl.ops.wal.contents import read_contents
+    from tieredctl.ops.wal.inspect import inspect_wal
+
+    opened = wal_store(store, store_option).open_store()
+    contents = read_contents(opened)
+    found = inspect_wal(opened, contents, topic, partition)
+    findings = contents.events.findings
+    summary = {**found.summary, "findings": finding_documents(findings)}
+    amount = f"{counted(summary['objects'], 'object')}, {counted(summary['bytes'], 'byte')}"
+    view.say(f"{amount}, {counted(summary['segments'], 'segment')}.")
+    source = {"kind": "wal-store", "store": opened.url}
+    return view.show(Listing("WalInspection", source, found.rows, _COLUMNS, summary, _FIELDS), findings)

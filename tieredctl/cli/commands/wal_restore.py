@@ -1,0 +1,92 @@
+"""`tieredctl wal restore`: a broker's log directory from combined objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tieredctl.cli.arguments import given_path
+from tieredctl.cli.commands.wal_upload import wal_store
+from tieredctl.cli.options import Partition, Store, StoreOptions, Topic
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.view import View
+from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
+
+# `wal inspect` loads this module for the verb's name: what it does is loaded when it is typed.
+if TYPE_CHECKING:
+    from tieredctl.ops.wal.restored_log import RestoredLog
+
+_COLUMNS = (
+    TableColumn("TOPIC", "topic"),
+    TableColumn("PARTITION", "partition"),
+    TableColumn("START", "startOffset"),
+    TableColumn("END", "endOffset"),
+    TableColumn("BATCHES", "batches"),
+    TableColumn("BYTES", "bytes"),
+    TableColumn("TOPIC-ID", "topicId", wide=True),
+)
+_FIELDS = ("topic", "topicId", "partition", "startOffset", "endOffset", "batches", "bytes", "files", "folder")
+
+
+def restore(
+    *,
+    store: Store = None,
+    store_option: StoreOptions = None,
+    to: Annotated[
+        Path, typer.Option("--to", metavar="DIR", parser=given_path, help="The log directory to write; new or empty.")
+    ],
+    topic: Topic = None,
+    partition: Partition = None,
+    broker_files_from: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            parser=given_path,
+            help="Also copy meta.properties, bootstrap.checkpoint and __cluster_metadata-0 from this log directory.",
+        ),
+    ] = None,
+    with_gaps: Annotated[
+        bool, typer.Option("--with-gaps", help="Restore what there is of partitions with missing offsets.")
+    ] = False,
+    view: View,
+) -> ExitCode:
+    """Write a log directory that a broker can start on, from combined objects: every uploaded batch, byte for byte.
+
+    Writes partition folders with logs, leader epochs and topic ids; a broker rebuilds the indexes. Either all of it
+    appears or nothing. Exit 4 if offsets are missing. For example: tieredctl wal restore --store file:/tmp/wal --to
+    /var/lib/kafka-restored --broker-files-from /var/lib/kafka
+    """
+    from tieredctl.wiring.wal import restore_wal
+
+    restored = restore_wal(
+        wal_store(store, store_option),
+        to,
+        topic=topic,
+        partition=partition,
+        broker_files_from=broker_files_from,
+        with_gaps=with_gaps,
+        tell=view.teller(_progress),
+    )
+    outcome = restored.outcome
+    rows = [] if outcome is None else outcome.rows()
+    summary = {
+        "partitions": len(rows),
+        "batches": sum(row["batches"] for row in rows),
+        "bytes": sum(row["bytes"] for row in rows),
+        "brokerFiles": [] if outcome is None else outcome.broker_files,
+        "gaps": len(restored.findings),
+    }
+    if outcome is None:
+        view.say("Nothing was written: offsets are missing. --with-gaps restores what there is.")
+    else:
+        amount = f"{counted(len(rows), 'partition')}, {counted(summary['batches'], 'batch', 'batches')}"
+        view.say(f"Restored {amount}, {counted(summary['bytes'], 'byte')}, to {to}.")
+    source = {"kind": "wal-store", "store": restored.url, "to": str(to)}
+    return view.show(Listing("WalRestore", source, rows, _COLUMNS, summary, _FIELDS), restored.findings)
+
+
+def _progress(log: RestoredLog) -> str:
+    return f"{log.partition.topic}-{log.partition.partition}: {log.bytes} bytes restored"

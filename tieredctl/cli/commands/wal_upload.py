@@ -1,0 +1,102 @@
+"""`tieredctl wal upload`: packs brokers' active segments into combined objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tieredctl.cli.arguments import clock_ms, given_path, pairs
+from tieredctl.cli.options import NoLease, Store, StoreOptions, Topic
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.view import View
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
+from tieredctl.model.quantities import byte_count
+from tieredctl.wiring.places import StorePlace
+
+# `wal inspect` loads this module for the verb's name: what it does is loaded when it is typed.
+if TYPE_CHECKING:
+    from tieredctl.ops.wal.upload import UploadOutcome
+
+_LARGEST_OBJECT = 1 << 30
+_COLUMNS = (
+    TableColumn("TOPIC", "topic"),
+    TableColumn("PARTITION", "partition"),
+    TableColumn("START", "startOffset"),
+    TableColumn("END", "endOffset"),
+    TableColumn("BYTES", "segmentSizeInBytes"),
+    TableColumn("OBJECT", "object"),
+    TableColumn("KEY", "key", wide=True),
+    TableColumn("SEGMENT-ID", "segmentId", wide=True),
+    TableColumn("POSITION", "startFilePosition", wide=True),
+)
+_FIELDS = (
+    *("topic", "topicId", "partition", "startOffset", "endOffset", "segmentSizeInBytes", "object"),
+    *("segmentId", "combinedSegmentId", "key", "startFilePosition", "endFilePosition"),
+)
+
+
+def wal_store(store: str | None, options: list[str] | None) -> StorePlace:
+    """The store of combined objects. Raises TieredctlError where none was named."""
+    if store is None:
+        raise TieredctlError(ErrorCode.NO_STORE, "No store was given.", hint="Give --store, for example file:DIR.")
+    return StorePlace(store, pairs("--store-option", options))
+
+
+def upload(
+    *,
+    log_dir: Annotated[
+        list[Path],
+        typer.Option(
+            "--log-dir",
+            metavar="DIR",
+            parser=given_path,
+            help="A broker's log directory; repeat it for several. Of replicas the one with the longest log is taken.",
+        ),
+    ],
+    store: Store = None,
+    store_option: StoreOptions = None,
+    topic: Topic = None,
+    all_segments: Annotated[
+        bool, typer.Option("--all-segments", help="Also upload closed segments, not only active ones.")
+    ] = False,
+    upload_bytes: Annotated[
+        str, typer.Option(metavar="BYTES", help="Begin another object when one has this many bytes.")
+    ] = "512KiB",
+    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    no_lease: NoLease = False,
+    view: View,
+) -> ExitCode:
+    """Pack the active segments of brokers' log directories into combined objects, with their events (KIP-1176).
+
+    What the store already has is not uploaded again; if interrupted, run the same command again. Use the log
+    directories of stopped brokers, or copies. For example: tieredctl wal upload --log-dir /var/lib/kafka --store
+    file:/tmp/wal --apply
+    """
+    from tieredctl.wiring.wal import ActiveSegments, UploadPlace
+
+    size = byte_count(upload_bytes)
+    if not 1 <= size <= _LARGEST_OBJECT:
+        raise TieredctlError(ErrorCode.USAGE, f"--upload-bytes {upload_bytes} is out of range: from 1 to 1GiB.")
+    place = UploadPlace(ActiveSegments(log_dir, topic, all_segments), wal_store(store, store_option), size)
+    if not apply:
+        plan = place.plan()
+        amount = f"{counted(len(plan.segments), 'segment')} in {counted(plan.objects, 'object')}"
+        view.say(f"To upload to {plan.url}: {amount}, {counted(plan.summary()['bytes'], 'byte')}.")
+        return view.plan("WalUploadPlan", plan, _COLUMNS)
+    outcome = place.apply(clock_ms, without_lease=no_lease, tell=view.teller(_progress))
+    view.say(f"Uploaded {_amount(outcome)} to {place.store.url}.")
+    source = {"kind": "log-dir", "store": place.store.url}
+    summary = outcome.counts() | {"objects": outcome.objects, "applied": True}
+    return view.end(Listing("WalUpload", source, outcome.segments, _COLUMNS, summary, _FIELDS), outcome)
+
+
+def _amount(outcome: UploadOutcome) -> str:
+    segments, objects = counted(outcome.done, "segment"), counted(outcome.objects, "object")
+    return f"{segments} in {objects}, {counted(outcome.bytes, 'byte')}"
+
+
+def _progress(outcome: UploadOutcome) -> str:
+    return f"{counted(outcome.objects, 'object')}, {outcome.bytes} bytes uploaded"

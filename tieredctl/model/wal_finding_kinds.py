@@ -1,0 +1,72 @@
+"""What the commands about combined objects (KIP-1176) find."""
+
+from __future__ import annotations
+
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_kind import FindingKind, Severity
+
+_INSPECT = "tieredctl wal inspect …"
+
+WAL_FINDING_KINDS = (
+    FindingKind(
+        FindingCode.WAL_OBJECT_MISSING,
+        Severity.CRITICAL,
+        "a combined object that the events promise is not in the store",
+        _INSPECT,
+    ),
+    FindingKind(
+        FindingCode.WAL_OBJECT_DAMAGED,
+        Severity.CRITICAL,
+        "a combined object does not hold what the events say",
+        _INSPECT,
+    ),
+    FindingKind(
+        FindingCode.WAL_OFFSET_GAP,
+        Severity.CRITICAL,
+        "offsets between uploaded ones that no combined object holds",
+        "tieredctl wal explain {topic}:{partition}@{startOffset} …",
+    ),
+    FindingKind(
+        FindingCode.WAL_OBJECT_UNREFERENCED,
+        Severity.WARNING,
+        "an object that no event names, or whose deletion is on record",
+        "tieredctl wal clean …",
+    ),
+    FindingKind(
+        FindingCode.WAL_UPLOAD_UNFINISHED,
+        Severity.WARNING,
+        "an upload that began and never ended",
+        "tieredctl wal clean …",
+    ),
+    FindingKind(
+        FindingCode.WAL_DELETION_UNFINISHED,
+        Severity.WARNING,
+        "a deletion that began and never ended",
+        "tieredctl wal clean …",
+    ),
+    FindingKind(
+        FindingCode.WAL_EVENT_REFUSED,
+        Severity.WARNING,
+        "an event that the state machine does not allow, or of a leader of the past",
+        _INSPECT,
+    ),
+    FindingKind(
+        FindingCode.WAL_METADATA_DAMAGED,
+        Severity.ERROR,
+        "events are missing or cannot be read: what they reported is unknown",
+        "tieredctl wal verify …",
+        incomplete=True,
+    ),
+    FindingKind(
+        FindingCode.WAL_LOG_DAMAGED,
+        Severity.CRITICAL,
+        "a broker's log is damaged: what follows was not uploaded",
+        "tieredctl store inspect {file}",
+    ),
+    FindingKind(
+        FindingCode.WAL_LOG_BEHIND,
+        Severity.ERROR,
+        "a broker's log ends before what is uploaded of its partition",
+        "tieredctl wal inspect --topic {topic} …",
+    ),
+)

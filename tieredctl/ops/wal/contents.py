@@ -1,0 +1,119 @@
+"""What a store of combined objects has: the objects that it lists, and what its events say about them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.source import chunk_of
+from tieredctl.model.counted import counted
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition, uuid_bytes
+from tieredctl.model.wal_events import WAL_METADATA_TOPIC
+from tieredctl.ops.wal.event_log import EventLogContents, is_event_key, read_event_log
+from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserved
+from tieredctl.wal.events import WalChunk, WalEvents
+from tieredctl.wal.places import WAL_SUFFIX
+from tieredctl.wal.replayed import KnownCombined, KnownWalSegment, ReplayedWal
+
+_KEY = re.compile(rf"([A-Za-z0-9_-]{{22}}){re.escape(WAL_SUFFIX)}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEvents:
+    """The events of a store, replayed."""
+
+    log: EventLogContents
+    replayed: ReplayedWal
+    findings: list[Finding]
+    """What could not be read of them."""
+
+    def segments(self) -> list[KnownWalSegment]:
+        """Each as of its last event, deleted ones too."""
+        return list(self.replayed.segments_at(np.arange(len(self.replayed.segments.states))))
+
+    def combined(self) -> list[KnownCombined]:
+        """Each combined object as of its last event, in the order of these; deleted ones too."""
+        rows = self.replayed.combined_at(np.arange(len(self.replayed.combined.states)))
+        return sorted(rows, key=lambda one: (one.metadata_partition, one.metadata_offset))
+
+
+@dataclass(frozen=True, slots=True)
+class WalContents:
+    """Everything in a store, without tieredctl's own objects."""
+
+    events: KnownEvents
+    objects: dict[str, StoredObject] = field(default_factory=dict)
+    """The combined objects, by their ids."""
+    others: list[StoredObject] = field(default_factory=list)
+    """What is neither a combined object nor of the event log."""
+
+
+def read_events(store: ObjectStore) -> KnownEvents:
+    """Reads and replays the event log of a store."""
+    log, events = read_event_log(store), WalEvents()
+    for partition, records in sorted(log.records.items()):
+        chunk = chunk_of(records)
+        columns = (chunk.offsets, chunk.timestamps, chunk.starts, chunk.ends)
+        offsets, timestamps, starts, ends = (np.asarray(column, np.int64) for column in columns)
+        data = np.frombuffer(chunk.buffer, np.uint8)
+        events.take(WalChunk(partition, offsets, timestamps, data, starts, ends))
+    undecodable = [
+        Finding(
+            FindingCode.WAL_METADATA_DAMAGED,
+            f"{WAL_METADATA_TOPIC}-{one.metadata_partition}@{one.metadata_offset}",
+            one.reason.message,
+            {"metadataPartition": one.metadata_partition, "metadataOffset": one.metadata_offset},
+        )
+        for one in events.undecodable
+    ]
+    return KnownEvents(log, ReplayedWal(events), [*log.findings, *undecodable])
+
+
+def read_contents(store: ObjectStore) -> WalContents:
+    """Lists the store first, then reads the events: what is uploaded in between has events and no object here, and
+    is looked for again by whoever needs to know."""
+    objects, others = dict[str, StoredObject](), list[StoredObject]()
+    for stored in list_unreserved(store):
+        combined_id = combined_id_of(stored.key)
+        if combined_id is not None:
+            objects[combined_id] = stored
+        elif not is_event_key(stored.key):
+            others.append(stored)
+    return WalContents(read_events(store), objects, others)
+
+
+def combined_id_of(key: str) -> str | None:
+    """The id of the combined object with a key; None for any other key."""
+    match = _KEY.fullmatch(key)
+    if match is None:
+        return None
+    try:
+        uuid_bytes(match[1])
+    except ValueError:
+        return None
+    return match[1]
+
+
+def demand_whole(events: KnownEvents, url: str) -> None:
+    """Raises TieredctlError `metadata-incomplete` where events are missing or cannot be read: nothing is added, removed
+    or restored by them."""
+    if events.findings:
+        first = events.findings[0]
+        message = f"The events in {url} are damaged ({counted(len(events.findings), 'finding')}): "
+        message += f"{first.subject}: {first.message}."
+        raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint="`tieredctl wal verify` shows all of it.")
+
+
+def uploaded_ends(events: KnownEvents) -> dict[TopicIdPartition, int]:
+    """For each partition, the offset after the last one that is uploaded."""
+    ends: dict[TopicIdPartition, int] = {}
+    for segment in events.segments():
+        if segment.is_readable:
+            partition = segment.metadata.topic_id_partition
+            ends[partition] = max(ends.get(partition, 0), segment.metadata.end_offset + 1)
+    return ends

@@ -1,0 +1,125 @@
+"""What is in a store of combined objects: each object with its state and its segments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.model.wal_events import RemoteLogSegmentMetadataEntry
+from tieredctl.ops.documents import Document
+from tieredctl.ops.wal.contents import WalContents
+from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.wal.places import object_key
+from tieredctl.wal.reading import read_object_index
+from tieredctl.wal.replayed import KnownCombined, KnownWalSegment
+
+
+@dataclass(frozen=True, slots=True)
+class WalInspection:
+    """A row for each combined object: those with events first, by their events; then the others, by key."""
+
+    rows: Sequence[Document]
+    summary: Document
+
+
+def inspect_wal(store: ObjectStore, contents: WalContents, topic: str | None, partition: int | None) -> WalInspection:
+    """What the events and the listing have. Of objects without events the index is read, too.
+
+    Raises TieredctlError where the store does not answer.
+    """
+    segments = {one.segment_id: one for one in contents.events.segments()}
+    known = contents.events.combined()
+    rows = [_known_row(contents, one, segments) for one in known]
+    named = {one.metadata.combined_segment_id for one in known}
+    rows += (
+        _unknown_row(store, combined_id, stored)
+        for combined_id, stored in sorted(contents.objects.items())
+        if combined_id not in named
+    )
+    shown = [row for row in rows if _is_selected(row, topic, partition)]
+    states = Counter(row["state"] or "none" for row in shown)
+    summary = {
+        "objects": sum(row["size"] is not None for row in shown),
+        "bytes": sum(row["size"] or 0 for row in shown),
+        "segments": sum(len(row["segments"]) for row in shown),
+        "states": dict(sorted(states.items())),
+        "otherObjects": len(contents.others),
+        "endOffsets": {str(number): end for number, end in sorted(contents.events.log.end_offsets.items())},
+    }
+    return WalInspection(shown, summary)
+
+
+def _known_row(contents: WalContents, one: KnownCombined, segments: Mapping[str, KnownWalSegment]) -> Document:
+    metadata = one.metadata
+    stored = contents.objects.get(metadata.combined_segment_id)
+    return {
+        "combinedSegmentId": metadata.combined_segment_id,
+        "key": object_key(metadata.combined_segment_id),
+        "state": metadata.state.name,
+        "size": None if stored is None else stored.size,
+        "lastModifiedMs": None if stored is None else stored.last_modified_ms,
+        "brokerId": metadata.broker_id,
+        "eventTimestampMs": metadata.event_timestamp_ms,
+        "metadataPartition": one.metadata_partition,
+        "metadataOffset": one.metadata_offset,
+        "segments": [_segment(entry, segments.get(entry.segment_id)) for entry in metadata.entries],
+        "index": None,
+    }
+
+
+def _unknown_row(store: ObjectStore, combined_id: str, stored: StoredObject) -> Document:
+    """An object without events, as its index describes it; `index` says why not, where it cannot be read."""
+    described, index = None, "none"
+    try:
+        described = read_object_index(store, stored)
+        index = "none" if described is None else "read"
+    except DecodeError as error:
+        index = f"damaged: {error.reason}"
+    except TieredctlError as error:
+        if error.code not in (ErrorCode.OBJECT_MISSING, ErrorCode.OBJECT_ARCHIVED, ErrorCode.UNREADABLE):
+            raise
+        index = f"unread: {error.message}"
+    entries = () if described is None else described.entries
+    return {
+        "combinedSegmentId": combined_id,
+        "key": stored.key,
+        "state": None,
+        "size": stored.size,
+        "lastModifiedMs": stored.last_modified_ms,
+        "brokerId": None if described is None else described.broker_id,
+        "eventTimestampMs": None if described is None else described.event_timestamp_ms,
+        "metadataPartition": None,
+        "metadataOffset": None,
+        "segments": [_segment(entry, None) for entry in entries],
+        "index": index,
+    }
+
+
+def _segment(entry: RemoteLogSegmentMetadataEntry, known: KnownWalSegment | None) -> Document:
+    """A segment in an object; offsets, epochs and state are by the events about it, null where there are none."""
+    partition = entry.topic_id_partition
+    metadata = None if known is None else known.metadata
+    return {
+        "topic": partition.topic,
+        "topicId": partition.topic_id,
+        "partition": partition.partition,
+        "segmentId": entry.segment_id,
+        "startOffset": None if metadata is None else metadata.start_offset,
+        "endOffset": None if metadata is None else metadata.end_offset,
+        "segmentLeaderEpochs": None if metadata is None else list(_epochs(metadata.segment_leader_epochs)),
+        "state": None if metadata is None else metadata.state.name,
+        "startFilePosition": entry.start_file_position,
+        "endFilePosition": entry.end_file_position,
+    }
+
+
+def _epochs(epochs: Sequence[tuple[int, int]]) -> Iterator[Document]:
+    return ({"leaderEpoch": epoch, "offset": offset} for epoch, offset in epochs)
+
+
+def _is_selected(row: Document, topic: str | None, partition: int | None) -> bool:
+    if topic is None and partition is None:
+        return True
+    return any(topic in (None, one["topic"]) and partition in (None, one["partition"]) for one in row["segments"])
