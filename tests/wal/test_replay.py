@@ -138,19 +138,30 @@ def test_columns_tell_what_one_event_after_another_tells(events: list[WalEvent],
 
 @settings(max_examples=examples(60))
 @given(EVENTS)
-def test_each_offset_is_served_by_what_serves_it_event_by_event(events: list[WalEvent]) -> None:
+def test_each_offset_is_served_by_the_uploaded_segment_that_reaches_furthest(events: list[WalEvent]) -> None:
     expected = WalByEvents()
     expected.replay(placed(events))
 
     wal = replayed(events)
 
     for partition in (PARTITION, OTHER):
-        known, cache = wal.partition(partition), expected.caches.get(partition)
+        known = wal.partition(partition)
         for epoch in range(3):
             for offset in range(0, 42, 3):
+                ends = [last for first, last in expected.ranges(partition, epoch) if first <= offset <= last]
                 found = known.segment_for(epoch, offset)
-                wanted = cache.remote_log_segment_metadata(epoch, offset) if cache else None
-                assert (found and found.segment_id) == (wanted and wanted.metadata.segment_id)
+                assert (found is None) == (not ends)
+                if found is not None:
+                    assert (epoch, max(ends)) in {(number, last) for number, _, last in found.metadata.epoch_ranges()}
+
+
+def test_a_repeated_upload_that_is_reported_late_hides_no_longer_one() -> None:
+    wal = replayed([wal_started(1, 0, 0), wal_started(2, 0, 9), wal_updated(2, COPIED), wal_updated(1, COPIED)])
+
+    found = wal.partition(PARTITION).segment_for(0, 5)
+
+    assert found is not None
+    assert found.segment_id == segment_id(2)
 
 
 def every(rows: object) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.cache_by_events import CacheByEvents
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.wal_events import (
     CombinedEvent,
@@ -17,11 +16,9 @@ from tieredctl.model.wal_events import (
     WalEvent,
     WalSegmentEvent,
 )
-from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.states import start_refusal, update_refusal
-from tieredctl.wal.events import as_kip_405
 
-_DELETED = RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
+_COPIED, _DELETED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
 Place = tuple[int, int]
 """Metadata partition and offset."""
 
@@ -31,7 +28,7 @@ class WalByEvents:
     segments: dict[tuple[TopicIdPartition, str], tuple[WalSegmentEvent, Place]] = field(default_factory=dict)
     """The last event of each that was taken."""
     combined: dict[str, tuple[CombinedEvent, Place]] = field(default_factory=dict)
-    caches: dict[TopicIdPartition, CacheByEvents] = field(default_factory=dict)
+    begun: dict[tuple[TopicIdPartition, str], RemoteWalLogSegmentMetadata] = field(default_factory=dict)
     refused: list[Place] = field(default_factory=list)
     stale: list[Place] = field(default_factory=list)
     epochs: dict[TopicIdPartition, int] = field(default_factory=dict)
@@ -47,8 +44,16 @@ class WalByEvents:
                 partition = event.topic_id_partition
                 self.epochs[partition] = max(self.epochs.get(partition, -1), event.leader_epoch)
                 starts = isinstance(event, RemoteWalLogSegmentMetadata)
-                if self._apply(self.segments, (partition, event.segment_id), event, place, starts=starts):
-                    self._tell_cache(event, place)
+                key = partition, event.segment_id
+                if self._apply(self.segments, key, event, place, starts=starts) and starts:
+                    assert isinstance(event, RemoteWalLogSegmentMetadata)
+                    self.begun[key] = event
+
+    def ranges(self, partition: TopicIdPartition, leader_epoch: int) -> list[tuple[int, int]]:
+        """First and last offsets of a leader epoch in each uploaded segment."""
+        uploaded = [key for key, (event, _) in self.segments.items() if key[0] == partition and event.state is _COPIED]
+        ranges = (one for key in uploaded for one in self.begun[key].epoch_ranges())
+        return [(first, last) for epoch, first, last in ranges if epoch == leader_epoch]
 
     def _apply(self, table: dict[Any, Any], key: Any, event: WalEvent, place: Place, *, starts: bool) -> bool:
         before = table[key][0].state if key in table else None
@@ -58,11 +63,3 @@ class WalByEvents:
             return False
         table[key] = event, place
         return True
-
-    def _tell_cache(self, event: WalSegmentEvent, place: Place) -> None:
-        cache = self.caches.setdefault(event.topic_id_partition, CacheByEvents())
-        told = as_kip_405(event)
-        if isinstance(told, RemoteLogSegmentMetadata):
-            assert cache.add(KnownSegment(told, *place)) is None
-        else:
-            assert isinstance(cache.update(told, *place), KnownSegment)

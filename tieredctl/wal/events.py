@@ -17,6 +17,7 @@ from tieredctl.errors import DecodeError
 from tieredctl.formats.columns import NULL
 from tieredctl.formats.metadata_columns import EventGroup
 from tieredctl.formats.metadata_schemas import SEGMENT_METADATA, SEGMENT_METADATA_UPDATE
+from tieredctl.formats.uuid_columns import uuid_columns
 from tieredctl.formats.wal_columns import CombinedGroup, decode_wal_columns
 from tieredctl.formats.wal_records import decode_wal_event
 from tieredctl.formats.wal_schemas import WAL_COMBINED, WAL_SEGMENT
@@ -61,6 +62,7 @@ class StaleEvent(NamedTuple):
     metadata_partition: int
     metadata_offset: int
     partition: TopicIdPartition
+    segment_id: str
     leader_epoch: int
 
 
@@ -156,10 +158,16 @@ class WalEvents:
         np.maximum.at(highest, owners, epochs)
         stale = np.zeros(len(chunk.offsets), np.bool_)
         stale[rows[order[is_stale]]] = True
-        names = list(self.partitions) if is_stale.any() else []
-        for place in order[is_stale].tolist():
-            offset, owner = int(chunk.offsets[rows[place]]), names[owners[place]]
-            self.stale.append(StaleEvent(chunk.metadata_partition, offset, owner, int(epochs[place])))
+        if is_stale.any():
+            ids = {row: event.segment_id for row, event in singles}
+            for group in groups:
+                texts = uuid_columns(group.columns["RemoteLogSegmentId.Id"]).texts().to_pylist()
+                ids |= dict(zip(group.rows.tolist(), texts, strict=True))
+            names = list(self.partitions)
+            for place in order[is_stale].tolist():
+                row = int(rows[place])
+                said = names[owners[place]], ids[row], int(epochs[place])
+                self.stale.append(StaleEvent(chunk.metadata_partition, int(chunk.offsets[row]), *said))
         return stale
 
     def _take_segments(

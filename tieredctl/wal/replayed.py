@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +20,9 @@ from tieredctl.model.wal_events import (
     RemoteLogSegmentMetadataEntry,
     RemoteWalCombinedLogSegmentMetadata,
 )
-from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.event_contents import Rows
 from tieredctl.rlmm.partition_removals import PartitionRemovals
-from tieredctl.rlmm.replayed_cache import replayed_cache
 from tieredctl.rlmm.segment_objects import known_segments
 from tieredctl.rlmm.segment_rows import (
     NO_STATE,
@@ -89,21 +90,42 @@ class KnownWalSegment:
         return is_uploaded and self.start_file_position >= 0 and size == self.metadata.segment_size_in_bytes
 
 
-@dataclass(frozen=True, slots=True)
 class WalPartition:
-    """What a reader of one partition knows: which segment serves an offset, and where it is."""
+    """What a reader of one partition knows: which segment serves an offset, and where it is.
 
-    cache: RemoteLogMetadataCache
-    segments: Mapping[str, KnownWalSegment]
-    """By segment id, those that are not deleted."""
+    KIP-405's cache would not do: segments of one log never overlap there, but an upload that is repeated with more
+    batches begins where the first one did, and that may be reported later all the same. It would hide the longer one.
+    """
+
+    def __init__(self, segments: Iterable[KnownWalSegment] = ()) -> None:
+        """Segments that are not deleted."""
+        self.segments: Mapping[str, KnownWalSegment] = {one.segment_id: one for one in segments}
+        self._epochs = {epoch: _furthest(ranges) for epoch, ranges in self._ranges().items()}
 
     def segment_for(self, leader_epoch: int, offset: int) -> KnownWalSegment | None:
-        """The uploaded segment that has an offset of a leader epoch, if any."""
-        known = self.cache.remote_log_segment_metadata(leader_epoch, offset)
-        return self.segments[known.metadata.segment_id] if known else None
+        """Of the uploaded segments that have an offset of a leader epoch, the one that reaches furthest."""
+        firsts, furthest = self._epochs.get(leader_epoch, ((), ()))
+        number = bisect_right(firsts, offset)
+        if not number or furthest[number - 1][0] < offset:
+            return None
+        return self.segments[furthest[number - 1][1]]
+
+    def _ranges(self) -> Mapping[int, list[tuple[int, int, str]]]:
+        ranges: dict[int, list[tuple[int, int, str]]] = {}
+        for one in self.segments.values():
+            if one.is_readable:
+                for epoch, first, last in one.metadata.epoch_ranges():
+                    ranges.setdefault(epoch, []).append((first, last, one.segment_id))
+        return ranges
 
 
-NO_WAL = WalPartition(RemoteLogMetadataCache(), {})
+def _furthest(ranges: list[tuple[int, int, str]]) -> tuple[Sequence[int], Sequence[tuple[int, str]]]:
+    """First offsets, rising; and of the segments up to each of them, the last offset that one reaches, and which."""
+    ranges.sort()
+    return [first for first, _, _ in ranges], list(accumulate(((last, one) for _, last, one in ranges), max))
+
+
+NO_WAL = WalPartition()
 """What is known of a partition without events."""
 
 
@@ -134,8 +156,7 @@ class ReplayedWal:
             return NO_WAL
         rows = self.rows_of(number)
         known = rows[self.segments.are_known[rows]]
-        segments = {one.segment_id: one for one in self.segments_at(known)}
-        return WalPartition(replayed_cache(self.events.segments, number), segments)
+        return WalPartition(self.segments_at(known))
 
     def rows_of(self, number: int) -> Ints:
         """The segments of the partition with a number."""
@@ -190,11 +211,13 @@ class ReplayedWal:
         """The row of each combined object; NOT_FOUND where there are no events about it."""
         return self._combined_lookup.rows_of(ids)
 
-    def segment_rows(self, ids: UuidColumns) -> Ints:
-        """The row of each segment; NOT_FOUND where there are no events about it. Of an id that several partitions have,
-        any row."""
-        found = self._segment_lookup.rows_of(ids)
-        return np.where(found == NOT_FOUND, NOT_FOUND, self._one_of_each_id[found])
+    def segment_rows(self, ids: UuidColumns, partitions: Ints) -> Ints:
+        """The row of each segment of a partition, by number; NOT_FOUND where there are no events about it."""
+        rows = self._segment_lookup.rows_of(_of_partition(ids, partitions))
+        found = np.flatnonzero(rows != NOT_FOUND)
+        own = self.segments.at(rows[found])
+        rows[found[~own.segment_ids.equal(ids.at(found)) | (own.partitions != partitions[found])]] = NOT_FOUND
+        return rows
 
     def combined_at(self, rows: Ints) -> Iterator[KnownCombined]:
         """Some combined objects as of their last events."""
@@ -264,13 +287,14 @@ class ReplayedWal:
         return UuidLookup(self.combined.segment_ids)
 
     @cached_property
-    def _one_of_each_id(self) -> Ints:
-        order, ids = grouped(self.segments.segment_ids)
-        return order[ids.changes()]
-
-    @cached_property
     def _segment_lookup(self) -> UuidLookup:
-        return UuidLookup(self.segments.segment_ids.at(self._one_of_each_id))
+        return UuidLookup(_of_partition(self.segments.segment_ids, self.segments.partitions))
+
+
+def _of_partition(ids: UuidColumns, partitions: Rows) -> UuidColumns:
+    """Ids that differ between partitions, too: nothing keeps two from having the same."""
+    mixed = UuidColumns(partitions.astype(np.uint64), np.zeros(len(ids), np.uint64)).hashes()
+    return UuidColumns(ids.high, ids.low ^ mixed)
 
 
 def _begun(parts: list[SegmentRows]) -> SegmentRows:
