@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.kraft_snapshots import snapshot_bytes
 from tieredctl.formats.file_names import SegmentPart, kraft_snapshot_name, segment_file_name
-from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.formats.record_batches import Attributes, Record, encode_batch
 
 NO_OP = bytes([1, 20, 0, 0])
 """The value of a NoOpRecord: frame version, apiKey, version, no tagged fields."""
@@ -33,14 +33,23 @@ class MetadataFolder:
 
     def append(self, *values: bytes, timestamp: int = 1) -> None:
         """A batch of these records, or of one NoOpRecord."""
+        self._write(
+            [
+                Record(self.end_offset + number, timestamp, None, value)
+                for number, value in enumerate(values or (NO_OP,))
+            ]
+        )
+
+    def append_control(self, record: Record) -> None:
+        """A control batch of one record."""
+        self._write([record._replace(offset=self.end_offset)], Attributes.CONTROL)
+
+    def _write(self, records: list[Record], attributes: int = 0) -> None:
         if self._segment is None:
             self.roll()
         assert self._segment is not None
-        records = [
-            Record(self.end_offset + number, timestamp, None, value) for number, value in enumerate(values or (NO_OP,))
-        ]
         with self._segment.open("ab") as file:
-            file.write(encode_batch(records, partition_leader_epoch=self.epoch))
+            file.write(encode_batch(records, partition_leader_epoch=self.epoch, attributes=attributes))
         self.end_offset += len(records)
 
     def snapshot(self, as_of_ms: int = 1, values: Sequence[bytes] = (), *, end_offset: int | None = None) -> Path:

@@ -283,6 +283,17 @@ def test_a_topic_that_was_there_before_a_snapshot_without_it_is_gone(
     assert code == 3
 
 
+@pytest.mark.parametrize("path", ["data", "data/__cluster_metadata-0"])
+def test_the_log_after_the_snapshot_knows_what_was_deleted_since(
+    tieredctl: Tieredctl, crash: Path, record: dict[str, Any], path: str
+) -> None:
+    code, documents = scan(tieredctl, crash, "--kraft-snapshot", crash / path)
+
+    found = {(document["key"], document["status"], document["cause"]) for document in documents}
+    assert found == set(expected(record, crash, topics_are_known=True))
+    assert code == 3
+
+
 def test_a_snapshot_of_another_cluster_is_refused(tieredctl: Tieredctl, crash: Path, captures: Path) -> None:
     snapshot = latest_snapshot(captures / "kafka-4.3.1")
     where = ("--store", f"file:{crash / 'bucket'}", "--layout", "aiven", "--log-dir", crash / "data")

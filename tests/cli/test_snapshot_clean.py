@@ -48,7 +48,7 @@ def test_a_stopped_broker_is_cleaned_and_starts_with_the_same_cluster(tieredctl:
         wait_until(lambda: len(files(broker, ".checkpoint")) > snapshots, "a snapshot has most of it", 60)
         topics = topics_of(broker)
         broker.kill()
-        stopped = OfflineClusterPlace(broker.log_dir).open()
+        stopped = OfflineClusterPlace(broker.log_dir).read()
         assert {topic.name for topic in stopped.image.topics.values()} == topics
         assert stopped.image.is_certain
         before = files(broker, "")
@@ -63,7 +63,7 @@ def test_a_stopped_broker_is_cleaned_and_starts_with_the_same_cluster(tieredctl:
         assert topics_of(broker) == topics
         create_topics(broker.bootstrap_server, NewTopic("afterwards", 1))
         broker.stop()
-        again = OfflineClusterPlace(broker.log_dir).open()
+        again = OfflineClusterPlace(broker.log_dir).read()
         assert {topic.name for topic in again.image.topics.values()} == {*topics, "afterwards"}
         assert clean(tieredctl, broker, tmp_path).exit_code == ExitCode.CLEAN
 

@@ -73,13 +73,13 @@ CLEANED = [
 
 
 def test_old_snapshots_go_and_the_segments_that_a_later_one_contains(log_dir: Path) -> None:
-    before = OfflineClusterPlace(log_dir).open()
+    before = OfflineClusterPlace(log_dir).read()
 
     outcome = applied(log_dir)
 
     assert outcome.is_complete, outcome.stopped
     assert names(log_dir) == CLEANED
-    after = OfflineClusterPlace(log_dir).open()
+    after = OfflineClusterPlace(log_dir).read()
     assert (after.image, after.snapshot) == (before.image, before.snapshot)
 
 
@@ -142,10 +142,10 @@ def interruptions(log_dir: Path, copies: Path) -> Iterator[Path]:
 def test_killed_between_any_two_steps_the_cluster_is_the_same_and_another_run_ends_it(
     log_dir: Path, tmp_path: Path
 ) -> None:
-    image = OfflineClusterPlace(log_dir).open().image
+    image = OfflineClusterPlace(log_dir).read().image
     ended = 0
     for copy in interruptions(log_dir, tmp_path / "copies"):
-        assert OfflineClusterPlace(copy).open().image == image
+        assert OfflineClusterPlace(copy).read().image == image
 
         assert applied(copy).is_complete
         assert names(copy) == CLEANED

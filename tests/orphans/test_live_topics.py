@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +12,14 @@ import pytest
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.kraft_snapshots import remove_topic_record, snapshot_bytes, topic_record, write_snapshot
 from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, TOPIC_ID, copied, updated
+from tests.metadata_quorum_files import MetadataFolder
 from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.formats.control_records import encode_control_record
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
+from tieredctl.formats.record_batches import ControlType, Record
 from tieredctl.kafka.source import RecordChunk
+from tieredctl.kraft.image import ClusterImage
+from tieredctl.kraft.replica import SnapshotId
 from tieredctl.model.events import MetadataEvent
 from tieredctl.ops.cluster.live_topics import (
     CLOCK_SKEW_MS,
@@ -22,12 +28,13 @@ from tieredctl.ops.cluster.live_topics import (
     TopicSources,
     live_topics,
 )
-from tieredctl.ops.cluster.topic_snapshot import TopicSnapshot, read_topic_snapshot
+from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
+from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 
 OTHER_TOPIC_ID, THIRD_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ", "rTFWgbQKRvehFNx-PhMpIg"
 CLUSTER_ID, OTHER_CLUSTER_ID = "5lgVbV_vRSmEjoqjPWDZrA", "F5dZ1x0ZQiWMSNwsMmpQOA"
@@ -57,6 +64,21 @@ class Answers:
         return {"kind": "cluster"}
 
 
+def offline(
+    topic_ids: frozenset[str],
+    as_of_ms: int,
+    cluster_id: str | None = CLUSTER_ID,
+    *,
+    withdrawn: frozenset[str] = frozenset(),
+    unknown_records: int = 0,
+) -> OfflineCluster:
+    """A cluster by a snapshot with these topics."""
+    image = ClusterImage(unknown_records=Counter({"99, version 0": unknown_records} if unknown_records else {}))
+    return OfflineCluster(
+        Path("some.checkpoint"), image, topic_ids, as_of_ms, withdrawn, SnapshotId(1, 10), 0, 0, cluster_id
+    )
+
+
 def by_snapshot(
     first_events_ms: dict[str, int],
     topic_ids: frozenset[str] = frozenset({OTHER_TOPIC_ID}),
@@ -65,7 +87,7 @@ def by_snapshot(
     metadata_of: str | None = CLUSTER_ID,
 ) -> bool | None:
     """Whether TOPIC_ID is live."""
-    snapshot = TopicSnapshot(Path("some.checkpoint"), topic_ids, AS_OF_MS, snapshot_of)
+    snapshot = offline(topic_ids, AS_OF_MS, snapshot_of)
     return live_topics(TopicSources(snapshot=snapshot), first_events_ms, Metadata((), metadata_of)).is_live(TOPIC_ID)
 
 
@@ -145,16 +167,17 @@ def test_a_snapshot_is_read_with_its_moment_and_the_cluster_of_its_log_directory
     records = [topic_record(TOPIC_ID), topic_record(OTHER_TOPIC_ID), remove_topic_record(OTHER_TOPIC_ID)]
     file = write_snapshot(tmp_path, AS_OF_MS, *records)
 
-    snapshot = read_topic_snapshot(file)
+    snapshot = OfflineClusterPlace(file).read()
 
-    assert snapshot == TopicSnapshot(file, frozenset({TOPIC_ID}), AS_OF_MS, CLUSTER_ID)
+    assert (snapshot.path, snapshot.topic_ids) == (file, frozenset({TOPIC_ID}))
+    assert (snapshot.committed_ms, snapshot.cluster_id) == (AS_OF_MS, CLUSTER_ID)
 
 
 def test_a_snapshot_elsewhere_is_of_no_known_cluster(tmp_path: Path) -> None:
     file = tmp_path / "copied.checkpoint"
     file.write_bytes(snapshot_bytes(AS_OF_MS, topic_record(TOPIC_ID)))
 
-    assert read_topic_snapshot(file).cluster_id is None
+    assert OfflineClusterPlace(file).read().cluster_id is None
 
 
 def test_a_snapshot_that_was_cut_is_refused(tmp_path: Path) -> None:
@@ -164,20 +187,78 @@ def test_a_snapshot_that_was_cut_is_refused(tmp_path: Path) -> None:
     for length in range(len(whole)):
         file.write_bytes(whole[:length])
         with pytest.raises(TieredctlError, match="as a KRaft snapshot"):
-            read_topic_snapshot(file)
+            OfflineClusterPlace(file).read()
 
 
-def test_a_topic_in_a_version_that_is_not_known_is_refused(tmp_path: Path) -> None:
+def test_a_topic_in_a_version_that_is_not_known_leaves_what_is_missing_unknown(tmp_path: Path) -> None:
     later = topic_record(TOPIC_ID)
-    file = write_snapshot(tmp_path, AS_OF_MS, later[:2] + b"\x07" + later[3:])
+    file = write_snapshot(tmp_path, AS_OF_MS, topic_record(OTHER_TOPIC_ID), later[:2] + b"\x07" + later[3:])
+    sources = TopicSources(snapshot=OfflineClusterPlace(file).read())
+    long_ago = {TOPIC_ID: LONG_AGO_MS, OTHER_TOPIC_ID: LONG_AGO_MS}
 
-    with pytest.raises(TieredctlError, match="record of a topic in version 7"):
-        read_topic_snapshot(file)
+    found = live_topics(sources, long_ago, Metadata((), None))
+
+    assert found.is_live(TOPIC_ID) is None
+    assert found.is_live(OTHER_TOPIC_ID) is True
+    assert (found.describe() or {})["unknownRecords"] == 1
+
+
+def voters_record(*node_ids: int) -> Record:
+    versions = {"MinSupportedVersion": 0, "MaxSupportedVersion": 1}
+    voters = [
+        {"VoterId": one, "VoterDirectoryId": bytes(16), "Endpoints": [], "KRaftVersionFeature": versions}
+        for one in node_ids
+    ]
+    return encode_control_record(ControlType.KRAFT_VOTERS, {"Version": 0, "Voters": voters}, offset=0, timestamp=1)
+
+
+def node_of_voters(tmp_path: Path, *voters: int) -> MetadataFolder:
+    """A node whose snapshot has TOPIC_ID, which its log then removes."""
+    folder = MetadataFolder(tmp_path / "__cluster_metadata-0")
+    folder.append(topic_record(TOPIC_ID), topic_record(OTHER_TOPIC_ID), timestamp=LONG_AGO_MS)
+    folder.snapshot(LONG_AGO_MS, [topic_record(TOPIC_ID), topic_record(OTHER_TOPIC_ID)])
+    folder.append(remove_topic_record(TOPIC_ID), timestamp=AS_OF_MS)
+    listed = ",".join(f'{{"voterId":{one}}}' for one in voters)
+    state = '{"clusterId":"","leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,'
+    (folder.path / "quorum-state").write_text(f'{state}"currentVoters":[{listed}],"data_version":0}}')
+    return folder
+
+
+def answers(path: Path, topic_id: str) -> bool | None:
+    first = {TOPIC_ID: LONG_AGO_MS - 2 * CLOCK_SKEW_MS, OTHER_TOPIC_ID: 1, THIRD_TOPIC_ID: LONG_AGO_MS + 1}
+    sources = TopicSources(snapshot=OfflineClusterPlace(path).read())
+    return live_topics(sources, first, Metadata((), None)).is_live(topic_id)
+
+
+def test_the_log_after_the_snapshot_makes_it_current(tmp_path: Path) -> None:
+    """Where one controller votes, all of its log is committed."""
+    folder = node_of_voters(tmp_path, 1).path
+    alone = next(folder.glob("*.checkpoint"))
+
+    assert [answers(alone, one) for one in (TOPIC_ID, OTHER_TOPIC_ID, THIRD_TOPIC_ID)] == [True, True, None]
+    assert [answers(folder, one) for one in (TOPIC_ID, OTHER_TOPIC_ID, THIRD_TOPIC_ID)] == [False, True, False]
+
+
+@pytest.mark.parametrize("voters", [(), (1, 2, 3)])
+def test_what_one_of_several_voters_removed_after_its_snapshot_may_not_be_committed(
+    tmp_path: Path, voters: tuple[int, ...]
+) -> None:
+    folder = node_of_voters(tmp_path, *voters).path
+
+    assert [answers(folder, one) for one in (TOPIC_ID, OTHER_TOPIC_ID, THIRD_TOPIC_ID)] == [None, True, None]
+
+
+def test_voters_that_the_log_adds_may_undo_what_it_removed(tmp_path: Path) -> None:
+    """The records of the log count, not only quorum-state, which a node writes at elections."""
+    folder = node_of_voters(tmp_path, 1)
+    folder.append_control(voters_record(1, 2, 3))
+
+    assert answers(folder.path, TOPIC_ID) is None
 
 
 def test_a_snapshot_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match="There is no") as missing:
-        read_topic_snapshot(tmp_path / "none.checkpoint")
+        OfflineClusterPlace(tmp_path / "none.checkpoint").read()
 
     assert missing.value.exit_code is ExitCode.USAGE
 
@@ -242,7 +323,7 @@ def test_a_list_of_none_of_the_topics_that_have_segments_is_refused() -> None:
 
 
 def test_a_snapshot_of_none_of_the_topics_that_have_segments_is_refused() -> None:
-    long_after = TopicSnapshot(Path("some.checkpoint"), frozenset({OTHER_TOPIC_ID}), AS_OF_MS * 2, CLUSTER_ID)
+    long_after = offline(frozenset({OTHER_TOPIC_ID}), AS_OF_MS * 2)
 
     assert "some.checkpoint has none" in doubtful(TopicSources(snapshot=long_after), *copied(1, 0, 9))
 

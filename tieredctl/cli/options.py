@@ -55,9 +55,9 @@ LiveTopicIds = Annotated[
 KraftSnapshot = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE",
+        metavar="PATH",
         parser=given_path,
-        help="Read the live topics from this KRaft snapshot, when the cluster is down.",
+        help="Read the cluster from a KRaft snapshot, or a node's __cluster_metadata-0, when no broker answers.",
     ),
 ]
 Inventory = Annotated[

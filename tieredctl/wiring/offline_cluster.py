@@ -31,7 +31,7 @@ class OfflineClusterPlace:
 
     path: Path
 
-    def open(self) -> OfflineCluster:
+    def read(self) -> OfflineCluster:
         """The cluster as of the snapshot; of a folder as of the latest one and the log after it.
 
         Raises TieredctlError where it is missing, cannot be read, or is not whole: half of it would make orphans.
@@ -87,7 +87,10 @@ def _alone(path: Path) -> OfflineCluster:
     image = replay.image
     snapshot = None if name is None else SnapshotId(epoch, end_offset)
     cluster_id = _cluster_id(path.resolve().parent)
-    return OfflineCluster(path, image, image.as_of_ms, frozenset(), snapshot, size, 0, cluster_id)
+    return OfflineCluster(
+        *(path, image, image.topic_ids, image.as_of_ms, frozenset(), snapshot, size, 0, cluster_id),
+        voters=list(image.voters or ()),
+    )
 
 
 def _with_log(folder: Path) -> OfflineCluster:
@@ -102,20 +105,23 @@ def _with_log(folder: Path) -> OfflineCluster:
     if log.segments and log.start_offset > latest.end_offset:
         raise DecodeError(f"the log begins at offset {log.start_offset}, after what the snapshots contain", 0)
     image = replay.image
-    committed_ms, committed = image.as_of_ms, image.topic_ids
+    committed_ms, committed, voters_before = image.as_of_ms, image.topic_ids, _voters(folder, image)
     following = _Following(log, latest)
     replay.load_log(following.records())
-    if len(_voters(folder, image)) == 1:
-        committed_ms, committed = image.as_of_ms, image.topic_ids
+    topic_ids, voters = image.topic_ids, _voters(folder, image)
+    if len(voters_before) == len(voters) == 1:  # nor may the removal of others be undone
+        committed_ms, committed = image.as_of_ms, topic_ids
     return OfflineCluster(
         folder,
         image,
+        topic_ids,
         committed_ms,
-        committed - image.topic_ids,
+        committed - topic_ids,
         SnapshotId(latest.epoch, latest.end_offset) if log.snapshots else None,
         latest.size,
         following.bytes,
         _cluster_id(folder.resolve()),
+        voters=list(voters),
         in_transaction=replay.in_transaction,
     )
 

@@ -259,6 +259,7 @@ class TopicsPlace:
     topic_ids: Path | None = None
     """One id per line."""
     snapshot: Path | None = None
+    """A KRaft snapshot, or a node's `__cluster_metadata-0` with the log after it."""
     cluster: ClusterPlace | None = None
 
     def __post_init__(self) -> None:
@@ -288,12 +289,12 @@ class TopicsPlace:
         """Reads the file or the snapshot; or connects to the cluster, which is asked later. Raises TieredctlError if
         that fails."""
         from tieredctl.ops.cluster.live_topics import TopicSources, read_topic_ids
-        from tieredctl.ops.cluster.topic_snapshot import read_topic_snapshot
+        from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 
         if self.topic_ids is not None:
             yield TopicSources(topic_ids=read_topic_ids(self.topic_ids))
         elif self.snapshot is not None:
-            yield TopicSources(snapshot=read_topic_snapshot(self.snapshot))
+            yield TopicSources(snapshot=OfflineClusterPlace(self.snapshot).read())
         elif self.cluster is not None:
             from tieredctl.kafka.topics_by_id import TopicsById
 

@@ -90,7 +90,7 @@ def _limit(log_dir: Path, name: str, given: int | None, default: int) -> int:
 
 def _plan(folder: NodeFolder, limits: RetentionLimits, now_ms: int) -> CleaningPlan:
     node = _node_files(folder)
-    cluster = OfflineClusterPlace(folder.path).open()
+    cluster = OfflineClusterPlace(folder.path).read()
     if cluster.snapshot is None:
         message = f"{folder.path} has no snapshot: nothing of the log may go."
         raise TieredctlError(ErrorCode.UNDECODABLE, message, hint="A node makes one when it is due.")

@@ -34,7 +34,7 @@ def compare_command(
     Topics, partitions, settings, features, brokers, controllers, voters, quotas, ACLs; secrets are hidden. For example:
     tieredctl snapshot compare data/__cluster_metadata-0/00000000000000000050-0000000001.checkpoint data
     """
-    comparison = compare(OfflineClusterPlace(before).open(), OfflineClusterPlace(after).open())
+    comparison = compare(OfflineClusterPlace(before).read(), OfflineClusterPlace(after).read())
     listing = Listing("SnapshotComparison", comparison.source(), comparison.rows(), _COLUMNS, comparison.summary())
     return view.show(listing, comparison.findings(), sentences=[_sentence(comparison)])
 

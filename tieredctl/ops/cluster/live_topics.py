@@ -13,7 +13,7 @@ from typing import Protocol
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.model.ids import uuid_bytes
-from tieredctl.ops.cluster.topic_snapshot import TopicSnapshot
+from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.documents import Document
 
 CLOCK_SKEW_MS = 10_000
@@ -51,7 +51,8 @@ class TopicSources:
 
     topic_ids: frozenset[str] | None = None
     """The ids of all topics."""
-    snapshot: TopicSnapshot | None = None
+    snapshot: OfflineCluster | None = None
+    """A KRaft snapshot, alone or with the log after it."""
     cluster: TopicLookup | None = None
 
 
@@ -108,7 +109,7 @@ def demand_all_topics(sources: TopicSources, metadata: MetadataSource) -> None:
 
 
 def _named(sources: TopicSources) -> str:
-    return "The list of topic ids" if sources.snapshot is None else str(sources.snapshot.file)
+    return "The list of topic ids" if sources.snapshot is None else str(sources.snapshot.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,27 +162,35 @@ class _ListedTopics:
 @dataclass(frozen=True, slots=True)
 class _SnapshotTopics:
     """A topic that the snapshot does not have is gone if it existed before the snapshot was taken: ids never come
-    back. Without proof of that, it may have been created later."""
+    back. Without proof of that, it may have been created later.
 
-    snapshot: TopicSnapshot
+    The log after the snapshot makes it current. What that removes and may not be committed is unknown, and so is what
+    is missing where some records were not understood.
+    """
+
+    snapshot: OfflineCluster
     first_events_ms: Mapping[str, int]
 
     def is_live(self, topic_id: str) -> bool | None:
         if topic_id in self.snapshot.topic_ids:
             return True
+        if topic_id in self.snapshot.withdrawn_topic_ids or not self.snapshot.image.is_certain:
+            return None
         first_ms = self.first_events_ms.get(topic_id, _NO_TIMESTAMP)
-        return False if 0 < first_ms < self.snapshot.as_of_ms - CLOCK_SKEW_MS else None
+        return False if 0 < first_ms < self.snapshot.committed_ms - CLOCK_SKEW_MS else None
 
     def describe(self) -> Document | None:
         return self.snapshot.describe()
 
 
-def _snapshot_topics(snapshot: TopicSnapshot, first_events_ms: Mapping[str, int], cluster_id: str | None) -> LiveTopics:
+def _snapshot_topics(
+    snapshot: OfflineCluster, first_events_ms: Mapping[str, int], cluster_id: str | None
+) -> LiveTopics:
     """A snapshot is from this cluster if the cluster ids match; without them, if it has one of the topics: no two
     clusters share one."""
     if None not in (snapshot.cluster_id, cluster_id):
         if snapshot.cluster_id != cluster_id:
-            message = f"{snapshot.file} is from cluster {snapshot.cluster_id}, but the metadata is from {cluster_id}."
+            message = f"{snapshot.path} is from cluster {snapshot.cluster_id}, but the metadata is from {cluster_id}."
             raise TieredctlError(ErrorCode.USAGE, message, hint="Give a snapshot of the metadata's cluster.")
     elif snapshot.topic_ids.isdisjoint(first_events_ms):
         return _SnapshotTopics(snapshot, {})

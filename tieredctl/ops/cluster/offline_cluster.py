@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,8 @@ class OfflineCluster:
     """The snapshot, or the folder of snapshots and log."""
     image: ClusterImage
     """As of the end of what was read."""
+    topic_ids: frozenset[str]
+    """Of all topics then."""
     committed_ms: int
     """When the last record was written that is certainly committed, by the controller's clock; -1 for none."""
     withdrawn_topic_ids: frozenset[str]
@@ -36,6 +38,8 @@ class OfflineCluster:
     """Of the log's records after the snapshot."""
     cluster_id: str | None
     """From the `meta.properties` of the log directory, if there is one."""
+    voters: Sequence[int] = ()
+    """The node ids of the controllers that vote; empty where no file has them."""
     in_transaction: bool = False
     """Whether the last records belong to a transaction that has not ended: they are not in the image."""
 
@@ -52,6 +56,8 @@ class OfflineCluster:
             "snapshotBytes": self.snapshot_bytes,
             "logBytes": self.log_bytes,
             "topics": len(image.topics),
+            "unknownRecords": image.unknown_records.total(),
+            "refusedRecords": len(image.refused),
         }
 
     def findings(self) -> Iterator[Finding]:
