@@ -57,6 +57,7 @@ class ErrorCode(StrEnum):
     BROKER_UNREACHABLE = "broker-unreachable"
     BROKER_REFUSED = "broker-refused"
     CONFIG_REFUSED = "config-refused"
+    SNAPSHOT_UNAVAILABLE = "snapshot-unavailable"
     NO_METADATA_TOPIC = "no-metadata-topic"
     METADATA_TOPIC_UNSAFE = "metadata-topic-unsafe"
     METADATA_PARTITIONS = "metadata-partitions"
@@ -170,6 +171,9 @@ _TABLE = (
     ),
     ErrorKind(
         ErrorCode.CONFIG_REFUSED, ExitCode.FAILURE, "Nothing was changed: correct what Kafka names, and run it again."
+    ),
+    ErrorKind(
+        ErrorCode.SNAPSHOT_UNAVAILABLE, ExitCode.FAILURE, "Run it again without --snapshot, for the latest snapshot."
     ),
     ErrorKind(
         ErrorCode.NO_METADATA_TOPIC,

@@ -184,7 +184,7 @@ class ClusterContract:
     def test_controllers_vote_and_brokers_follow_them(self, cluster: Cluster) -> None:
         progress = cluster.metadata_progress()
 
-        assert cluster.quorum_voters()
+        assert cluster.quorum().voters
         assert progress.end is not None
         assert set(progress.applied) == set(cluster.broker_features())
         assert all(applied is not None and applied <= progress.end for applied in progress.applied.values())

@@ -69,7 +69,7 @@ CAUSES = {
         True,
     ),
     "host name": Cause(
-        "{sasl_ssl_by_another_name}", SASL_TLS | SCRAM, "for another host name", "--bootstrap-server", True
+        "{sasl_ssl_by_another_name}", SASL_TLS | SCRAM, "for another host name", "in the certificate", True
     ),
     "mechanism": Cause(
         "{sasl_plaintext}", SASL_PLAIN | sasl("PLAIN"), "it offers SCRAM-SHA-512", "sasl.mechanism", True

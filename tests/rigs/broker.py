@@ -128,6 +128,11 @@ class KafkaBroker:
         return f"localhost:{self._plain_port}"
 
     @property
+    def controller_address(self) -> str:
+        """The address of the controller's listener."""
+        return f"localhost:{self._controller_port}"
+
+    @property
     def controller_quorum_voters(self) -> str:
         """Kafka's setting of that name, for brokers that join this one's cluster."""
         return f"1@localhost:{self._controller_port}"

@@ -24,6 +24,7 @@ class Controller(KafkaBroker):
         listener = f"CONTROLLER://localhost:{port}"
         super().__init__(
             jars,
+            controller_port=port,
             properties={
                 "process.roles": "controller",
                 "node.id": str(node_id),

@@ -20,6 +20,8 @@ from tieredctl.kafka.cluster import (
     MetadataProgress,
     OffsetSpec,
     PartitionDescription,
+    QuorumDescription,
+    QuorumReplica,
     TopicDescription,
 )
 from tieredctl.kafka.source import METADATA_TOPIC
@@ -164,9 +166,10 @@ class ModelCluster:
     def metadata_progress(self) -> MetadataProgress:
         return MetadataProgress(100, dict.fromkeys(_REPLICAS, 100))
 
-    def quorum_voters(self) -> Sequence[int]:
-        self._demand_right("quorum_voters")
-        return self.voters
+    def quorum(self) -> QuorumDescription:
+        self._demand_right("quorum")
+        voters = [QuorumReplica(node, 100, None, None) for node in self.voters]
+        return QuorumDescription(1, 1, 100, voters, [], {})
 
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
         self.boundary()

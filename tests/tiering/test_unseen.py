@@ -15,7 +15,7 @@ from tieredctl.ops.doctor.diagnosis import diagnose
 from tieredctl.ops.doctor.gathering import gather_settings
 from tieredctl.ops.tiering.topic_status import topic_list, topic_status
 
-CLUSTER_RIGHTS = ("broker_configs", "quorum_voters", "replica_bytes", "free_bytes")
+CLUSTER_RIGHTS = ("broker_configs", "quorum", "replica_bytes", "free_bytes")
 """What takes Describe or DescribeConfigs on the cluster."""
 TIERED = {"remote.storage.enable": "true", "local.retention.ms": "1000"}
 THREE = {1: (0, 99), 2: (100, 199), 3: (200, 299)}

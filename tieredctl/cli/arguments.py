@@ -9,6 +9,7 @@ from math import inf, nan
 from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.file_names import KraftSnapshotName, kraft_snapshot_name, parse_kraft_snapshot_name
 from tieredctl.model.ids import UUID_CHARACTERS, uuid_bytes
 from tieredctl.model.quantities import time_ms
 
@@ -16,6 +17,7 @@ from tieredctl.model.quantities import time_ms
 _TOPIC_PARTITION = re.compile(r"(?P<topic>.+)(?P<separator>[:-])(?P<partition>[0-9]{1,10})", re.DOTALL)
 _PARTITION = re.compile(r"[0-9]{1,10}")
 _OFFSET = re.compile(r"[0-9]{1,19}")
+_SNAPSHOT = re.compile(r"([0-9]{1,20})-([0-9]{1,10})", re.ASCII)
 _SERVER = re.compile(r"([\w.%-]+|\[[0-9A-Fa-f:.%\w]+\]):([0-9]{1,5})", re.ASCII)
 GREATEST_INT32, GREATEST_INT64 = (1 << 31) - 1, (1 << 63) - 1
 
@@ -45,6 +47,16 @@ def bootstrap_servers(text: str) -> str:
             hint = "For example broker-1:9092,broker-2:9092."
             raise TieredctlError(ErrorCode.USAGE, f"{server!r} is not HOST:PORT.", hint=hint)
     return text
+
+
+def snapshot_name(text: str) -> KraftSnapshotName:
+    """OFFSET-EPOCH, with leading zeros or without, or the name of a snapshot's file."""
+    match = _SNAPSHOT.fullmatch(text.removesuffix(".checkpoint"))
+    found = match and parse_kraft_snapshot_name(kraft_snapshot_name(int(match[1]), int(match[2])))
+    if not found or not found.end_offset:
+        hint = "For example 47-1, or 00000000000000000047-0000000001: the end offset, then the epoch."
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} does not name a snapshot.", hint=hint)
+    return found
 
 
 def percentage(text: str) -> float:

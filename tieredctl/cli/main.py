@@ -58,7 +58,7 @@ NOUNS = {
     "wal": "Try WAL tiering (KIP-1176): combined objects of brokers' active segments.",
     "estimate": "Estimate sizes, times and costs in advance.",
     "doctor": "Check tiered storage on a cluster, or its settings, for problems.",
-    "snapshot": "Read, compare and clean KRaft snapshots, and the metadata log after them.",
+    "snapshot": "Read, compare, fetch and clean KRaft snapshots, and the metadata log after them.",
     "demo": "See it work on a real captured cluster; no server needed.",
     "completions": "Print a shell's completion script.",
 }

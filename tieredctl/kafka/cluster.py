@@ -85,6 +85,32 @@ class BrokerFeatures(NamedTuple):
     finalized: Mapping[str, int]
 
 
+class QuorumReplica(NamedTuple):
+    """A replica of the metadata log, as the leader knows it: times in ms by the leader's clock; None is unknown."""
+
+    node_id: int
+    log_end_offset: int | None
+    """Exclusive."""
+    last_fetch_ms: int | None
+    """When it last fetched."""
+    last_caught_up_ms: int | None
+    """When the leader's log ended where the replica's last fetch began: until then it lacked nothing (KIP-836)."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumDescription:
+    """The metadata quorum by its leader's answer; `high_watermark` is exclusive. Observers are brokers, and controllers
+    without a vote."""
+
+    leader: int
+    leader_epoch: int
+    high_watermark: int
+    voters: Sequence[QuorumReplica]
+    observers: Sequence[QuorumReplica]
+    controllers: Mapping[int, str]
+    """HOST:PORT of each controller's first listener; empty before Kafka 3.9, which does not report them (KIP-853)."""
+
+
 class MetadataProgress(NamedTuple):
     """The end of a KRaft cluster's metadata log, by its controllers, and how far each broker has applied it.
 
@@ -129,9 +155,9 @@ class Cluster(Protocol):
         """The features of each broker."""
         ...
 
-    def quorum_voters(self) -> Sequence[int]:
-        """The node ids of the controllers that vote. Raises TieredctlError `broker-refused` where there are none, with
-        ZooKeeper."""
+    def quorum(self) -> QuorumDescription:
+        """The metadata quorum. Raises TieredctlError `broker-refused` where there is none, with ZooKeeper, and
+        `broker-unreachable` where it has no leader for longer than the request timeout."""
         ...
 
     def metadata_progress(self) -> MetadataProgress:

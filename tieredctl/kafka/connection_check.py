@@ -7,43 +7,17 @@ so that no account is locked by repetition.
 
 from __future__ import annotations
 
-import socket
-import ssl
 import time
-from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.client_properties import Properties, without_secrets
-from tieredctl.kafka.kafka_python_settings import (
-    KNOWN_MECHANISMS,
-    mechanism_of,
-    security_protocol_of,
-    server_addresses,
-    ssl_context,
-)
-
-if TYPE_CHECKING:
-    from kafka.protocol.parser import KafkaProtocol
+from tieredctl.kafka.client_properties import Properties
+from tieredctl.kafka.kafka_python_settings import server_addresses
+from tieredctl.kafka.server_connection import ServerConnection, Unreachable, server_name
 
 _SECONDS_BETWEEN_TRIES = 0.2
 _SECONDS_FOR_A_RESTART = 3.0
 """How long to retry a server that refuses connections: it may be starting."""
-_RECEIVED_AT_ONCE = 1 << 16
-_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
-"""How an alert and a handshake begin."""
-_CERTIFICATE_ALERTS = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
-_HOST_MISMATCHES = (62, 64)
-"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
-_OUT_OF_TIME = (9, 10)
-"""X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED."""
-_UNSUPPORTED_MECHANISM, _ILLEGAL_SASL_STATE = 33, 34
-_CLIENT_CERTIFICATES = ("ssl.certificate.location", "ssl.certificate.pem", "ssl.keystore.location")
-
-
-class _Unreachable(Exception):
-    """A server that could not be connected to; another one, or the same a little later, may work."""
 
 
 def demand_connection(
@@ -63,214 +37,19 @@ def demand_connection(
         for host, port in addresses:
             seconds = max(0.1, (deadline - time.monotonic()) / (len(addresses) - len(reasons)))
             try:
-                return _Attempt(host, port, properties, seconds).make()
-            except _Unreachable as error:
-                reasons.append(f"{_name(host, port)} {error}")
+                return _contact(host, port, properties, seconds)
+            except Unreachable as error:
+                reasons.append(f"{server_name(host, port)} {error}")
         if time.monotonic() + _SECONDS_BETWEEN_TRIES > patient_until:
             hint = "Check host, port and firewall, and that the broker is running."
             raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, f"{'; '.join(reasons)}.", hint=hint)
         time.sleep(_SECONDS_BETWEEN_TRIES)
 
 
-class _Attempt:
-    """One connection, from the host name to the first answer to an accepted client."""
+def _contact(host: str, port: int, properties: Properties, seconds: float) -> None:
+    from kafka.protocol.metadata import MetadataRequest
 
-    def __init__(self, host: str, port: int, properties: Properties, seconds: float) -> None:
-        self._host, self._port = host, port
-        self._server = _name(host, port)
-        self._properties = properties
-        self._protocol = security_protocol_of(properties)
-        self._seconds = seconds
-        self._deadline = time.monotonic() + seconds
-        self._bytes_received = b""
-
-    def make(self) -> None:
-        from kafka.protocol.parser import KafkaProtocol
-
-        with closing(self._connected()) as plain, closing(self._encrypted(plain)) as connection:
-            talk = _Talk(connection, KafkaProtocol(client_id="tieredctl"), self._remaining)
-            try:
-                self._introduce(talk)
-                if self._protocol.startswith("SASL_"):
-                    self._log_in(talk)
-                else:
-                    self._ask_for_brokers(talk)
-            except TimeoutError:
-                raise _Unreachable(self._silence()) from None
-            except ssl.SSLError as error:
-                self._refuse_alert(error)
-
-    def _connected(self) -> socket.socket:
-        try:
-            return socket.create_connection((self._host, self._port), timeout=self._remaining())
-        except socket.gaierror:
-            raise _Unreachable("cannot be reached: unknown host name") from None
-        except TimeoutError:
-            raise _Unreachable(self._silence()) from None
-        except ConnectionRefusedError:
-            raise _Unreachable("cannot be reached: connection refused") from None
-        except OSError as error:
-            raise _Unreachable(f"cannot be reached: {error.strerror or error}") from None
-
-    def _encrypted(self, connection: socket.socket) -> socket.socket:
-        if not self._protocol.endswith("SSL"):
-            return connection
-        context = ssl_context(self._properties)
-        try:
-            connection.settimeout(self._remaining())
-            return context.wrap_socket(connection, server_hostname=self._host)
-        except ssl.SSLCertVerificationError as error:
-            self._refuse_certificate(error)
-        except TimeoutError:
-            raise _Unreachable(self._silence()) from None
-        except (ssl.SSLEOFError, ConnectionError):
-            self._refuse_no_tls()
-        except ssl.SSLError as error:
-            if error.reason in ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF_WHILE_READING", "HTTP_REQUEST"):
-                self._refuse_no_tls()
-            self._refuse_alert(error)
-
-    def _introduce(self, talk: _Talk) -> None:
-        """The request that every listener answers, even before a login."""
-        from kafka.protocol.metadata import ApiVersionsRequest
-
-        try:
-            talk.answer_to(ApiVersionsRequest(version=0))
-        except _Closed as closed:
-            if self._protocol.endswith("SSL") or not (closed.received[:2] in _TLS_RECORDS or not closed.received):
-                message = f"{self._server} does not speak Kafka's protocol"
-                self._refuse(message, "Check the port, and security.protocol in --command-config.")
-            speaks = "speaks TLS" if closed.received else "closed the connection at once, as a TLS listener does"
-            hint = "Set security.protocol in --command-config to SSL or SASL_SSL, or give the port of another listener."
-            self._refuse(f"{self._server} {speaks}, but the client does not use TLS", hint)
-
-    def _ask_for_brokers(self, talk: _Talk) -> None:
-        from kafka.protocol.metadata import MetadataRequest
-
-        try:
-            talk.answer_to(MetadataRequest(version=4, topics=[], allow_auto_topic_creation=False))
-        except _Closed:
-            to = "SASL_SSL" if self._protocol == "SSL" else "SASL_PLAINTEXT or SASL_SSL"
-            hint = f"Set security.protocol to {to}, sasl.mechanism and sasl.jaas.config in --command-config."
-            self._refuse(f"{self._server} needs a login (SASL), but the client has none", hint)
-
-    def _log_in(self, talk: _Talk) -> None:
-        from kafka.protocol.sasl import SaslHandshakeRequest
-
-        mechanism = mechanism_of(self._properties)
-        try:
-            shaken = talk.answer_to(SaslHandshakeRequest(version=1, mechanism=mechanism))
-        except _Closed:
-            self._refuse(f"{self._server} closed the connection before the login", "Check the broker's log.")
-        if shaken.error_code == _ILLEGAL_SASL_STATE:
-            hint = f"Set security.protocol in --command-config to {self._protocol.removeprefix('SASL_')}."
-            self._refuse(f"{self._server} has no login (SASL) on this listener", hint)
-        if shaken.error_code == _UNSUPPORTED_MECHANISM or mechanism not in shaken.mechanisms:
-            offered = ", ".join(sorted(shaken.mechanisms))
-            hint = "Set sasl.mechanism in --command-config to one of these."
-            self._refuse(f"{self._server} refused the mechanism {mechanism}: it offers {offered}", hint)
-        if mechanism in KNOWN_MECHANISMS:
-            self._prove(talk, mechanism)
-
-    def _prove(self, talk: _Talk, mechanism: str) -> None:
-        from kafka.net.sasl import get_sasl_mechanism
-        from kafka.protocol.sasl import SaslAuthenticateRequest
-
-        login = get_sasl_mechanism(mechanism)(
-            host=self._host,
-            sasl_mechanism=mechanism,
-            sasl_plain_username=self._properties.get("sasl.username", ""),
-            sasl_plain_password=self._properties.get("sasl.password", ""),
-        )
-        try:
-            while not login.is_done():
-                answer = talk.answer_to(SaslAuthenticateRequest(version=0, auth_bytes=login.auth_bytes()))
-                if answer.error_code:
-                    self._refuse_login(answer.error_message or "authentication failed")
-                login.receive(answer.auth_bytes)
-        except _Closed:
-            self._refuse_login("the broker closed the connection during the login")
-        except ValueError as error:
-            self._refuse_login(str(error))
-
-    def _refuse_login(self, reason: str) -> NoReturn:
-        hint = "Check the user and the password in --command-config. Only one login was tried."
-        self._refuse(f"{self._server} refused the user or the password: {reason}", hint)
-
-    def _refuse_certificate(self, error: ssl.SSLCertVerificationError) -> NoReturn:
-        reason = error.verify_message.rstrip(".")
-        if error.verify_code in _HOST_MISMATCHES:
-            hint = (
-                "Give --bootstrap-server a name that is in the certificate; an empty "
-                "ssl.endpoint.identification.algorithm disables the check."
-            )
-            self._refuse(f"The certificate of {self._server} is for another host name: {reason}", hint)
-        if error.verify_code in _OUT_OF_TIME:
-            hint = "Renew the broker's certificate, or correct this machine's clock."
-            self._refuse(f"The certificate of {self._server} is not valid now: {reason}", hint)
-        hint = "Set ssl.truststore.location in --command-config to a PEM file with the authority that signed it."
-        self._refuse(f"The certificate of {self._server} is not trusted: {reason}", hint)
-
-    def _refuse_no_tls(self) -> NoReturn:
-        hint = "Set security.protocol in --command-config to PLAINTEXT or SASL_PLAINTEXT, or give the port for TLS."
-        self._refuse(f"{self._server} does not speak TLS, but the client uses TLS", hint)
-
-    def _refuse_alert(self, error: ssl.SSLError) -> NoReturn:
-        reason = (error.reason or str(error)).replace("_", " ").lower()
-        if not any(word in (error.reason or "") for word in _CERTIFICATE_ALERTS):
-            hint = "Compare the TLS versions and ciphers of client and listener."
-            self._refuse(f"TLS with {self._server} failed: {reason}", hint)
-        if any(name in self._properties for name in _CLIENT_CERTIFICATES):
-            hint = "Check ssl.keystore.location in --command-config: brokers must trust the authority that signed it."
-            self._refuse(f"{self._server} refused the client's certificate: {reason}", hint)
-        hint = "Give the client's certificate and key with ssl.keystore.location in --command-config."
-        self._refuse(f"{self._server} needs a client certificate, but the client has none: {reason}", hint)
-
-    def _refuse(self, message: str, hint: str) -> NoReturn:
-        raise TieredctlError(ErrorCode.BROKER_REFUSED, f"{without_secrets(message, self._properties)}.", hint=hint)
-
-    def _silence(self) -> str:
-        return f"did not answer within the request timeout of {self._seconds:g} s"
-
-    def _remaining(self) -> float:
-        return max(0.001, self._deadline - time.monotonic())
-
-
-class _Closed(Exception):
-    """The server closed the connection, or sent something that is not an answer (`received`)."""
-
-    def __init__(self, received: bytes) -> None:
-        super().__init__()
-        self.received = received
-
-
-class _Talk:
-    """Requests and answers, one after the other."""
-
-    def __init__(self, connection: socket.socket, protocol: KafkaProtocol, remaining: Callable[[], float]) -> None:
-        self._connection, self._protocol, self._remaining = connection, protocol, remaining
-
-    def answer_to(self, request: Any) -> Any:
-        """Raises _Closed; TimeoutError; ssl.SSLError for TLS's own errors."""
-        from kafka.errors import KafkaError
-
-        self._protocol.send_request(request)
-        received = b""
-        try:
-            self._connection.settimeout(self._remaining())
-            self._connection.sendall(self._protocol.send_bytes())
-            while True:
-                self._connection.settimeout(self._remaining())
-                data = self._connection.recv(_RECEIVED_AT_ONCE)
-                received += data
-                if not data or received[:2] in _TLS_RECORDS:
-                    raise _Closed(received)
-                answers = self._protocol.receive_bytes(data)
-                if answers:
-                    return answers[0][1]
-        except (ConnectionError, KafkaError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
-            raise _Closed(received) from None
-
-
-def _name(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    with closing(ServerConnection(host, port, properties, seconds)) as connection:
+        if not connection.has_login:
+            request = MetadataRequest(version=4, topics=[], allow_auto_topic_creation=False)
+            connection.answer_to(request)

@@ -16,9 +16,12 @@ from tieredctl.kafka.cluster import (
     MetadataProgress,
     OffsetSpec,
     PartitionDescription,
+    QuorumDescription,
+    QuorumReplica,
     TopicDescription,
 )
 from tieredctl.kafka.patient_cluster import CLUSTER_DENIED, PatientCluster, is_passing
+from tieredctl.kafka.server_connection import server_name
 from tieredctl.model.ids import uuid_text
 
 _SECONDS_FOR_A_SIGN_OF_LIFE = 2.0
@@ -125,17 +128,24 @@ class LiveCluster(PatientCluster):
                 epoch = response.finalized_features_epoch
                 applied[broker] = None if epoch == _NONE else epoch + 1
         try:
-            end = max(part.high_watermark for part in self._quorum(_SECONDS_FOR_A_SIGN_OF_LIFE))
+            end = self._quorum(_SECONDS_FOR_A_SIGN_OF_LIFE).high_watermark
         except TieredctlError as error:
             if error.code not in (ErrorCode.BROKER_REFUSED, ErrorCode.BROKER_UNREACHABLE):
                 raise
             end = None
         return MetadataProgress(end, applied)
 
-    def quorum_voters(self) -> Sequence[int]:
-        return sorted(voter.replica_id for part in self._quorum() for voter in part.current_voters)
+    def quorum(self) -> QuorumDescription:
+        deadline = time.monotonic() + self._request_timeout_seconds
+        while True:
+            try:
+                return self._quorum()
+            except TieredctlError as error:
+                if error.code is not ErrorCode.BROKER_UNREACHABLE or time.monotonic() > deadline:
+                    raise
+            self._client.hear_of_changes()
 
-    def _quorum(self, seconds: float | None = None) -> Sequence[Any]:
+    def _quorum(self, seconds: float | None = None) -> QuorumDescription:
         """The active controller's view of the metadata log."""
         from kafka.errors import IncompatibleBrokerVersion, UnsupportedVersionError
         from kafka.protocol.admin import DescribeQuorumRequest
@@ -148,7 +158,11 @@ class LiveCluster(PatientCluster):
             message = f"{self._bootstrap_server} does not support DescribeQuorum: it has no KRaft controllers."
             raise TieredctlError(ErrorCode.BROKER_REFUSED, message, hint="") from None
         self._demand_access(response.error_code, "the cluster")
-        return [part for one in response.topics for part in one.partitions]
+        parts = [part for one in response.topics for part in one.partitions]
+        error_code = response.error_code or (parts[0].error_code if parts else 0)
+        if error_code or not parts:
+            _demand_answer(error_code or _NOT_LEADER, "its metadata quorum")
+        return _quorum_description(parts[0], response.nodes)
 
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
         wanted = set(names)
@@ -292,6 +306,26 @@ class LiveCluster(PatientCluster):
             timeout_ms=int(self._request_timeout_seconds * 1000),
             min_version=FIRST_VERSION_OF[OffsetSpec(timestamp)] if is_special else _FIRST_VERSION_OF_TIMESTAMPS,
         )
+
+
+def _quorum_description(part: Any, nodes: Any) -> QuorumDescription:
+    return QuorumDescription(
+        part.leader_id,
+        part.leader_epoch,
+        part.high_watermark,
+        voters=sorted(map(_quorum_replica, part.current_voters)),
+        observers=sorted(map(_quorum_replica, part.observers)),
+        controllers={
+            node.node_id: server_name(node.listeners[0].host, node.listeners[0].port)
+            for node in nodes or ()
+            if node.listeners
+        },
+    )
+
+
+def _quorum_replica(replica: Any) -> QuorumReplica:
+    seen = (replica.log_end_offset, replica.last_fetch_timestamp, replica.last_caught_up_timestamp)
+    return QuorumReplica(replica.replica_id, *(None if one == _NONE else one for one in seen))
 
 
 def _demand_answer(error_code: int, what: str) -> None:

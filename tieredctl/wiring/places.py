@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
     from tieredctl.kafka.live_cluster import LiveCluster
     from tieredctl.kafka.metadata_producer import MetadataProducer
+    from tieredctl.kafka.metadata_quorum import MetadataQuorum
     from tieredctl.kafka.source import MetadataSource
     from tieredctl.layouts.protocol import Layout
     from tieredctl.model.local_replica import LocalReplica
@@ -64,6 +65,39 @@ class ClusterPlace:
 
         with closing(MetadataProducer(self.bootstrap_server, self.command_config)) as producer:
             yield producer
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumPlace:
+    """The controllers of a cluster: those that are given, HOST:PORT with commas between them, or those that its brokers
+    report."""
+
+    controllers: str | None = None
+    cluster: ClusterPlace | None = None
+    command_config: Path | None = None
+
+    @contextmanager
+    def open(self, cluster_id: str | None = None) -> Iterator[MetadataQuorum]:
+        """The quorum's leader, open for requests; of the cluster with this id, if one is given. Raises TieredctlError
+        if it cannot be found."""
+        from tieredctl.kafka.metadata_quorum import MetadataQuorum
+
+        controllers = self.controllers or ",".join(self._reported())
+        with closing(MetadataQuorum(controllers, self.command_config, cluster_id=cluster_id)) as quorum:
+            yield quorum
+
+    def _reported(self) -> Sequence[str]:
+        if self.cluster is None:
+            hint = "Give --bootstrap-controller or --bootstrap-server."
+            raise TieredctlError(ErrorCode.NO_SOURCE, "No controller was given.", hint=hint)
+        with self.cluster.open() as cluster:
+            quorum = cluster.quorum()
+        if not quorum.controllers:
+            message = "The brokers do not report where controllers listen: Kafka does since 3.9."
+            hint = "Give the controllers' own listeners with --bootstrap-controller."
+            raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
+        leader_first = sorted(quorum.controllers, key=lambda node: node != quorum.leader)
+        return [quorum.controllers[node] for node in leader_first]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ import typer
 
 from tieredctl.cli.commands.snapshot_clean import clean
 from tieredctl.cli.commands.snapshot_compare import compare_command
+from tieredctl.cli.commands.snapshot_fetch import fetch
 from tieredctl.cli.commands.snapshot_inspect import inspect
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _commands.command("clean")(clean)
 _commands.command("compare")(compare_command)
+_commands.command("fetch")(fetch)
 _commands.command("inspect")(inspect)
 
 

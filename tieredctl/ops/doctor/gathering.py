@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import BrokerFeatures, Cluster, ConfigValue, ListedOffset
+from tieredctl.kafka.cluster import BrokerFeatures, Cluster, ConfigValue, ListedOffset, QuorumDescription
 from tieredctl.kafka.group_offsets import ConsumerGroups
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.layouts.protocol import Layout
@@ -86,7 +86,7 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
     assumed = release or observed
     configs = looking.at("broker settings", cluster.broker_configs) or {}
     brokers = {node: BrokerSettings(f"broker {node}", _values(one), assumed) for node, one in configs.items()}
-    voters = looking.at("controllers", cluster.quorum_voters) or []
+    quorum = looking.at("controllers", cluster.quorum)
     has_metadata_topic, metadata_topic = _metadata_topic(cluster, looking)
     return ClusterSnapshot(
         clock,
@@ -95,7 +95,7 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
         finalized_release=_finalized(features),
         remote_log_metadata_version=_remote_log_metadata_version(features),
         brokers=brokers,
-        controllers_apart=[voter for voter in voters if features and voter not in features],
+        controllers_apart=_controllers_apart(quorum, features),
         has_metadata_topic=has_metadata_topic,
         metadata_topic=metadata_topic,
         topics=looking.at(TOPIC_SETTINGS, lambda: _tiered_topics(cluster, assumed, looking)) or {},
@@ -182,6 +182,12 @@ def _finalized(features: Mapping[int, BrokerFeatures]) -> Release | None:
 def _remote_log_metadata_version(features: Mapping[int, BrokerFeatures]) -> int | None:
     name = "remote.log.metadata.version"
     return min((one.finalized[name] for one in features.values() if name in one.finalized), default=None)
+
+
+def _controllers_apart(quorum: QuorumDescription | None, features: Mapping[int, BrokerFeatures]) -> Sequence[int]:
+    """The nodes that vote and are not brokers."""
+    voters = () if quorum is None or not features else quorum.voters
+    return [voter.node_id for voter in voters if voter.node_id not in features]
 
 
 def _values(configs: Mapping[str, ConfigValue]) -> dict[str, str | None]:

@@ -36,7 +36,7 @@ def tiering_ability(cluster: Cluster) -> TieringAbility:
 
 def _voters(cluster: Cluster) -> Sequence[int] | None:
     try:
-        return cluster.quorum_voters()
+        return [voter.node_id for voter in cluster.quorum().voters]
     except TieredctlError as error:
         if error.code is not ErrorCode.BROKER_REFUSED:
             raise

@@ -1,0 +1,429 @@
+"""`snapshot fetch`, KIP-630's "Fetching Snapshots", from a controller that answers as a test says."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import closing
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.cli.command_line import Outcome
+from tests.conftest import examples
+from tests.kraft_snapshots import snapshot_bytes, topic_record
+from tests.rigs.scripted_controller import (
+    FENCED_EPOCH,
+    NOT_FOUND,
+    NOT_LEADER,
+    OUT_OF_RANGE,
+    UNKNOWN_EPOCH,
+    ScriptedController,
+)
+from tieredctl.cli.main import run
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.kafka.metadata_quorum import MetadataQuorum
+from tieredctl.ops.snapshots.fetching import FetchedSnapshot, fetch_snapshot
+
+TOPIC_ID = "AQIDBAUGBwgJCgsMDQ4PEA"
+HEADER_BYTES, BATCH_BYTES, FOOTER_BYTES = 83, 211, 75
+
+
+def snapshot_of(timestamp: int) -> bytes:
+    """As a controller writes it that begins at this time: a header, eight batches, a footer."""
+    topics = [topic_record(TOPIC_ID, f"t{number}") for number in range(40)]
+    whole = snapshot_bytes(timestamp, *topics)
+    records = [Record(1 + number, timestamp, None, topic) for number, topic in enumerate(topics)]
+    batches = [encode_batch(records[first : first + 5], partition_leader_epoch=1) for first in range(0, 40, 5)]
+    return b"".join((whole[:HEADER_BYTES], *batches, whole[-FOOTER_BYTES:]))
+
+
+SNAPSHOT, OTHER_SNAPSHOT = snapshot_of(1700000000000), snapshot_of(1700000000001)
+NAME = "00000000000000000047-0000000005.checkpoint"
+CLEAN, FAILED, USAGE, CORRUPTION, LOCKED = 0, 1, 2, 4, 11
+CHUNK = 100
+
+
+@pytest.fixture
+def controller() -> Iterator[ScriptedController]:
+    with ScriptedController(SNAPSHOT) as made:
+        yield made
+
+
+class Fetch:
+    """Runs the command for one controller, and looks at what it left."""
+
+    def __init__(self, controller: ScriptedController, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        self._controller, self._folder, self._capfd = controller, folder, capfd
+        self._config = folder.parent / "client.properties"
+        self.be_patient(30_000)
+
+    def be_patient(self, milliseconds: int) -> None:
+        self._config.write_text(f"request.timeout.ms={milliseconds}\n")
+
+    def __call__(self, *words: str | Path, address: str | None = None) -> Outcome:
+        self._capfd.readouterr()
+        place = ("--bootstrap-controller", address or self._controller.address, "--command-config", self._config)
+        chosen = () if "--to" in words else ("--to", self._folder)
+        code = run([*map(str, ("snapshot", "fetch", *place, *chosen, "--max-bytes", CHUNK, *words))])
+        return Outcome(code, *self._capfd.readouterr())
+
+    def left(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in self._folder.iterdir()}
+
+
+@pytest.fixture
+def fetch(controller: ScriptedController, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Fetch:
+    folder = tmp_path / "snapshots"
+    folder.mkdir()
+    return Fetch(controller, folder, capfd)
+
+
+def part_name(file: str = NAME, controller: int = 1) -> str:
+    return f"{file}.47-5.controller-{controller}.part"
+
+
+def test_the_latest_snapshot_goes_to_a_folder_under_its_own_name(fetch: Fetch, controller: ScriptedController) -> None:
+    outcome = fetch("-o", "json")
+
+    assert (outcome.exit_code, fetch.left()) == (CLEAN, {NAME: SNAPSHOT}), outcome
+    (item,) = outcome.document()["items"]
+    assert (item["endOffset"], item["epoch"], item["controller"], item["bytes"]) == (47, 5, 1, len(SNAPSHOT))
+    assert controller.positions == list(range(0, len(SNAPSHOT), CHUNK))
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "yaml", "csv"])
+def test_every_output_format_names_the_file(fetch: Fetch, tmp_path: Path, output: str) -> None:
+    outcome = fetch("--to", tmp_path / "a-copy", "-o", output)
+
+    assert (outcome.exit_code, str(tmp_path / "a-copy") in outcome.out, outcome.err) == (CLEAN, True, "")
+
+
+def test_one_that_is_named_goes_to_a_file(fetch: Fetch, tmp_path: Path) -> None:
+    outcome = fetch("--snapshot", "00000000000000000047-0000000005", "--to", tmp_path / "copy")
+
+    assert (outcome.exit_code, (tmp_path / "copy").read_bytes()) == (CLEAN, SNAPSHOT), outcome
+
+
+def test_an_existing_file_is_replaced_only_if_told_so(fetch: Fetch, tmp_path: Path) -> None:
+    (tmp_path / "copy").write_bytes(b"mine")
+
+    refused = fetch("--to", tmp_path / "copy")
+    kept = (tmp_path / "copy").read_bytes()
+    forced = fetch("--to", tmp_path / "copy", "--force")
+
+    assert (refused.exit_code, kept, "already exists" in refused.err) == (FAILED, b"mine", True)
+    assert (forced.exit_code, (tmp_path / "copy").read_bytes()) == (CLEAN, SNAPSHOT)
+
+
+def test_without_a_snapshot_there_is_none_to_be_had(fetch: Fetch, controller: ScriptedController) -> None:
+    controller.snapshot_id = None
+
+    outcome = fetch()
+
+    assert (outcome.exit_code, fetch.left()) == (FAILED, {})
+    assert "Controller 1, the leader, has no snapshot yet" in outcome.err
+
+
+@pytest.mark.parametrize("hides", [False, True], ids=["as the KIP says", "as Kafka 4.3 does"])
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (NOT_FOUND, FAILED, "Controller 1 has no snapshot 47-5: it was deleted, or never made."),
+        (OUT_OF_RANGE, FAILED, "Snapshot 47-5 of controller 1 ends before byte 200: it is another file."),
+    ],
+)
+def test_snapshot_not_found_and_position_out_of_range_in_the_middle(
+    fetch: Fetch, controller: ScriptedController, error: int, code: int, sentence: str, hides: bool
+) -> None:
+    controller.hides_errors = hides
+    # Where the reason is hidden, the beginning is asked for once more, to see which of the two it is.
+    controller.errors = [0, 0, error, *((error,) if hides and error == NOT_FOUND else ())]
+
+    outcome = fetch()
+
+    assert (outcome.exit_code, fetch.left()) == (code, {})
+    assert sentence in outcome.err
+    assert fetch().exit_code == CLEAN
+
+
+@pytest.mark.parametrize("hides", [False, True], ids=["as the KIP says", "as Kafka 4.3 does"])
+@pytest.mark.parametrize("error", [FENCED_EPOCH, UNKNOWN_EPOCH, NOT_LEADER])
+def test_a_new_epoch_of_the_same_leader_is_learned(
+    fetch: Fetch, controller: ScriptedController, error: int, hides: bool
+) -> None:
+    controller.hides_errors = hides
+    chunk = controller._chunk
+
+    def in_a_new_epoch(version: int, frame: bytes) -> object:
+        if len(controller.positions) == 2 and controller.epoch == 5:
+            controller.epoch, controller.errors = 6, [error]
+        return chunk(version, frame)
+
+    controller._chunk = in_a_new_epoch  # type: ignore[method-assign]
+
+    outcome = fetch()
+
+    assert (outcome.exit_code, fetch.left()) == (CLEAN, {NAME: SNAPSHOT}), outcome
+
+
+def test_a_leader_that_stays_silent_about_its_epoch_ends_in_a_sentence(
+    fetch: Fetch, controller: ScriptedController
+) -> None:
+    controller.errors = [0, *([FENCED_EPOCH] * 100_000)]
+    fetch.be_patient(1000)
+
+    outcome = fetch()
+
+    assert outcome.exit_code == FAILED
+    assert "Controller 1 does not serve snapshot 47-5: FENCED_LEADER_EPOCH." in outcome.err
+    assert fetch.left() == {part_name(): SNAPSHOT[:HEADER_BYTES]}
+
+
+def test_not_leader_is_followed_to_the_leader(fetch: Fetch, controller: ScriptedController) -> None:
+    with ScriptedController(OTHER_SNAPSHOT, node_id=2, leader_id=2) as leader:
+        controller.leader_id, controller.others = 2, {2: leader.port}
+        outcome = fetch("-o", "json")
+
+    assert (outcome.exit_code, fetch.left()) == (CLEAN, {NAME: OTHER_SNAPSHOT}), outcome
+    assert outcome.document()["source"]["leader"] == 2
+
+
+def test_without_the_leaders_address_the_other_given_ones_are_tried(
+    fetch: Fetch, controller: ScriptedController
+) -> None:
+    controller.leader_id = 2
+    with ScriptedController(OTHER_SNAPSHOT, node_id=2, leader_id=2) as leader:
+        outcome = fetch(address=f"localhost:1,{controller.address},{leader.address}")
+    fetch.be_patient(1000)
+    alone = fetch("--force")
+
+    assert (outcome.exit_code, fetch.left()) == (CLEAN, {NAME: OTHER_SNAPSHOT}), outcome
+    assert (alone.exit_code, "by it, controller 2 leads" in alone.err) == (FAILED, True)
+
+
+def test_another_leader_in_the_middle_has_other_bytes_and_it_begins_again(
+    fetch: Fetch, controller: ScriptedController
+) -> None:
+    chunk = controller._chunk
+    with ScriptedController(OTHER_SNAPSHOT, node_id=2, leader_id=2, epoch=6) as leader:
+
+        def and_step_down(version: int, frame: bytes) -> object:
+            if len(controller.positions) == 3:
+                controller.leader_id, controller.epoch, controller.others = 2, 6, {2: leader.port}
+            return chunk(version, frame)
+
+        controller._chunk = and_step_down  # type: ignore[method-assign]
+        outcome = fetch()
+
+    assert (outcome.exit_code, fetch.left()) == (CLEAN, {NAME: OTHER_SNAPSHOT}), outcome
+
+
+@pytest.mark.parametrize(
+    ("top_level", "code", "sentence", "hint"),
+    [
+        (31, FAILED, "The user may not fetch the metadata log.", "ClusterAction"),
+        (104, USAGE, "belongs to another cluster than AQIDBAUGBwgJCgsMDQ4PEA.", "--cluster-id"),
+        (35, FAILED, "knows no version of the request", "Kafka 3.3"),
+        (42, FAILED, "answered INVALID_REQUEST.", ""),
+        (9999, FAILED, "answered ", ""),
+    ],
+)
+def test_every_refusal_has_its_sentence(
+    fetch: Fetch, controller: ScriptedController, top_level: int, code: int, sentence: str, hint: str
+) -> None:
+    controller.top_level_error = top_level
+
+    outcome = fetch("--cluster-id", TOPIC_ID)
+
+    assert (outcome.exit_code, fetch.left()) == (code, {})
+    assert sentence in outcome.err
+    assert hint in outcome.err
+
+
+def test_a_brokers_listener_is_not_a_controllers(fetch: Fetch, controller: ScriptedController) -> None:
+    controller.api_keys = (1, 3, 18)
+
+    outcome = fetch()
+
+    assert outcome.exit_code == USAGE
+    assert "is not a controller's listener" in outcome.err
+    assert "--bootstrap-server" in outcome.err
+
+
+def test_a_damaged_batch_is_named_and_nothing_of_it_is_kept(fetch: Fetch, controller: ScriptedController) -> None:
+    damaged = bytearray(SNAPSHOT)
+    damaged[HEADER_BYTES + 100] ^= 1
+    controller.snapshot = bytes(damaged)
+
+    outcome = fetch()
+    left = fetch.left()
+    controller.snapshot = SNAPSHOT
+    again = fetch("-o", "json")
+
+    assert outcome.exit_code == CORRUPTION
+    assert f"Snapshot 47-5 of controller 1 is damaged: CRC-32C does not match at byte {HEADER_BYTES}." in outcome.err
+    assert left == {part_name(): SNAPSHOT[:HEADER_BYTES]}
+    assert (again.exit_code, fetch.left()) == (CLEAN, {NAME: SNAPSHOT})
+    assert again.document()["items"][0]["resumedFrom"] == HEADER_BYTES
+
+
+@pytest.mark.parametrize("size", [-1, 0, 10, len(SNAPSHOT) - 1, len(SNAPSHOT) + 1, 1 << 62])
+def test_a_size_that_is_not_the_snapshots_is_noticed(fetch: Fetch, controller: ScriptedController, size: int) -> None:
+    controller.size = size
+
+    outcome = fetch()
+
+    assert outcome.exit_code in (FAILED, CORRUPTION), outcome
+    assert NAME not in fetch.left()
+
+
+@pytest.mark.parametrize(
+    ("part", "resumed_from"),
+    [
+        (SNAPSHOT[:HEADER_BYTES], HEADER_BYTES),
+        (SNAPSHOT[:HEADER_BYTES] + b"garbage", 0),
+        (SNAPSHOT[:300], HEADER_BYTES + BATCH_BYTES),
+        (SNAPSHOT[:300] + b"garbage", HEADER_BYTES + BATCH_BYTES),
+        (SNAPSHOT[:-1], len(SNAPSHOT) - FOOTER_BYTES),
+        (SNAPSHOT, len(SNAPSHOT)),
+        (SNAPSHOT + b"more", 0),
+        (OTHER_SNAPSHOT[:HEADER_BYTES], 0),
+        (OTHER_SNAPSHOT, 0),
+        (b"", 0),
+        (bytes(5000), 0),
+    ],
+    ids=[
+        "header",
+        "garbage in the first chunk",
+        "cut",
+        "garbage",
+        "nearly all",
+        "all",
+        "more",
+        "another's",
+        "all of another",
+        "empty",
+        "zeros",
+    ],
+)
+def test_what_an_earlier_run_left_is_used_as_far_as_it_is_of_this_snapshot(
+    fetch: Fetch, tmp_path: Path, part: bytes, resumed_from: int
+) -> None:
+    (tmp_path / "snapshots" / part_name()).write_bytes(part)
+
+    outcome = fetch("-o", "json")
+
+    assert (outcome.exit_code, fetch.left()) == (CLEAN, {NAME: SNAPSHOT}), outcome
+    assert outcome.document()["items"][0]["resumedFrom"] == resumed_from
+
+
+def test_a_part_of_another_controllers_is_left_alone(fetch: Fetch, tmp_path: Path) -> None:
+    (tmp_path / "snapshots" / part_name(controller=2)).write_bytes(OTHER_SNAPSHOT[:HEADER_BYTES])
+
+    assert fetch().exit_code == CLEAN
+    assert fetch.left() == {NAME: SNAPSHOT, part_name(controller=2): OTHER_SNAPSHOT[:HEADER_BYTES]}
+
+
+@given(stops=st.lists(st.integers(1, 20), max_size=4), chunk=st.integers(50, 700))
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_however_often_it_is_interrupted_the_file_is_the_controllers(
+    tmp_path_factory: pytest.TempPathFactory, controller: ScriptedController, stops: list[int], chunk: int
+) -> None:
+    folder = tmp_path_factory.mktemp("interrupted")
+
+    def fetched(stop: int | None) -> FetchedSnapshot:
+        left = stop
+
+        def tell(done: int, of: int) -> None:
+            nonlocal left
+            left = None if left is None else left - 1
+            if left == 0:
+                raise KeyboardInterrupt
+
+        with closing(MetadataQuorum(controller.address)) as quorum:
+            return fetch_snapshot(quorum, folder, None, chunk_bytes=chunk, force=True, tell=tell)
+
+    for stop in [*stops, None]:
+        try:
+            fetched(stop)
+        except KeyboardInterrupt:
+            assert all(SNAPSHOT.startswith(file.read_bytes()) for file in folder.iterdir())
+
+    assert [file.read_bytes() for file in folder.iterdir()] == [SNAPSHOT]
+
+
+def test_two_runs_do_not_mix(fetch: Fetch, tmp_path: Path) -> None:
+    with (tmp_path / "snapshots" / part_name()).open("wb") as other:
+        flock(other, LOCK_EX)
+        outcome = fetch()
+
+    assert (outcome.exit_code, fetch.left()) == (LOCKED, {part_name(): b""})
+    assert "Another run fetches" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"", b"\xff" * 50, b"\0" * 3, b"\0" * 7, struct.pack(">ih", 0, 0) + b"\xff\xff\xff\xff\x0f", b"\0" * 500],
+    ids=["nothing", "ones", "cut", "no topics", "4 billion topics", "zeros"],
+)
+def test_an_answer_that_is_none_ends_in_a_sentence(
+    fetch: Fetch, controller: ScriptedController, garbage: bytes
+) -> None:
+    controller.garbage = garbage
+    fetch.be_patient(1000)
+
+    outcome = fetch()
+
+    assert (outcome.exit_code, fetch.left()) == (FAILED, {}), outcome
+    assert outcome.err.startswith("tieredctl: ")
+    assert "fault" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--snapshot", "47"), "'47' does not name a snapshot."),
+        (("--snapshot", "-1-5"), "does not name a snapshot."),
+        (("--snapshot", "0-0"), "does not name a snapshot."),
+        (("--snapshot", f"{1 << 63}-1"), "does not name a snapshot."),
+        (("--snapshot", "٣-1"), "does not name a snapshot."),
+        (("--max-bytes", "0"), "--max-bytes 0 is not from 1 to"),
+        (("--max-bytes", "1TiB"), "--max-bytes 1TiB is not from 1 to"),
+        (("--max-bytes", "many"), "'many' is not a number of bytes."),
+        (("--bootstrap-server", "localhost:1"), "--bootstrap-controller and --bootstrap-server exclude each other."),
+        (("--bootstrap-controller", "nowhere"), "'nowhere' is not HOST:PORT."),
+    ],
+)
+def test_wrong_options_are_refused(fetch: Fetch, words: tuple[str, ...], sentence: str) -> None:
+    outcome = fetch(*words)
+
+    assert (outcome.exit_code, fetch.left()) == (USAGE, {})
+    assert sentence in outcome.err
+
+
+def test_without_a_controller_it_says_which_options_name_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code = run(["snapshot", "fetch", "--to", str(tmp_path)])
+
+    assert (code, "Give --bootstrap-controller or --bootstrap-server." in capfd.readouterr().err) == (USAGE, True)
+
+
+def test_a_place_that_cannot_be_written_is_said_before_anything_is_fetched(
+    fetch: Fetch, controller: ScriptedController, tmp_path: Path
+) -> None:
+    outcome = fetch("--to", tmp_path / "missing" / "copy")
+
+    assert (outcome.exit_code, controller.positions) == (FAILED, [])
+    assert "cannot be written" in outcome.err
+
+
+def test_the_quorum_refuses_what_it_did_not_ask_for(controller: ScriptedController) -> None:
+    with closing(MetadataQuorum(controller.address)) as quorum:
+        leader = quorum.leader()
+        assert leader.latest_snapshot is not None
+        with pytest.raises(TieredctlError, match="has no snapshot 48-5"):
+            quorum.chunk(leader.latest_snapshot._replace(end_offset=48), 0, 1)

@@ -1,0 +1,73 @@
+"""`tieredctl snapshot fetch`: a snapshot of the metadata log from a running controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import bootstrap_servers, given_path, snapshot_name
+from tieredctl.cli.options import ClusterId, ProgressStyle
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.places import ClusterOptions
+from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.cli.view import View
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.formats.file_names import KraftSnapshotName
+from tieredctl.model.quantities import byte_count
+from tieredctl.ops.snapshots.fetching import LARGEST_CHUNK_BYTES, fetch_snapshot
+from tieredctl.wiring.places import QuorumPlace
+
+_COLUMNS = (
+    TableColumn("END-OFFSET", "endOffset"),
+    TableColumn("EPOCH", "epoch"),
+    TableColumn("BYTES", "bytes"),
+    TableColumn("BATCHES", "batches"),
+    TableColumn("CONTROLLER", "controller"),
+    TableColumn("RESUMED-FROM", "resumedFrom", wide=True),
+    TableColumn("FILE", "file"),
+)
+
+
+def fetch(
+    *,
+    bootstrap_controller: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", parser=bootstrap_servers, help="Controllers' listeners; any of the quorum."),
+    ] = None,
+    cluster_options: ClusterOptions,
+    to: Annotated[Path, typer.Option(metavar="DIR|FILE", parser=given_path, help="Where to write the snapshot.")],
+    snapshot: Annotated[
+        KraftSnapshotName | None,
+        typer.Option(metavar="OFFSET-EPOCH", parser=snapshot_name, help="This snapshot, instead of the latest."),
+    ] = None,
+    max_bytes: Annotated[str, typer.Option(metavar="SIZE", help="Fetch at most this much at a time.")] = "8MiB",
+    cluster_id: ClusterId = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    progress: ProgressStyle = ProgressMode.AUTO,
+    view: View,
+) -> ExitCode:
+    """Fetch a snapshot of the metadata log from the leader of the quorum, and check it as it comes.
+
+    The controllers are named, or found through a broker with --bootstrap-server. An interrupted fetch resumes from the
+    .part file beside FILE.
+
+    For example: tieredctl snapshot fetch --bootstrap-controller controller-1:9093 --to /tmp
+    """
+    chunk_bytes = byte_count(max_bytes)
+    if not 0 < chunk_bytes <= LARGEST_CHUNK_BYTES:
+        raise TieredctlError(ErrorCode.USAGE, f"--max-bytes {max_bytes} is not from 1 to {LARGEST_CHUNK_BYTES} bytes.")
+    place = _place(bootstrap_controller, cluster_options)
+    with place.open(cluster_id) as quorum:
+        with counted_progress(progress, view.quiet, "bytes") as tell:
+            done = fetch_snapshot(quorum, to, snapshot, chunk_bytes=chunk_bytes, force=force, tell=tell)
+        source = quorum.describe()
+    return view.show(Listing("FetchedSnapshot", source, [done.document()], _COLUMNS, {"bytes": done.size}))
+
+
+def _place(bootstrap_controller: str | None, cluster: ClusterOptions) -> QuorumPlace:
+    if bootstrap_controller is not None and cluster.bootstrap_server is not None:
+        raise TieredctlError(ErrorCode.USAGE, "--bootstrap-controller and --bootstrap-server exclude each other.")
+    broker = None if cluster.bootstrap_server is None else cluster.place()
+    return QuorumPlace(bootstrap_controller, broker, cluster.command_config)

@@ -1,0 +1,190 @@
+"""`snapshot fetch`: a snapshot from the leader of the metadata quorum, by chunks, checked as it comes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+from typing import BinaryIO
+
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.arriving_snapshot import ArrivingSnapshot
+from tieredctl.formats.file_names import KraftSnapshotName, kraft_snapshot_name
+from tieredctl.kafka.snapshot_source import LeaderChanged, SnapshotSource
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, file_added_to, replaced_file
+
+DEFAULT_CHUNK_BYTES = 8 << 20
+LARGEST_CHUNK_BYTES = 64 << 20
+_COPIED_AT_ONCE = 1 << 22
+
+Told = Callable[[int, int], None]
+"""Hears how many bytes there are, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedSnapshot:
+    """A whole snapshot. `resumed_from` is how many of its bytes an earlier run had fetched."""
+
+    path: Path
+    snapshot: KraftSnapshotName
+    controller: int
+    size: int
+    batches: int
+    resumed_from: int
+
+    def document(self) -> Document:
+        """The result, for people and scripts."""
+        return {
+            "file": str(self.path),
+            "endOffset": self.snapshot.end_offset,
+            "epoch": self.snapshot.epoch,
+            "controller": self.controller,
+            "bytes": self.size,
+            "batches": self.batches,
+            "resumedFrom": self.resumed_from,
+        }
+
+
+def fetch_snapshot(
+    source: SnapshotSource,
+    to: Path,
+    snapshot: KraftSnapshotName | None,
+    *,
+    chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+    force: bool = False,
+    tell: Told | None = None,
+) -> FetchedSnapshot:
+    """Fetches a snapshot, the leader's latest by default, to a file, or under its own name to a folder.
+
+    What arrives is kept in a `.part` beside the file, batch by batch, each only once it is whole and sound; an
+    interrupted run goes on there. Where another controller becomes the leader, it begins again: that one's snapshots
+    have other bytes. Raises TieredctlError as the source does, `undecodable` where the snapshot is damaged,
+    `unwritable`, `locked` where another run fetches the same.
+    """
+    while True:
+        leader = source.leader()
+        wanted = snapshot or leader.latest_snapshot
+        if wanted is None:
+            message = f"Controller {leader.node_id}, the leader, has no snapshot yet"
+            hint = "Kafka makes one each hour, or each 20 MiB of metadata. Until then its log alone has everything."
+            raise TieredctlError(ErrorCode.SNAPSHOT_UNAVAILABLE, f"{message}: its log begins at 0.", hint=hint)
+        target = to / kraft_snapshot_name(wanted.end_offset, wanted.epoch) if to.is_dir() else to
+        path = target.with_name(f"{target.name}.{_id(wanted)}.controller-{leader.node_id}.part")
+        with (
+            suppress(LeaderChanged),
+            _part(path) as part,
+            replaced_file(target, force=force, mode=READABLE_BY_ALL) as file,
+        ):
+            fetching = _Fetching(source, leader.node_id, wanted, part, chunk_bytes, tell)
+            size, batches, resumed_from = fetching.to(file)
+            return FetchedSnapshot(target, wanted, leader.node_id, size, batches, resumed_from)
+
+
+class _Fetching:
+    """One controller's snapshot, on its way to a file."""
+
+    def __init__(
+        self,
+        source: SnapshotSource,
+        controller: int,
+        snapshot: KraftSnapshotName,
+        part: BinaryIO,
+        chunk_bytes: int,
+        tell: Told | None,
+    ) -> None:
+        self._source, self._controller, self._snapshot = source, controller, snapshot
+        self._part, self._chunk_bytes, self._tell = part, chunk_bytes, tell
+
+    def to(self, file: BinaryIO) -> tuple[int, int, int]:
+        """The size in bytes, the number of batches, and how many bytes were there before."""
+        first = self._source.chunk(self._snapshot, 0, self._chunk_bytes)
+        arriving = self._resumed(first.size, first.data)
+        resumed_from = arriving.position
+        self._receive(arriving, first.data[resumed_from:])
+        return arriving.size, self._copied(file, arriving.size), resumed_from
+
+    def _resumed(self, size: int, beginning: bytes) -> ArrivingSnapshot:
+        """What an earlier run left, as far as it is sound, if it begins as the snapshot does; else nothing."""
+        self._part.seek(0)
+        arriving = ArrivingSnapshot(size)
+        if self._part.read(len(beginning)) == beginning[: self._length()]:
+            self._part.seek(0)
+            with suppress(DecodeError):
+                while data := self._part.read(_COPIED_AT_ONCE):
+                    for _ in arriving.add(data):
+                        pass
+        self._part.truncate(arriving.position)
+        arriving.forget_rest()
+        return arriving
+
+    def _length(self) -> int:
+        return os.fstat(self._part.fileno()).st_size
+
+    def _receive(self, arriving: ArrivingSnapshot, data: bytes) -> None:
+        received = arriving.position
+        try:
+            while True:
+                received += len(data)
+                for batch in arriving.add(data):
+                    self._part.write(batch)
+                if self._tell is not None:
+                    self._tell(arriving.position, arriving.size)
+                if received >= arriving.size:
+                    break
+                chunk = self._source.chunk(self._snapshot, received, self._chunk_bytes)
+                if chunk.size != arriving.size:
+                    message = f"Snapshot {_id(self._snapshot)} of controller {self._controller} became another file."
+                    raise TieredctlError(ErrorCode.SNAPSHOT_UNAVAILABLE, message, hint="Run it again: it begins again.")
+                data = chunk.data
+            arriving.demand_whole()
+        except DecodeError as error:
+            message = f"Snapshot {_id(self._snapshot)} of controller {self._controller} is damaged: {error.message}."
+            hint = "What is sound is kept. If a second run ends so too, the controller's own file is damaged."
+            raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=hint) from None
+        finally:
+            self._part.flush()
+
+    def _copied(self, file: BinaryIO, size: int) -> int:
+        """Copies what is on disk, and checks it once more. How many batches it has."""
+        arrived = ArrivingSnapshot(size)
+        self._part.seek(0)
+        while data := self._part.read(_COPIED_AT_ONCE):
+            file.writelines(arrived.add(data))
+        arrived.demand_whole()
+        return arrived.batches
+
+
+@contextmanager
+def _part(path: Path) -> Iterator[BinaryIO]:
+    """What there is of a snapshot. The file stays where the rest can be fetched later: not after success, nor where
+    nobody can have more of the same."""
+    is_kept = False
+    try:
+        with file_added_to(path) as part:
+            try:
+                flock(part.fileno(), LOCK_EX | LOCK_NB)
+            except BlockingIOError:
+                is_kept = True
+                message = f"Another run fetches {path}."
+                raise TieredctlError(ErrorCode.LOCKED, message, hint="Wait until it ends.") from None
+            try:
+                yield part
+            except LeaderChanged:
+                raise
+            except BaseException as error:
+                is_of_use = not isinstance(error, TieredctlError) or error.code is not ErrorCode.SNAPSHOT_UNAVAILABLE
+                is_kept = is_of_use and part.seek(0, os.SEEK_END) > 0
+                raise
+    except OSError as error:
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} cannot be written: {error.strerror}.") from None
+    finally:
+        if not is_kept:
+            path.unlink(missing_ok=True)
+
+
+def _id(snapshot: KraftSnapshotName) -> str:
+    return f"{snapshot.end_offset}-{snapshot.epoch}"
