@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.rigs.availability import rig_unavailable
-from tests.rigs.inkless import TEMPLATE, Inkless, InklessCapture
+from tests.rigs.inkless import CAPTURED, Inkless, InklessCapture
 from tests.rigs.postgres import PostgresServer
 from tests.rigs.prerequisites import RigMissing
 from tieredctl.cli.main import run
@@ -45,10 +46,17 @@ def captured_server(postgres: PostgresServer, capture: InklessCapture) -> Postgr
 
 @pytest.fixture
 def inkless(captured_server: PostgresServer, capture: InklessCapture, tmp_path: Path) -> Inkless:
-    """A copy of all that was captured."""
+    """A copy of all that was captured; the schema stays as it is."""
+    capture.fill(captured_server, CAPTURED)
+    return Inkless(captured_server, CAPTURED, capture.copy_bucket(tmp_path / "bucket"), capture)
+
+
+@pytest.fixture
+def inkless_alone(inkless: Inkless) -> Inkless:
+    """The same, in a database of its own, whose schema may be altered."""
     database = f"control_plane_{next(_numbers)}"
-    captured_server.run("postgres", f"CREATE DATABASE {database} TEMPLATE {TEMPLATE}")
-    return Inkless(captured_server, database, capture.copy_bucket(tmp_path / "bucket"), capture)
+    inkless.server.run("postgres", f"CREATE DATABASE {database} TEMPLATE {CAPTURED}")
+    return replace(inkless, database=database)
 
 
 @pytest.fixture

@@ -201,7 +201,6 @@ UNKNOWN_SCHEMAS = {
     ),
     "an old version": ("DELETE FROM flyway_schema_history WHERE installed_rank > 11", "it is of version 11"),
     "an empty history": ("DELETE FROM flyway_schema_history", "it is of version 0"),
-    "no history": ("DROP TABLE flyway_schema_history", 'relation "flyway_schema_history" does not exist'),
 }
 
 
@@ -217,11 +216,20 @@ def test_a_schema_that_is_not_known_is_refused_by_name(
     assert why in outcome.err
 
 
-def test_a_known_version_before_the_last_is_read(inkless: Inkless) -> None:
-    inkless.run("DELETE FROM flyway_schema_history WHERE installed_rank > 15")
-    inkless.run("ALTER TABLE logs DROP COLUMN remote_log_start_offset, DROP COLUMN earliest_batch_timestamp")
+def test_a_database_without_flyways_history_is_refused(inkless_alone: Inkless, tieredctl: Tieredctl) -> None:
+    inkless_alone.run("DROP TABLE flyway_schema_history")
 
-    tables = control_plane(inkless).tables()
+    outcome = tieredctl("diskless", "status", *inkless_alone.places)
+
+    assert (outcome.exit_code, outcome.out) == (5, "")
+    assert 'relation "flyway_schema_history" does not exist' in outcome.err
+
+
+def test_a_known_version_before_the_last_is_read(inkless_alone: Inkless) -> None:
+    inkless_alone.run("DELETE FROM flyway_schema_history WHERE installed_rank > 15")
+    inkless_alone.run("ALTER TABLE logs DROP COLUMN remote_log_start_offset, DROP COLUMN earliest_batch_timestamp")
+
+    tables = control_plane(inkless_alone).tables()
 
     assert tables.schema_version == 15
     assert tables.logs["remoteLogStartOffset"].null_count == tables.logs.num_rows

@@ -14,7 +14,7 @@ from typing import Any
 
 from .postgres import PostgresServer
 
-TEMPLATE = "captured"
+CAPTURED = "captured"
 TABLES = ("logs", "files", "batches", "producer_state", "flyway_schema_history")
 READER = "inkless_reader"
 GRANTS = (
@@ -149,13 +149,30 @@ class InklessCapture:
             os.utime(folder / key, (modified_ms / 1000, modified_ms / 1000))
         return folder
 
-    def restore(self, server: PostgresServer, database: str = TEMPLATE) -> None:
+    def restore(self, server: PostgresServer, database: str = CAPTURED) -> None:
         """Makes a database with the captured rows, and the role that may read them."""
         server.run("postgres", f"CREATE DATABASE {database}")
         server.add_role(READER)
-        server.run(database, *SCHEMA, *GRANTS)
-        for table in TABLES:
-            server.insert(database, table, self.tables[table])
+        server.run(database, *SCHEMA)
+        self.fill(server, database)
+
+    def fill(self, server: PostgresServer, database: str) -> None:
+        """Gives the tables the captured rows, and no others, and the reader its grants."""
+        with server.connected(database) as connection, connection.transaction(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL session_replication_role = replica")
+            for table in TABLES:
+                cursor.execute(f"DELETE FROM {table}")
+                rows = self.tables[table]
+                columns = list(rows[0])
+                places = ", ".join(["%s"] * len(columns))
+                cursor.executemany(
+                    f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})",
+                    [tuple(row.values()) for row in rows],
+                )
+            for table, column in (("files", "file_id"), ("batches", "batch_id"), ("producer_state", "row_id")):
+                cursor.execute(f"SELECT setval('{table}_{column}_seq', (SELECT max({column}) FROM {table}))")
+            for grant in GRANTS:
+                cursor.execute(grant)
 
     def _read(self, name: str) -> Any:
         return json.loads((self.folder / name).read_text(encoding="utf-8"))

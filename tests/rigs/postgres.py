@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -92,18 +91,15 @@ class PostgresServer:
         """Makes a role that may log in, and nothing else."""
         self.run("postgres", f"CREATE ROLE {role} LOGIN PASSWORD '{self.password}'")
 
+    def connected(self, database: str) -> Any:
+        """A connection as superuser, which commits each statement by itself."""
+        return psycopg.connect(self.url(database), password=self.password, autocommit=True)
+
     def run(self, database: str, *statements: str) -> None:
         """Runs statements as superuser, each by itself."""
-        with psycopg.connect(self.url(database), password=self.password, autocommit=True) as connection:
+        with self.connected(database) as connection:
             for statement in statements:
-                connection.execute(statement)  # type: ignore[call-overload,unused-ignore]
-
-    def insert(self, database: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Inserts rows, all with the same columns."""
-        columns = list(rows[0])
-        statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(['%s'] * len(columns))})"
-        with psycopg.connect(self.url(database), password=self.password) as connection, connection.cursor() as cursor:
-            cursor.executemany(statement, [tuple(row.values()) for row in rows])  # type: ignore[arg-type,unused-ignore]
+                connection.execute(statement)
 
     @property
     def _log_file(self) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tieredctl.model.diskless_finding_kinds import EXPLAIN, INSPECT
 from tieredctl.model.ids import TopicIdPartition
 
 Offsets = tuple[int, int]
@@ -25,6 +26,11 @@ class Subject:
     def segment_ids(self) -> tuple[str, ...]:
         """The segments whose state the finding depends on."""
         return ()
+
+    @property
+    def remedy(self) -> str | None:
+        """The command that shows more of it; None where that follows from the finding's code."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,27 @@ class ObjectSubject(Subject):
     """An object that no segment explains."""
 
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class DisklessObjectSubject(ObjectSubject):
+    """An object that mixes partitions, or some bytes of it."""
+
+    position: int = -1
+    """The first of them; -1 where it is about the whole object."""
+
+    @property
+    def remedy(self) -> str:
+        return INSPECT
+
+
+@dataclass(frozen=True, slots=True)
+class DisklessPartitionSubject(PartitionSubject):
+    """A diskless partition, or some of its offsets."""
+
+    @property
+    def remedy(self) -> str:
+        return EXPLAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tieredctl.errors import ExitCode, worst
+from tieredctl.model.diskless_finding_kinds import DISKLESS_FINDING_KINDS
 from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
@@ -234,7 +235,14 @@ _TABLE = (
     ),
 )
 
-_TABLES = (_TABLE, DOCTOR_FINDING_KINDS, TIERING_FINDING_KINDS, QUORUM_FINDING_KINDS, WAL_FINDING_KINDS)
+_TABLES = (
+    _TABLE,
+    DOCTOR_FINDING_KINDS,
+    TIERING_FINDING_KINDS,
+    QUORUM_FINDING_KINDS,
+    WAL_FINDING_KINDS,
+    DISKLESS_FINDING_KINDS,
+)
 FINDING_KINDS = {kind.code: kind for table in _TABLES for kind in table}
 
 
@@ -282,7 +290,7 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        return self.kind.remedy.format_map(_Blanks(self.evidence))
+        return (self.about.remedy or self.kind.remedy).format_map(_Blanks(self.evidence))
 
     def document(self) -> dict[str, object]:
         """The finding as every output format shows it."""

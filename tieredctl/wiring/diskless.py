@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from tieredctl.diskless.control_plane import ControlPlaneTables
 from tieredctl.ops.diskless.status import Uncommitted, uncommitted
+from tieredctl.ops.diskless.verify import DisklessBucket, DisklessVerification, Progress, verify
 from tieredctl.ops.documents import Document
+from tieredctl.ops.verification.report import Level
 from tieredctl.storage.protocol import list_unreserved
 from tieredctl.wiring.control_plane import ControlPlanePlace
 from tieredctl.wiring.places import StorePlace
@@ -24,13 +26,38 @@ class FoundStatus:
     bucket: Uncommitted | None
 
 
+@dataclass(frozen=True, slots=True)
+class DisklessVerified:
+    """What `diskless verify` found, and where."""
+
+    source: Document
+    result: DisklessVerification
+
+
 def control_plane_status(place: ControlPlanePlace, bucket: StorePlace | None) -> FoundStatus:
     """Raises TieredctlError as the places and what they open do."""
-    control_plane = place.open()
-    source: Document = dict(control_plane.describe())
     if bucket is None:
-        return FoundStatus(source, control_plane.tables(), None)
-    store = bucket.open_store()
-    listed = list(list_unreserved(store))
-    tables = control_plane.tables()
-    return FoundStatus(source | {"store": store.url}, tables, uncommitted(listed, tables))
+        control_plane = place.open()
+        return FoundStatus(dict(control_plane.describe()), control_plane.tables(), None)
+    source, found = _read(place, bucket)
+    return FoundStatus(source, found.tables, uncommitted(found.listed.values(), found.tables))
+
+
+def verify_diskless(
+    place: ControlPlanePlace,
+    bucket: StorePlace,
+    level: Level,
+    older_than_ms: int,
+    progress: Progress | None = None,
+) -> DisklessVerified:
+    """Compares a bucket with what its control plane promises. Raises TieredctlError as the places and `verify` do."""
+    source, found = _read(place, bucket)
+    return DisklessVerified(source, verify(found, level, older_than_ms, progress))
+
+
+def _read(place: ControlPlanePlace, bucket: StorePlace) -> tuple[Document, DisklessBucket]:
+    """Where they are, and what is in them."""
+    control_plane, store = place.open(), bucket.open_store()
+    source = dict(control_plane.describe()) | {"store": store.url}
+    listed = {stored.key: stored for stored in list_unreserved(store)}
+    return source, DisklessBucket(store, listed, control_plane, control_plane.tables())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import typer
 
 from tieredctl.cli.commands.diskless_status import status
+from tieredctl.cli.commands.diskless_verify import verify
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-for verb in (status,):
+for verb in (status, verify):
     _commands.command(verb.__name__)(verb)
 
 

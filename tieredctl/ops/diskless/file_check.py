@@ -1,0 +1,145 @@
+"""Do the control plane's files and batches agree with each other, before any byte is read?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tieredctl.diskless.control_plane import ControlPlaneTables, FileState
+from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.counted import counted
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_kind import Severity
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.diskless.batch_rows import BatchRows, column, number_of_each
+from tieredctl.ops.diskless.finding_places import batch_documents, object_finding, partition_finding
+
+_NOT_MARKED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """Files as columns, and the batches of each: `order[bounds[i]:bounds[i + 1]]` are rows of `batches`."""
+
+    keys: Sequence[str]
+    ids: Ints
+    sizes: Ints
+    states: Ints
+    marked_ms: Ints
+    """-1 where a file is not marked for deletion."""
+    committed_ms: Ints
+    order: Ints
+    """By file and byte offset; without the batches of files that are not there."""
+    bounds: Ints
+    strays: Ints
+    """Rows of `batches` whose file is not there."""
+
+    @property
+    def batch_counts(self) -> Ints:
+        return np.diff(self.bounds)
+
+    def batches_of(self, number: int) -> Ints:
+        """Rows of `batches`, by byte offset."""
+        return self.order[self.bounds[number] : self.bounds[number + 1]]
+
+
+def file_rows(tables: ControlPlaneTables, rows: BatchRows) -> FileRows:
+    """Joined by file id."""
+    files = tables.files
+    ids = column(files, "fileId")
+    number, is_there = number_of_each(rows.files, ids)
+    known = np.flatnonzero(is_there)
+    order = known[np.lexsort((rows.starts[known], number[known]))]
+    marked = files["markedForDeletionMs"].fill_null(_NOT_MARKED)
+    return FileRows(
+        files["objectKey"].to_pylist(),
+        ids,
+        column(files, "size"),
+        column(files, "state"),
+        column(files.set_column(0, "marked", marked), "marked"),
+        column(files, "committedMs"),
+        order,
+        np.searchsorted(number[order], np.arange(len(ids) + 1)),
+        np.flatnonzero(~is_there),
+    )
+
+
+def check_files(
+    files: FileRows, rows: BatchRows, names: Sequence[TopicIdPartition]
+) -> tuple[list[Finding], Ints, Flags]:
+    """What contradicts what; the ids of the batches that are contradicted; and which files claim bytes twice."""
+    overlapping, twice = _claimed_twice(files, rows)
+    findings = [*_strays(files, rows, names), *_states(files)]
+    for number in np.flatnonzero(twice).tolist():
+        own = files.batches_of(number)
+        both = rows.at(own[np.isin(own, overlapping)])
+        message = f"{counted(len(both), 'batch', 'batches')} claim bytes that another one claims"
+        findings.append(
+            object_finding(
+                FindingCode.COORDINATES_OVERLAP,
+                files.keys[number],
+                message,
+                position=int(both.starts[0]),
+                batches=batch_documents(both, names),
+            )
+        )
+    return findings, rows.ids[np.concatenate([overlapping, files.strays])], twice
+
+
+def _strays(files: FileRows, rows: BatchRows, names: Sequence[TopicIdPartition]) -> Iterator[Finding]:
+    lost = rows.at(files.strays)
+    for file in np.unique(lost.files).tolist():
+        mine = lost.at(lost.files == file)
+        offsets = (int(mine.bases[0]), int(mine.lasts[0]))
+        message = f"offsets {offsets[0]} to {offsets[1]} lie in file {file}, which the control plane does not have"
+        if len(mine) > 1:
+            message += f"; so do {counted(len(mine) - 1, 'more batch', 'more batches')}"
+        yield partition_finding(
+            FindingCode.FILE_ROW_MISSING,
+            names[int(mine.partitions[0])],
+            message,
+            offsets=offsets,
+            fileId=file,
+            batches=batch_documents(mine, names),
+        )
+
+
+def _states(files: FileRows) -> Iterator[Finding]:
+    counts = files.batch_counts
+    deleting, uploaded = files.states == FileState.DELETING, files.states == FileState.UPLOADED
+    marked = files.marked_ms != _NOT_MARKED
+    wrong = (deleting & ((counts > 0) | ~marked)) | (uploaded & ((counts == 0) | marked)) | ~(deleting | uploaded)
+    for number in np.flatnonzero(wrong).tolist():
+        count, state = int(counts[number]), FileState(int(files.states[number]))
+        holds = f"holds {counted(count, 'batch', 'batches')}" if count else "holds no batch"
+        mark = "is marked for deletion" if marked[number] else "is not marked for deletion"
+        message = f"the file is {state.name.lower()}, {holds} and {mark}"
+        severity = None
+        if state is FileState.DELETING and count:
+            message, severity = f"{message}: brokers delete it with all its records", Severity.CRITICAL
+        yield object_finding(
+            FindingCode.FILE_STATE_MISMATCH,
+            files.keys[number],
+            message,
+            severity=severity,
+            state=state.name.lower(),
+            batchCount=count,
+        )
+
+
+def _claimed_twice(files: FileRows, rows: BatchRows) -> tuple[Ints, Flags]:
+    """Rows of `batches` that share bytes with another one of their file, and the files that have such."""
+    order = files.order
+    starts, ends = rows.starts[order], rows.ends[order]
+    owner = np.repeat(np.arange(len(files.ids)), files.batch_counts)
+    shares = np.zeros(len(order), np.bool_)
+    if len(order) > 1:
+        hit = (owner[1:] == owner[:-1]) & (starts[1:] < ends[:-1])
+        shares[1:] |= hit
+        shares[:-1] |= hit
+    twice = np.zeros(len(files.ids), np.bool_)
+    twice[owner[shares]] = True
+    return order[shares], twice

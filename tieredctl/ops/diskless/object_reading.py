@@ -1,0 +1,144 @@
+"""Reads one object as deep as a level says, and checks it: work that runs anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.record_batches import HEADER_BYTES, Attributes, BatchHeader, read_batch_header
+from tieredctl.formats.windows import Ints
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.diskless.batch_rows import BatchRows, ProducerRows
+from tieredctl.ops.diskless.finding_places import object_finding
+from tieredctl.ops.diskless.object_check import LOG_APPEND_TIME, check_batches, mismatched, resized, spans_of
+from tieredctl.ops.diskless.producer_check import check_producers
+from tieredctl.ops.diskless.walked_object import PRODUCED_BASE_OFFSET, walk
+from tieredctl.ops.verification.report import Level
+from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectTask:
+    """An object to read, and what the control plane says of it."""
+
+    stored: StoredObject
+    committed_size: int
+    rows: BatchRows
+    """By byte offset."""
+    states: tuple[ProducerRows, Ints]
+    """Producer states of these batches, and for each the row that has its offset."""
+    names: Sequence[TopicIdPartition]
+    claims_twice: bool
+    """Whether batches claim the same bytes, which is reported already: which of them is wrong is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReport:
+    """The result of reading one object. Counts are of what was read, sound or not."""
+
+    bytes_read: int = 0
+    batches: int = 0
+    records: int = 0
+    findings: tuple[Finding, ...] = ()
+    contradicted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The ids of the control plane's batches that the object contradicts."""
+    is_missing: bool = False
+    silent: str | None = None
+    """Why no other object would be read either."""
+
+
+def read_object(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
+    """Raises nothing: what could not be read is in the report."""
+    try:
+        report = _read(store, task, level)
+        if level is not Level.LISTING and report.findings:
+            # What is altered between the store and here is not altered in the store.
+            again = _read(store.reconnected(), task, level)
+            if again.findings != report.findings:
+                message = "two reads gave different bytes"
+                altered = object_finding(FindingCode.ALTERED_IN_TRANSIT, task.stored.key, message)
+                return replace(again, findings=(*again.findings, altered))
+        return report
+    except TieredctlError as error:
+        if error.code is ErrorCode.OBJECT_MISSING:
+            return ObjectReport(is_missing=True)
+        if error.code in CONCERN_EVERY_OBJECT:
+            return ObjectReport(silent=error.message)
+        is_archived = error.code is ErrorCode.OBJECT_ARCHIVED
+        code = FindingCode.OBJECT_ARCHIVED if is_archived else FindingCode.UNREADABLE
+        found = object_finding(code, task.stored.key, error.message, error=error.code.value)
+        return ObjectReport(findings=(found,))
+
+
+def _read(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
+    if level is Level.FULL:
+        return _whole(store, task)
+    if task.stored.size != task.committed_size:
+        beyond = task.rows.at(task.rows.ends > task.stored.size)
+        found = resized(task.stored.key, task.stored.size, task.committed_size, beyond, task.names)
+        return ObjectReport(findings=(found,), contradicted=beyond.ids)
+    return ObjectReport() if level is Level.LISTING else _headers(store, task)
+
+
+def _whole(store: ObjectStore, task: ObjectTask) -> ObjectReport:
+    key, read = task.stored.key, 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal read
+        for piece in store.stream(key):
+            read += len(piece)
+            yield piece
+
+    walked = walk(pieces(), task.stored.size)
+    if read != walked.size:
+        walked = replace(walked, size=read)
+    findings, contradicted = check_batches(key, walked, task.rows, task.committed_size, task.names)
+    if task.claims_twice:
+        findings = [one for one in findings if one.code is not FindingCode.BATCH_MISMATCH]
+    if not findings:
+        findings += check_producers(key, walked, task.rows, spans_of(walked, task.rows), task.states, task.names)
+    return ObjectReport(read, len(walked.positions), walked.records, tuple(findings), contradicted)
+
+
+def _headers(store: ObjectStore, task: ObjectTask) -> ObjectReport:
+    """The first record batch's header in the first and in the last batch of the control plane."""
+    key, rows = task.stored.key, task.rows
+    findings: list[Finding] = []
+    read, contradicted, records = 0, [], 0
+    chosen = sorted({0, len(rows) - 1}) if len(rows) else []
+    for row in chosen:
+        start = int(rows.starts[row])
+        data = store.read(key, start, start + HEADER_BYTES)
+        read += len(data)
+        why = None
+        try:
+            header = read_batch_header(data, 0, len(data))
+        except DecodeError as error:
+            why = f"byte {start}: {error.reason}"
+        else:
+            records += header.records_count
+            why = _contradiction(header, rows, row)
+        if why and not (task.claims_twice or findings):
+            findings.append(mismatched(key, rows.at([row]), [why], task.names))
+            contradicted.append(int(rows.ids[row]))
+    return ObjectReport(read, len(chosen), records, tuple(findings), np.array(contradicted, np.int64))
+
+
+def _contradiction(header: BatchHeader, rows: BatchRows, row: int) -> str | None:
+    """How the first record batch of a row contradicts it."""
+    offsets, size = int(rows.lasts[row] - rows.bases[row]) + 1, int(rows.sizes[row])
+    count, latest = header.last_offset_delta + 1, int(rows.max_timestamps[row])
+    if header.base_offset != PRODUCED_BASE_OFFSET:
+        return f"base offset {header.base_offset} is not what brokers write"
+    if header.size > size or (header.size == size) != (count == offsets) or count > offsets:
+        return f"{offsets} offsets in {size} bytes are described, {count} in {header.size} are there"
+    if header.max_timestamp > latest or (header.size == size and header.max_timestamp != latest):
+        return f"the greatest timestamp described is {latest}, and {header.max_timestamp} is there"
+    if bool(header.attributes & Attributes.LOG_APPEND_TIME) != (rows.timestamp_types[row] == LOG_APPEND_TIME):
+        return f"timestamp type {rows.timestamp_types[row]} is described, another is there"
+    return None

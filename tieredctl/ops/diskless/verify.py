@@ -1,0 +1,170 @@
+"""Does a bucket hold what its control plane promises, and does the control plane agree with itself?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from threading import Event
+
+import numpy as np
+
+from tieredctl.diskless.control_plane import ControlPlane, ControlPlaneTables
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.ops.diskless.batch_rows import BatchRows, Partitions, ProducerRows, numbered
+from tieredctl.ops.diskless.file_check import FileRows, check_files, file_rows
+from tieredctl.ops.diskless.finding_places import object_finding
+from tieredctl.ops.diskless.object_reading import ObjectReport, ObjectTask, read_object
+from tieredctl.ops.diskless.offset_check import check_offsets
+from tieredctl.ops.diskless.orphans import Judge, OrphanTotals, judged
+from tieredctl.ops.diskless.producer_check import rows_of_producers
+from tieredctl.ops.diskless.promised_objects import missing_objects, unlisted
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.verification.finding_order import in_order
+from tieredctl.ops.verification.report import Level
+from tieredctl.ops.verification.result import Verification
+from tieredctl.storage.protocol import ObjectStore, StoredObject
+
+Progress = Callable[[int, int], None]
+_TASKS_AT_ONCE = 1_000
+
+
+@dataclass(slots=True)
+class DisklessVerification(Verification):
+    """Counts and findings. `batches` and `records` are of the record batches that were read; `rows` are the control
+    plane's."""
+
+    rows: int = 0
+    producer_states: int = 0
+
+    def summary(self) -> Document:
+        shared = Verification.summary(self)
+        own = {"files": self.segments, "batchRows": self.rows, "producerStates": self.producer_states}
+        return own | {name: shared[name] for name in shared if name not in ("segments", "transactionIndexesUnknown")}
+
+
+@dataclass(frozen=True, slots=True)
+class DisklessBucket:
+    """A bucket, and what was read of its control plane after it had been listed."""
+
+    store: ObjectStore
+    listed: dict[str, StoredObject]
+    control_plane: ControlPlane
+    tables: ControlPlaneTables
+
+
+@dataclass(slots=True)
+class _Run:
+    """A verification under way."""
+
+    bucket: DisklessBucket
+    level: Level
+    partitions: Partitions
+    rows: BatchRows
+    producers: ProducerRows
+    files: FileRows
+    result: DisklessVerification
+    contradicted: list[np.ndarray] = field(default_factory=list)
+    missing: list[int] = field(default_factory=list)
+
+
+def verify(
+    bucket: DisklessBucket, level: Level, older_than_ms: int, progress: Progress | None = None
+) -> DisklessVerification:
+    """Objects without a file are reported once they are older than `older_than_ms`, and so are files that were to be
+    deleted. Raises TieredctlError if neither the store nor the control plane answers while something is asked again."""
+    partitions, rows, producers = numbered(bucket.tables)
+    files = file_rows(bucket.tables, rows)
+    result = DisklessVerification(level, rows=len(rows), producer_states=len(producers))
+    run = _Run(bucket, level, partitions, rows, producers, files, result)
+    found, ids, claims_twice = check_files(files, rows, partitions.names)
+    result.findings += found
+    run.contradicted.append(ids)
+    _read_objects(run, claims_twice, progress)
+    missing = missing_objects(run.missing, files, rows, partitions.names, bucket.control_plane)
+    result.findings += missing
+    result.findings += check_offsets(bucket.tables, rows, partitions, np.concatenate(run.contradicted))
+    result.findings += _unreferenced(run, older_than_ms)
+    result.findings[:] = in_order(result.findings)
+    return result
+
+
+def _read_objects(run: _Run, claims_twice: np.ndarray, progress: Progress | None) -> None:
+    """Objects that are there are read; those that are not are gathered."""
+    bucket, files, result = run.bucket, run.files, run.result
+    run.missing += unlisted(files, bucket.listed, bucket.store)
+    lost = set(run.missing)
+    numbers = [number for number in np.flatnonzero(files.batch_counts).tolist() if number not in lost]
+    result.segments = len(files.ids)
+    result.objects = len(numbers)
+    for first in range(0, len(numbers), _TASKS_AT_ONCE):
+        some = numbers[first : first + _TASKS_AT_ONCE]
+        stopped = Event()
+
+        def read(task: ObjectTask, stopped: Event = stopped) -> ObjectReport | None:
+            if stopped.is_set():
+                return None
+            report = read_object(bucket.store, task, run.level)
+            if report.silent:
+                stopped.set()
+            return report
+
+        reports = in_parallel(bucket.store, read, list(_tasks(run, some, claims_twice)))
+        _count(run, some, reports)
+        if progress is not None:
+            progress(first + len(some), len(numbers))
+        if stopped.is_set():
+            result.not_looked_at += len(numbers) - first - len(some)
+            return
+
+
+def _count(run: _Run, numbers: list[int], reports: Iterable[ObjectReport | None]) -> None:
+    result = run.result
+    for number, report in zip(numbers, reports, strict=True):
+        if report is None or report.silent:
+            result.not_looked_at += 1
+            result.objects -= 1
+            if report is not None and report.silent and not result.silent:
+                result.silent = report.silent
+                result.findings.append(
+                    object_finding(FindingCode.UNREADABLE, run.files.keys[number], report.silent, error="store")
+                )
+            continue
+        if report.is_missing:
+            run.missing.append(number)
+            continue
+        result.bytes_read += report.bytes_read
+        result.batches += report.batches
+        result.records += report.records
+        result.findings += report.findings
+        run.contradicted.append(report.contradicted)
+
+
+def _tasks(run: _Run, numbers: list[int], claims_twice: np.ndarray) -> Iterator[ObjectTask]:
+    files = run.files
+    owners = rows_of_producers(run.rows, run.producers) if run.level is Level.FULL else np.zeros(0, np.int64)
+    by_owner = np.argsort(owners, kind="stable")
+    sorted_owners = owners[by_owner]
+    for number in numbers:
+        own = files.batches_of(number)
+        bounds = np.searchsorted(sorted_owners, own), np.searchsorted(sorted_owners, own, side="right")
+        states = np.concatenate([by_owner[first:after] for first, after in zip(*bounds, strict=True)])
+        place_of = np.argsort(own)
+        places = place_of[np.searchsorted(own[place_of], owners[states])] if len(states) else states
+        yield ObjectTask(
+            run.bucket.listed[files.keys[number]],
+            int(files.sizes[number]),
+            run.rows.at(own),
+            (run.producers.at(states), places),
+            run.partitions.names,
+            bool(claims_twice[number]),
+        )
+
+
+def _unreferenced(run: _Run, older_than_ms: int) -> Iterator[Finding]:
+    bucket, totals = run.bucket, OrphanTotals()
+    judge = Judge(bucket.tables, run.files, older_than_ms)
+    for one in judged(bucket.listed.values(), judge, bucket.control_plane):
+        totals.add(one)
+    yield from totals.findings(bucket.store.url)
