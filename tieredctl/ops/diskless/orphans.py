@@ -43,7 +43,7 @@ class JudgedObject:
     stored: StoredObject
     status: ObjectStatus
     cause: DisklessCause | None = None
-    evidence: Document = field(default_factory=dict)
+    proof: Document = field(default_factory=dict)
 
     def document(self) -> Document:
         return {
@@ -53,7 +53,7 @@ class JudgedObject:
             "storageClass": self.stored.storage_class,
             "status": self.status.value,
             "cause": self.cause and self.cause.value,
-            "evidence": self.evidence,
+            "evidence": self.proof,
         }
 
 
@@ -129,7 +129,7 @@ def _asked_again(objects: Sequence[JudgedObject], control_plane: ControlPlane) -
         for one in doubtful:
             if one.stored.key in known:
                 one.status, one.cause = ObjectStatus.IN_PROGRESS, None
-                one.evidence = {"why": "it was committed meanwhile"}
+                one.proof = {"why": "it was committed meanwhile"}
     return objects
 
 
