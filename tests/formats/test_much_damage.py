@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from tests.conftest import examples
 from tieredctl.errors import DecodeError
-from tieredctl.formats import log_scan
+from tieredctl.formats import batch_columns, crc_ranges, log_scan, record_batches
 from tieredctl.formats.batch_columns import AsColumns
+from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.log_scan import BatchChecker, Damage, OneByOne, scan_log
 from tieredctl.formats.record_batches import (
     CRC_FROM,
@@ -32,6 +33,7 @@ from tieredctl.formats.record_batches import (
 
 CHECKERS = [pytest.param(OneByOne(), id="one by one"), pytest.param(AsColumns(), id="as columns")]
 REACHES = [1, 200, log_scan._SHORTEST_REACH]
+LONG_BATCHES = [1, 150, log_scan._LONG_BATCH]
 MANY = 2_000
 
 
@@ -91,6 +93,7 @@ FAULTS: dict[str, Callable[[bytes], bytes]] = {
     "the length of two": lambda batch: with_length(batch, 2 * len(batch)),
     "the length of three, and some": lambda batch: with_length(batch, 3 * len(batch) + 5),
     "an impossible length": lambda batch: with_length(batch, 0),
+    "the length of many": lambda batch: with_length(batch, 1 << 16),
     "a length of gigabytes": lambda batch: with_length(batch, 1 << 31),
     "zeros": lambda batch: bytes(len(batch)),
     "its end cut off": lambda batch: batch[: len(batch) // 2],
@@ -114,12 +117,19 @@ def damaged_logs(draw: st.DrawFn) -> bytes:
 
 @pytest.mark.parametrize("checker", CHECKERS)
 @settings(max_examples=examples(200), deadline=None)
-@given(damaged_logs(), st.lists(st.integers(1, 3_000), max_size=10), st.sampled_from(REACHES))
-def test_what_a_plain_search_finds(checker: BatchChecker[Any], log: bytes, cuts: list[int], reach: int) -> None:
+@given(
+    damaged_logs(),
+    st.lists(st.integers(1, 3_000), max_size=10),
+    st.sampled_from(REACHES),
+    st.sampled_from(LONG_BATCHES),
+)
+def test_what_a_plain_search_finds(
+    checker: BatchChecker[Any], log: bytes, cuts: list[int], reach: int, long_batch: int
+) -> None:
     bounds = [0, *sorted({cut for cut in cuts if cut < len(log)}), len(log)]
     pieces = [log[start:end] for start, end in pairwise(bounds)]
 
-    with patch("tieredctl.formats.log_scan._SHORTEST_REACH", reach):
+    with patch.multiple(log_scan, _SHORTEST_REACH=reach, _LONG_BATCH=long_batch):
         found = list(found_by_scan(pieces, checker))
 
     assert found == list(found_by_plain_search(log))
@@ -160,6 +170,29 @@ def test_the_work_grows_with_the_log_and_not_with_its_damage(
 
     assert sum(isinstance(one, int) for one in found) >= MANY // 2
     assert checker.batches < 8 * MANY
+
+
+@pytest.mark.parametrize("pieces_bytes", [1 << 30, 1 << 12])
+def test_bytes_that_many_wrong_lengths_claim_are_read_a_few_times(
+    pieces_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed = 0
+
+    def counting(data: bytes, start: int = 0) -> int:
+        nonlocal summed
+        summed += len(data)
+        return crc32c(data, start)
+
+    for module in (batch_columns, crc_ranges, record_batches):
+        monkeypatch.setattr(module, "crc32c", counting)
+    made = [encode_batch([Record(offset, 0, None, b"value" * 50)]) for offset in range(MANY)]
+    log = b"".join(with_length(batch, 1 << 17) if number % 2 else batch for number, batch in enumerate(made))
+    pieces = [log[start : start + pieces_bytes] for start in range(0, len(log), pieces_bytes)]
+
+    found = list(found_by_scan(pieces, AsColumns()))
+
+    assert sum(isinstance(one, int) for one in found) == MANY // 2
+    assert summed < 60 * len(log)
 
 
 def test_sound_batches_are_looked_at_once() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.log_scan import length_fields
-from tieredctl.formats.record_batches import BATCH_HEADER, CRC_AT, CRC_FROM, LENGTH_AT, MAGIC
+from tieredctl.formats.record_batches import BATCH_HEADER, CRC_AT, CRC_FROM, HEADER_BYTES, LENGTH_AT, MAGIC, MAGIC_AT
 from tieredctl.formats.schema import Primitive, Struct
 from tieredctl.formats.windows import Flags, Ints, structs_at, windows
 
@@ -23,6 +25,7 @@ _FEW_BATCHES = 8
 _ALL_ONES = np.uint32(0xFFFFFFFF)
 _ALL_ONES_CRC = 0xFFFFFFFF
 _CRC_BYTES = 4
+_crc_at = struct.Struct(">I").unpack_from
 
 
 def fixed_dtype(schema: Struct) -> np.dtype[Any]:
@@ -61,20 +64,33 @@ class AsColumns:
         return cast("Sequence[int]", np.array(fields, np.int64) - LENGTH_AT), stop
 
     def check(self, buffer: bytes, positions: Sequence[int], end: int) -> tuple[HeaderColumns, Sequence[int]]:
+        if len(positions) < _FEW_BATCHES:
+            return _few_checked(buffer, positions, end)
         data = np.frombuffer(buffer, np.uint8)
         starts = np.asarray(positions, np.int64)
-        if not len(starts):
-            return np.zeros(0, HEADER_DTYPE), []
         headers = structs_at(data, starts, HEADER_DTYPE)
         wrong = _wrong_crcs(data, np.append(starts, end), headers["crc"])
         wrong |= headers["magic"] != MAGIC
         return headers, np.flatnonzero(wrong).tolist()
 
 
+def _few_checked(buffer: bytes, positions: Sequence[int], end: int) -> tuple[HeaderColumns, list[int]]:
+    """As by columns, without what these take to begin: after damage, few batches are looked at together."""
+    starts = list(map(int, positions))
+    headers = np.frombuffer(b"".join([buffer[start : start + HEADER_BYTES] for start in starts]), HEADER_DTYPE)
+    view = memoryview(buffer)
+    unsound = []
+    for row, (start, stop) in enumerate(pairwise([*starts, end])):
+        (stated,) = _crc_at(buffer, start + CRC_AT)
+        if buffer[start + MAGIC_AT] != MAGIC or crc32c(view[start + CRC_FROM : stop]) != stated:
+            unsound.append(row)
+    return headers, unsound
+
+
 def _wrong_crcs(data: NDArray[np.uint8], bounds: Ints, stated: NDArray[Any]) -> Flags:
     """Which batches do not match their CRC; batch i is bounds[i] to bounds[i + 1]."""
     count = len(bounds) - 1
-    if count < _FEW_BATCHES or (bounds[-1] - bounds[0]) // count >= _SMALL_BATCH:
+    if (bounds[-1] - bounds[0]) // count >= _SMALL_BATCH:
         return _wrong_one_by_one(data, bounds, stated)
     wrong = np.zeros(count, np.bool_)
     cuts = np.searchsorted(bounds[:-1], np.arange(bounds[0], bounds[-1] + _STRETCH, _STRETCH))

@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.crc32c import crc32c
+from tieredctl.formats.crc_ranges import RangeCrcs
 from tieredctl.formats.record_batches import (
     BATCH_HEADER,
     CRC_AT,
@@ -36,11 +37,14 @@ LARGEST_BATCH = 1 << 28
 
 _header_layout = struct.Struct(BATCH_HEADER.fixed_format)
 _length_at = struct.Struct(">i").unpack_from
+_crc_at = struct.Struct(">I").unpack_from
 # The magic, and after the CRC attributes that Kafka knows: what the regular expression passes over is not a batch.
 _MAGIC_AND_ATTRIBUTES = re.compile(rb"\x%02x.{%d}\x00[\x00-\x7f]" % (MAGIC, CRC_FROM - CRC_AT), re.DOTALL)
 _HEADER_UNTIL_ATTRIBUTES = CRC_FROM + 2
 _OFFSETS_OF_A_SEGMENT = 1 << 31
 _SHORTEST_REACH = 1 << 10
+_LONG_BATCH = 1 << 15
+"""Where the length may be wrong, the CRC of so many bytes is not computed for each batch that claims them."""
 
 
 class _Sliced(Protocol):
@@ -119,6 +123,8 @@ def scan_log(
     while True:
         until = min(pending.start + reach, len(pending.buffer))
         positions, stop = checker.chain(pending.buffer, pending.start, until)
+        if len(positions) and pending.claims_too_much(int(positions[-1]), stop):
+            stop, positions = int(positions[-1]), positions[:-1]
         headers, unsound = checker.check(pending.buffer, positions, stop)
         block = LogBlock(pending.buffer, pending.base, positions, headers)
         del headers
@@ -178,6 +184,7 @@ class _Pending:
         self._chunks = chunks
         self._base_offset = base_offset
         self._ahead: tuple[bytes, int] = (b"", 0)
+        self._ranges = RangeCrcs()
         self.size = size
         self.buffer = b""
         self.base = 0
@@ -193,9 +200,9 @@ class _Pending:
         """Bytes of the buffer that are not handed out."""
         return len(self.buffer) - self.start
 
-    def more(self, missing: int) -> bool:
-        """Reads a whole piece where nothing is left, else as much as is missing, or as the piece has. Drops what was
-        handed out. False at the end of the log."""
+    def more(self, missing: int = 0) -> bool:
+        """Reads a piece where nothing is left, or nothing is missing; else what is missing, or a part of it. Drops what
+        was handed out. False at the end of the log."""
         # Dropped before more is read, so that its memory can be reused.
         self.buffer, self.base, self.start = self.buffer[self.start :], self.position, 0
         piece, taken = self._ahead
@@ -208,17 +215,38 @@ class _Pending:
         if not self.buffer:
             self.buffer, self.base, self.start = piece, self.base - taken, taken
             return True
-        until = min(taken + missing, len(piece))
-        self.buffer += piece[taken:until]
-        self._ahead = (piece, until)
+        # Some more than is missing: else a large batch would be copied for each of many that are cut off.
+        wanted = max(missing, len(self.buffer) // 4) if missing else len(piece)
+        pieces = [self.buffer]
+        while wanted > 0 and taken < len(piece):
+            until = min(taken + wanted, len(piece))
+            pieces.append(piece[taken:until])
+            wanted -= until - taken
+            self._ahead = (piece, until)
+            if wanted > 0:
+                piece, taken = next(self._chunks, b""), 0
+        self.buffer = b"".join(pieces)
         return True
 
     def ensure(self, end: int) -> bool:
         """Reads until the buffer reaches file position `end`; false where the file does not."""
-        while self.base + len(self.buffer) < end:
-            if not self.more(self.size):
+        while (missing := end - self.base - len(self.buffer)) > 0:
+            if not self.more(missing):
                 return False
         return True
+
+    def claims_too_much(self, start: int, end: int) -> bool:
+        """Whether a long batch that lies in the buffer from `start` to `end` has another CRC, where none follows it."""
+        if end - start < _LONG_BATCH or self._is_followed(end):
+            return False
+        (stated,) = _crc_at(self.buffer, start + CRC_AT)
+        return self._ranges.crc(self.buffer, self.base, self.base + start + CRC_FROM, self.base + end) != int(stated)
+
+    def _is_followed(self, end: int) -> bool:
+        """Whether a batch may follow, or nothing does."""
+        if self.base + end >= self.size:
+            return True
+        return _MAGIC_AND_ATTRIBUTES.match(self.buffer, end + MAGIC_AT) is not None
 
     def belongs(self, offset: int) -> bool:
         """Whether a segment with this base offset can hold an offset."""
@@ -305,7 +333,8 @@ def _is_sound(pending: _Pending, position: int) -> bool:
         return False
     if not pending.ensure(position + header.size):
         return False
-    return crc_matches(pending.buffer, position - pending.base, header)
+    at = position - pending.base
+    return not pending.claims_too_much(at, at + header.size) and crc_matches(pending.buffer, at, header)
 
 
 def _seek_sound(pending: _Pending, position: int) -> None:
@@ -322,6 +351,6 @@ def _seek_sound(pending: _Pending, position: int) -> None:
         else:
             position = max(position, pending.base + len(pending.buffer) - _HEADER_UNTIL_ATTRIBUTES + 1)
             pending.pass_to(position)
-            if not pending.more(pending.size):
+            if not pending.more():
                 pending.start = len(pending.buffer)
                 return
