@@ -18,6 +18,7 @@ from tests.wal.model_partition import ModelBatch, ModelPartition
 from tests.wal.model_wal import METADATA_PARTITIONS, ModelWal
 from tests.wal_histories import OTHER
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.leader_log import LeaderLog
 from tieredctl.wal.deletion import deletion_steps
 from tieredctl.wal.leadership import deletions_beyond, segments_beyond, upload_from
 from tieredctl.wal.lifecycle import JudgedObject, judge_objects
@@ -31,7 +32,9 @@ from tieredctl.wal.upload import upload_steps
 
 WITHOUT_KIP_405 = TopicIdPartition("EBAPDg0MCwoJCAcGBQQDAQ", "untiered", 0)
 NUMBERS = st.integers(0, 2)
-STEPS = st.integers(0, 12)
+ALL = 1_000
+STEPS = st.sampled_from([*range(10), *[ALL] * 10])
+"""How far somebody gets until interrupted."""
 GIVE_UP_AFTER_MS = 500
 
 
@@ -58,6 +61,8 @@ class LifeOfObjects(RuleBasedStateMachine):
         """Each batch that readers could ever get from the WAL tier, with the segments that had it."""
         self.excused: set[str] = set()
         """Segments that a new leader deleted, or that were given up and reported later all the same."""
+        self.deposed: list[tuple[ModelPartition, LeaderLog, int]] = []
+        """Leaders of the past, with their logs and epochs: they may not know."""
         self.named = 0
         self.known, self.known_events = self.wal.replayed(), 0
         self.read_events = -1
@@ -89,7 +94,9 @@ class LifeOfObjects(RuleBasedStateMachine):
 
     @rule(number=NUMBERS, lost=st.integers(0, 3), steps=STEPS)
     def another_leader_is_elected(self, number: int, lost: int, steps: int) -> None:
-        self.partitions[number].elect(lost)
+        one = self.partitions[number]
+        self.deposed.append((one, one.leader, one.leader_epoch))
+        one.elect(lost)
         self.leaders_delete(number, steps)
 
     @rule(number=NUMBERS, steps=STEPS)
@@ -101,6 +108,13 @@ class LifeOfObjects(RuleBasedStateMachine):
             known, one.leader, broker_id=2, leader_epoch=one.leader_epoch, clock_ms=self.wal.clock_ms
         )
         self.wal.do(deletions, steps)
+
+    @precondition(lambda self: self.deposed)
+    @rule(which=st.integers(0, 100))
+    def a_leader_of_the_past_deletes(self, which: int) -> None:
+        one, leader, leader_epoch = self.deposed[which % len(self.deposed)]
+        known = self.replayed().partition(one.partition)
+        self.wal.do(deletions_beyond(known, leader, broker_id=1, leader_epoch=leader_epoch, clock_ms=self.wal.clock_ms))
 
     # Uploads and deletions, by anybody at any time.
 
@@ -177,7 +191,7 @@ class LifeOfObjects(RuleBasedStateMachine):
         for _ in range(3):
             self.wal.now_ms += 10_000
             for number in range(len(self.partitions)):
-                self.leaders_delete(number, 1_000)
+                self.leaders_delete(number, ALL)
             for one_due in self.due():
                 deletion = deletion_steps(
                     self.replayed(), one_due.combined_segment_id, broker_id=3, clock_ms=self.wal.clock_ms
@@ -250,7 +264,7 @@ def run(usual: int, steps: int) -> None:
 
 
 def test_never_is_an_object_removed_that_a_reader_needs_and_in_the_end_nothing_dead_is_left() -> None:
-    run(40, 25)
+    run(100, 25)
 
 
 @pytest.mark.exhaustive

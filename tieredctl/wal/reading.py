@@ -106,6 +106,12 @@ class _Window:
         header = read_batch_header(self._data, inside, len(self._data))
         if position + header.size > self._size:
             raise DecodeError("a batch that reaches beyond its segment", position)
+        # Offsets and leader epoch lie outside the CRC.
+        metadata = self._segment.metadata
+        if not metadata.start_offset <= header.base_offset <= header.last_offset <= metadata.end_offset:
+            raise DecodeError(f"a batch of offsets {header.base_offset} to {header.last_offset}", position)
+        if header.partition_leader_epoch not in dict(metadata.segment_leader_epochs):
+            raise DecodeError(f"a batch of leader epoch {header.partition_leader_epoch}", position)
         return header
 
     def batches(self, position: int, most_bytes: int) -> Iterator[bytes]:
