@@ -19,6 +19,7 @@ from benchmarks.replay import replay_rows
 from benchmarks.results import Row, compared, table, within, write_json
 from tests.rigs.maven import KafkaJars, java_command, kafka_jars
 from tests.rigs.metadata_log_generator import generate_metadata_log
+from tests.rigs.metadata_snapshot_generator import generate_snapshot
 from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, versitygw
 from tests.rigs.segment_generator import generate_segment
 from tests.rigs.tools import dump_log_class
@@ -26,6 +27,7 @@ from tests.rigs.tools import dump_log_class
 KAFKA_VERSION = "4.3.1"
 EVENTS = 1_100_000
 MANY_EVENTS = 10_000_000
+SNAPSHOT_RECORDS = 1_000_000
 SEGMENT_BYTES = 1 << 30
 SEGMENTS = 6
 JSON_FILE = Path(__file__).parents[1] / "build" / "bench.json"
@@ -173,6 +175,29 @@ def replay(folder: Path, jars: KafkaJars) -> list[Row]:
     return replay_rows(folder, jars)
 
 
+def snapshot(folder: Path, jars: KafkaJars) -> list[Row]:
+    """A KRaft snapshot of a million records, as lines of JSON."""
+    generated = generate_snapshot(folder / "snapshot", SNAPSHOT_RECORDS)
+    dump = kafka_tool(jars, dump_log_class(jars), "--cluster-metadata-decoder", "--files", str(generated.file))
+    contenders = [
+        Contender("kafka-dump-log --cluster-metadata-decoder", dump),
+        Contender(
+            "tieredctl snapshot inspect -o jsonl", tieredctl("snapshot", "inspect", generated.file, "-o", "jsonl")
+        ),
+    ]
+    race(*contenders)
+    ours = contenders[1]
+    notes = {
+        one.name: f"{generated.records / one.median('cpu') / 1e6:.2f} M records a second of CPU, "
+        f"{one.median('megabytes'):.0f} MB"
+        for one in contenders
+    }
+    title = f"A snapshot of {generated.records:,} records: user and system time"
+    rows = compared(title, contenders, "cpu", "s", {ours.name: 1.0}, notes)
+    title = f"A snapshot of {generated.records:,} records: peak memory, against 300 MB"
+    return [*rows, within(title, ours, "megabytes", "MB", 300, f"{ours.median('wall'):.1f} s")]
+
+
 SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
     "decode": decode,
     "verify": verify,
@@ -181,6 +206,7 @@ SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
     "orphans": orphans,
     "listing": listing,
     "replay": replay,
+    "snapshot": snapshot,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -43,7 +44,8 @@ from tieredctl.formats.indexes import (
     read_transaction_index,
 )
 from tieredctl.formats.java_properties import read_properties
-from tieredctl.formats.kraft_log import read_kraft_log
+from tieredctl.formats.kraft_json import RecordLines, record_document
+from tieredctl.formats.kraft_log import KraftLogRecord, read_kraft_log
 from tieredctl.formats.kraft_records import decode_kraft_record, encode_kraft_record
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.log_scan import LogBlock, OneByOne, scan_log
@@ -207,6 +209,17 @@ def read_metadata_log(data: bytes) -> object:
     return list(read_kraft_log([data], len(data)))
 
 
+def read_metadata_lines(data: bytes) -> object:
+    """Straight to text; the same must come from values."""
+    lines = RecordLines(lambda _: True)
+    blocks = [part for part in scan_log([data], len(data), AsColumns()) if isinstance(part, LogBlock)]
+    parts = [part for block in blocks for part in lines.of_block(block)]
+    records = [part for part in read_kraft_log([data], len(data)) if isinstance(part, KraftLogRecord)]
+    text = "".join(part for part in parts if isinstance(part, str))
+    assert text.splitlines() == [json.dumps(record_document(record.content)) for record in records]
+    return parts
+
+
 def read_snapshot(data: bytes) -> object:
     return list(read_kraft_snapshot([data], len(data)))
 
@@ -293,6 +306,7 @@ READERS = [
     Reader("control record", CONTROL_RECORDS, read_control_record),
     Reader("cluster metadata record", KRAFT_RECORDS, decode_kraft_record),
     Reader("KRaft log", [KRAFT_SNAPSHOT], read_metadata_log, sealed_batches),
+    Reader("KRaft log as lines", [KRAFT_SNAPSHOT], read_metadata_lines, sealed_batches),
     Reader("KRaft snapshot", [KRAFT_SNAPSHOT], read_snapshot, sealed_batches),
     Reader("offset index", [OFFSET_INDEX], read_offset_index),
     Reader("time index", [TIME_INDEX], read_time_index),

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.listed_store import ListedStore
 
 ROOT = Path(__file__).parents[2]
-SUITES = ["decode", "verify", "start", "memory", "orphans", "listing", "replay"]
+SUITES = ["decode", "verify", "start", "memory", "orphans", "listing", "replay", "snapshot"]
 KEYS = ["a", "a/1", "a/10", "a/2", "ab/1", "b/1"]
 
 

@@ -25,6 +25,7 @@ JsonWriter = Callable[[bytes, int], str]
 does. Raises one of `RARE`."""
 
 _KEPT = 1 << 13
+_WHOLE_NUMBERS = frozenset(Primitive) - {Primitive.BOOL, Primitive.FLOAT64, Primitive.UUID}
 _LONG = 127
 """Above it, a byte of a varint is not the last."""
 
@@ -33,13 +34,7 @@ _LONG = 127
 def json_writer(schema: Struct) -> JsonWriter:
     """The writer of a flexible struct. Raises TypeError for another."""
     source = _Source()
-    function = source.function_of(schema)
-    source.lines += [
-        "def write(b, p):",
-        f"    text, p = {function}(b, p)",
-        "    if p != len(b): raise ValueError",
-        "    return text",
-    ]
+    source.define("write", schema, "if p != len(b): raise ValueError", "return text")
     exec(compile("\n".join(source.lines), schema.name, "exec"), source.names)
     return cast("JsonWriter", source.names["write"])
 
@@ -68,10 +63,15 @@ def _primitive_text(kind: Primitive, value: Any) -> str:
 @cache
 def _array_texts(kind: Primitive) -> _Texts[bytes]:
     """The texts of arrays of primitives, by their bytes."""
-    layout = struct.Struct(">" + kind.code)
+    layouts: dict[int, struct.Struct] = {}
+    is_printed_alike = kind in _WHOLE_NUMBERS
 
     def text_of(data: bytes) -> str:
-        return json.dumps([json_value(kind, value) for (value,) in layout.iter_unpack(data)])
+        layout = layouts.get(len(data))
+        if layout is None:
+            layout = layouts[len(data)] = struct.Struct(f">{len(data) // kind.width}{kind.code}")
+        values = list(layout.unpack(data))
+        return str(values) if is_printed_alike else json.dumps([json_value(kind, value) for value in values])
 
     return _Texts(text_of)
 
@@ -92,8 +92,9 @@ class _Source:
         }
         self._numbers = count()
 
-    def function_of(self, schema: Struct) -> str:
-        """The name of a function that takes a buffer and a position, and gives the struct's text and its end."""
+    def define(self, name: str, schema: Struct, *end: str) -> None:
+        """Defines a function of a buffer `b` and a position `p`, which it moves to the struct's end, with the struct's
+        `text`; `end` are its last lines."""
         if not schema.flexible:
             raise TypeError(f"{schema.name} is not flexible")
         pieces: dict[str, str] = {}
@@ -104,12 +105,16 @@ class _Source:
             f"{{{pieces[field.name]}}}" if field.tag is not None else f"{_piece(field)}{{{pieces[field.name]}}}"
             for field in schema.fields
         )
-        name = self._name("struct")
-        self.lines += [f"def {name}(b, p):", *(f"    {line}" for line in body)]
         if schema.fields and schema.fields[0].tag is None:
-            self.lines.append(f"    return f'{{{{{fields.removeprefix(', ')}}}}}', p")
+            body.append(f"text = f'{{{{{fields.removeprefix(', ')}}}}}'")
         else:
-            self.lines += [f"    text = f'{fields}'", "    return '{' + text[2:] + '}', p"]
+            body += [f"text = f'{fields}'", "text = '{' + text[2:] + '}'"]
+        self.lines += [f"def {name}(b, p):", *(f"    {line}" for line in [*body, *end])]
+
+    def _function_of(self, schema: Struct) -> str:
+        """The name of a function for a struct within another."""
+        name = self._name("struct")
+        self.define(name, schema, "return text, p")
         return name
 
     def _positional(self, schema: Struct, pieces: dict[str, str]) -> Iterator[list[str]]:
@@ -155,20 +160,24 @@ class _Source:
             return [f"{variable}, = {unpack}(b, p); p += {layout.size}"], _expression(kind, variable)
         variable = self._name("s")
         if isinstance(kind, Struct):
-            return [f"{variable}, p = {self.function_of(kind)}(b, p)"], variable
+            return [f"{variable}, p = {self._function_of(kind)}(b, p)"], variable
         if isinstance(kind, NullableStruct):
-            function = self.function_of(kind.struct)
+            function = self._function_of(kind.struct)
             present = f"{variable}, p = {function}(b, p + 1)"
             return [f"if b[p] > {_LONG}: {variable} = 'null'; p += 1", f"else: {present}"], variable
         null = f"{variable} = 'null'" if _is_nullable(kind) else "raise ValueError"
         read = self._array(kind, variable) if isinstance(kind, Array) else _text(kind, variable)
-        return [*_LENGTH, f"if n == 0: {null}", "else:", *(f"    {line}" for line in read)], variable
+        length = _COUNT if isinstance(kind, Array) else _LENGTH
+        return [*length, f"if n == 0: {null}", "else:", *(f"    {line}" for line in read)], variable
 
     def _array(self, kind: Array, variable: str) -> list[str]:
         """The array's text, of which n is the count plus 1."""
         if isinstance(kind.element, Primitive):
-            texts = self._name("texts", _array_texts(kind.element))
-            return [f"q = p + (n - 1) * {kind.element.width}", f"{variable} = {texts}[b[p:q]]; p = q"]
+            text = "'[' + ', '.join([uuids[b[i:i + 16]] for i in range(p, q, 16)]) + ']'"
+            if kind.element is not Primitive.UUID:
+                text = f"{self._name('texts', _array_texts(kind.element))}[b[p:q]]"
+            some = f"q = p + (n - 1) * {kind.element.width}; {variable} = {text}; p = q"
+            return [f"if n == 1: {variable} = '[]'", f"else: {some}"]
         element, text = self._value(kind.element)
         items, item = self._name("items"), self._name("item")
         lines = [f"{items} = []", f"for {item} in range(n - 1):", *(f"    {line}" for line in element)]
@@ -181,7 +190,8 @@ class _Source:
         return name
 
 
-# A varint of one byte or two, into n.
+# A varint of one byte, into n, and of one or two.
+_COUNT = ["n = b[p]; p += 1", f"if n > {_LONG}: raise ValueError"]
 _LENGTH = [
     "n = b[p]; p += 1",
     f"if n > {_LONG}:",

@@ -24,7 +24,8 @@ _FEW_BATCHES = 128
 """For fewer batches, following each record's length is quicker than reading one record of each at a time."""
 _RECORDS_AT_ONCE = 1 << 18
 _NO_TOMBSTONES: Ints = np.zeros((0, 3), np.int64)
-_LONG_OR_NEGATIVE = 0x81
+_LONG, _BITS = 0x80, 0x7F
+_LONG_OR_NEGATIVE = _LONG | 1
 """Bits of a varint's first byte: more bytes follow, or the number is negative."""
 
 
@@ -178,8 +179,11 @@ def _record_starts(buffer: bytes, position: int, end: int, count: int) -> array[
     starts = array("q", [0]) * count
     for index in range(count):
         starts[index] = position
-        if position < end and not buffer[position] & _LONG_OR_NEGATIVE:  # most are
-            position += 1 + (buffer[position] >> 1)
+        first = buffer[position] if position < end else _LONG_OR_NEGATIVE
+        if not first & _LONG_OR_NEGATIVE:  # most are
+            position += 1 + (first >> 1)
+        elif not first & 1 and position + 1 < end and buffer[position + 1] < _LONG:
+            position += 2 + (first & _BITS | buffer[position + 1] << 7) // 2
         else:
             length, after = read_varint(buffer, position, end)
             if length < 0:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
+from binascii import b2a_base64
 from dataclasses import dataclass
 
 UUID_BYTES = 16
 UUID_CHARACTERS = 22
 ZERO_UUID = "A" * UUID_CHARACTERS
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 def uuid_text(data: bytes) -> str:
     """16 bytes as Kafka prints a Uuid: 22 characters of URL-safe base64 without padding."""
-    return urlsafe_b64encode(data)[:UUID_CHARACTERS].decode("ascii")
+    return b2a_base64(data, newline=False)[:UUID_CHARACTERS].translate(_URL_SAFE).decode("ascii")
 
 
 def uuid_bytes(text: str) -> bytes:
