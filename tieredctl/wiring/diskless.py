@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tieredctl.diskless.control_plane import ControlPlaneTables
+from tieredctl.ops.diskless.bucket import DisklessBucket, demand_overlap, read_bucket
+from tieredctl.ops.diskless.scan import DisklessScan
 from tieredctl.ops.diskless.status import Uncommitted, uncommitted
-from tieredctl.ops.diskless.verify import DisklessBucket, DisklessVerification, Progress, verify
+from tieredctl.ops.diskless.verify import DisklessVerification, Progress, verify
 from tieredctl.ops.documents import Document
 from tieredctl.ops.verification.report import Level
-from tieredctl.storage.protocol import list_unreserved
 from tieredctl.wiring.control_plane import ControlPlanePlace
 from tieredctl.wiring.places import StorePlace
 
@@ -50,14 +51,27 @@ def verify_diskless(
     older_than_ms: int,
     progress: Progress | None = None,
 ) -> DisklessVerified:
-    """Compares a bucket with what its control plane promises. Raises TieredctlError as the places and `verify` do."""
+    """Compares a bucket with what its control plane promises.
+
+    Raises TieredctlError as the places, `demand_overlap` and `verify` do.
+    """
     source, found = _read(place, bucket)
+    demand_overlap(found)
     return DisklessVerified(source, verify(found, level, older_than_ms, progress))
+
+
+def scan_diskless(place: ControlPlanePlace, bucket: StorePlace, min_age_ms: int) -> tuple[Document, DisklessScan]:
+    """Where they are, and a scan that is ready to be run.
+
+    Raises TieredctlError as the places and `demand_overlap` do.
+    """
+    source, found = _read(place, bucket)
+    demand_overlap(found)
+    return source, DisklessScan(found, min_age_ms)
 
 
 def _read(place: ControlPlanePlace, bucket: StorePlace) -> tuple[Document, DisklessBucket]:
     """Where they are, and what is in them."""
     control_plane, store = place.open(), bucket.open_store()
     source = dict(control_plane.describe()) | {"store": store.url}
-    listed = {stored.key: stored for stored in list_unreserved(store)}
-    return source, DisklessBucket(store, listed, control_plane, control_plane.tables())
+    return source, read_bucket(store, control_plane)

@@ -8,10 +8,10 @@ from threading import Event
 
 import numpy as np
 
-from tieredctl.diskless.control_plane import ControlPlane, ControlPlaneTables
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.diskless.batch_rows import BatchRows, Partitions, ProducerRows, numbered
+from tieredctl.ops.diskless.bucket import DisklessBucket
 from tieredctl.ops.diskless.file_check import FileRows, check_files, file_rows
 from tieredctl.ops.diskless.finding_places import object_finding
 from tieredctl.ops.diskless.object_reading import ObjectReport, ObjectTask, read_object
@@ -24,7 +24,6 @@ from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.verification.finding_order import in_order
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
-from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 Progress = Callable[[int, int], None]
 _TASKS_AT_ONCE = 1_000
@@ -42,16 +41,6 @@ class DisklessVerification(Verification):
         shared = Verification.summary(self)
         own = {"files": self.segments, "batchRows": self.rows, "producerStates": self.producer_states}
         return own | {name: shared[name] for name in shared if name not in ("segments", "transactionIndexesUnknown")}
-
-
-@dataclass(frozen=True, slots=True)
-class DisklessBucket:
-    """A bucket, and what was read of its control plane after it had been listed."""
-
-    store: ObjectStore
-    listed: dict[str, StoredObject]
-    control_plane: ControlPlane
-    tables: ControlPlaneTables
 
 
 @dataclass(slots=True)

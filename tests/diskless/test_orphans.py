@@ -1,0 +1,239 @@
+"""`diskless orphans scan`: only what is proven to be orphaned is called so."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tests.rigs.inkless import Inkless
+from tieredctl.control_plane.postgres import PostgresControlPlane
+
+FOLDER = "kafka-prod/diskless/"
+UNKNOWN_NAME = f"{FOLDER}AAAAAAAAAAAAAAAAAAAAAA"
+HOUR = 3600
+KILLED, DOWN, IN_FLIGHT = (
+    "orphan_broker_killed",
+    "orphan_database_down",
+    "in_flight_uploaded_not_committed_young",
+)
+
+
+def scanned(inkless: Inkless, tieredctl: Tieredctl, min_age: str = "1h") -> dict[str, dict[str, Any]]:
+    """Each object by its key, with the exit code under the empty key."""
+    outcome = tieredctl("diskless", "orphans", "scan", "--min-age", min_age, *inkless.places, "-o", "jsonl")
+    return {item["key"]: item for item in outcome.lines()} | {"": {"exitCode": outcome.exit_code}}
+
+
+def verdict(found: dict[str, dict[str, Any]], key: str) -> tuple[str, str | None]:
+    return found[key]["status"], found[key]["cause"]
+
+
+def put(inkless: Inkless, key: str, age_seconds: float) -> None:
+    path = inkless.bucket / key
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"0123456789")
+    then = inkless.capture.now_ms / 1000 - age_seconds
+    os.utime(path, (then, then))
+
+
+def test_every_object_of_the_capture_has_the_verdict_of_its_role(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    roles = inkless.capture.document["roles"]
+    (deleting,) = roles["deleting_object_present"]
+    special = {
+        roles[KILLED]: ("orphan", "no-metadata"),
+        roles[DOWN]: ("orphan", "no-metadata"),
+        roles[IN_FLIGHT]: ("in-progress", None),
+        deleting: ("orphan", "delete-never-finished"),
+    }
+
+    found = scanned(inkless, tieredctl)
+
+    assert found.pop("")["exitCode"] == 3
+    assert {key: verdict(found, key) for key in found} == {
+        key: special.get(key, ("owned", None)) for key in inkless.capture.times_ms
+    }
+
+
+def test_an_orphan_has_its_evidence(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    roles = inkless.capture.document["roles"]
+    (deleting,) = roles["deleting_object_present"]
+
+    found = scanned(inkless, tieredctl)
+
+    killed = found[roles[KILLED]]
+    assert (killed["size"], killed["evidence"]["file"]) == (815, None)
+    assert killed["evidence"]["ageMs"] >= 2 * HOUR * 1000
+    assert found[deleting]["evidence"].items() >= {"file": 8, "fileState": "deleting", "batchCount": 0}.items()
+    assert found[deleting]["evidence"]["markedForDeletionAt"]
+
+
+def test_by_default_a_day_has_to_pass(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    found = scanned(inkless, tieredctl, "24h")
+
+    assert found[""]["exitCode"] == 0
+    assert {item["status"] for key, item in found.items() if key} == {"owned", "in-progress"}
+
+
+def test_the_summary_counts_by_status_and_cause(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "1h", *inkless.places, "-o", "json")
+
+    summary = outcome.document()["summary"]
+    assert summary["status"]["orphan"] == {"objects": 3, "bytes": 815 + 536 + 2586}
+    assert summary["status"]["in-progress"] == {"objects": 1, "bytes": 815}
+    assert summary["causes"]["no-metadata"] == {"objects": 2, "bytes": 815 + 536}
+    assert (summary["objects"], summary["complete"]) == (16, True)
+
+
+def test_a_table_has_totals_and_a_sentence(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "1h", *inkless.places)
+
+    assert outcome.exit_code == 3
+    assert outcome.err.startswith("3 of 16 objects, 3937 bytes, are orphaned.\n")
+    assert outcome.out.startswith("STATUS       CAUSE")
+
+
+def test_files_whose_batches_are_gone_are_orphaned(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    """Brokers delete only what is marked, so such a file is never deleted."""
+    inkless.run("DELETE FROM batches WHERE file_id = 15")
+
+    found = scanned(inkless, tieredctl)
+
+    assert verdict(found, f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg") == ("orphan", "batches-gone")
+
+
+def test_what_is_promised_and_not_there_is_data_loss(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    (inkless.bucket / f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg").unlink()
+
+    outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "1h", *inkless.places)
+
+    assert outcome.exit_code == 4
+    assert (
+        "critical: object-missing: kafka-prod/diskless/b66arlMtQRSjOhgrVZ6pUg: the control plane promises"
+        in outcome.err
+    )
+
+
+def test_a_file_that_is_deleting_and_still_has_batches_is_owned(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    inkless.run(
+        "UPDATE files SET state = 'deleting', marked_for_deletion_at = now() - interval '2 days' WHERE file_id = 15"
+    )
+
+    assert verdict(scanned(inkless, tieredctl), f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg") == ("owned", None)
+
+
+def test_a_file_marked_a_moment_ago_is_being_deleted(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    inkless.run("UPDATE files SET marked_for_deletion_at = now() WHERE file_id = 8")
+
+    assert verdict(scanned(inkless, tieredctl), f"{FOLDER}gQj1GrCqRnKjVRnEfy1SLg") == ("in-progress", None)
+
+
+@pytest.mark.parametrize(
+    ("key", "status"),
+    [
+        ("another-cluster/AAAAAAAAAAAAAAAAAAAAAA", "foreign"),
+        (f"{FOLDER}deeper/AAAAAAAAAAAAAAAAAAAAAA", "foreign"),
+        (f"{FOLDER}backup.tar", "unknown"),
+        (f"{FOLDER}AAAAAAAAAAAAAAAAAAAAAA.bak", "unknown"),
+        (f"{FOLDER}AAAAAAAAAAAAAAAAAAAAAB", "unknown"),
+        ("notes.txt", "unknown"),
+        (UNKNOWN_NAME, "orphan"),
+    ],
+)
+def test_only_what_brokers_of_this_control_plane_write_can_be_orphaned(
+    inkless: Inkless, tieredctl: Tieredctl, key: str, status: str
+) -> None:
+    """The last of these ids has bits that no id has."""
+    put(inkless, key, 100 * HOUR)
+
+    assert scanned(inkless, tieredctl)[key]["status"] == status
+
+
+@pytest.mark.parametrize("age", [-10 * HOUR, 0, 59 * 60])
+def test_a_young_object_or_one_of_the_future_is_in_progress(inkless: Inkless, tieredctl: Tieredctl, age: float) -> None:
+    put(inkless, UNKNOWN_NAME, age)
+
+    assert verdict(scanned(inkless, tieredctl), UNKNOWN_NAME) == ("in-progress", None)
+
+
+def test_ages_are_taken_against_the_databases_clock(
+    inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of this machine may be wrong: by it, an upload in flight would be a day old."""
+    put(inkless, UNKNOWN_NAME, 0)
+    monkeypatch.setattr("time.time_ns", lambda: (inkless.capture.now_ms + 86_400_000) * 1_000_000)
+
+    assert verdict(scanned(inkless, tieredctl), UNKNOWN_NAME) == ("in-progress", None)
+
+
+def test_while_files_are_lost_no_unknown_object_is_orphaned(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    """It may be the lost file's."""
+    lost = f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg"
+    inkless.run("DELETE FROM files WHERE file_id = 15")
+
+    found = scanned(inkless, tieredctl)
+
+    roles = inkless.capture.document["roles"]
+    assert {found[key]["status"] for key in (lost, roles[KILLED], roles[DOWN])} == {"unknown"}
+
+
+def test_what_was_committed_after_the_control_plane_was_read_is_not_orphaned(
+    inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = PostgresControlPlane.states_of
+    key = inkless.capture.document["roles"][KILLED]
+
+    def meanwhile(self: PostgresControlPlane, keys: Any) -> Any:
+        columns = "object_key, format, reason, state, uploader_broker_id, committed_at, size"
+        inkless.run(f"INSERT INTO files ({columns}) VALUES ('{key}', 1, 'produce', 'uploaded', 1, now(), 815)")
+        return asked(self, keys)
+
+    monkeypatch.setattr(PostgresControlPlane, "states_of", meanwhile)
+
+    assert verdict(scanned(inkless, tieredctl), key) == ("in-progress", None)
+
+
+@pytest.mark.parametrize("command", [("orphans", "scan"), ("verify",)])
+def test_another_bucket_is_refused(inkless: Inkless, tieredctl: Tieredctl, command: tuple[str, ...]) -> None:
+    store = inkless.bucket.parent / "another"
+    store.mkdir()
+    (store / "AAAAAAAAAAAAAAAAAAAAAA").write_bytes(b"x")
+
+    outcome = tieredctl("diskless", *command, *inkless.control_plane, "--store", f"file:{store}")
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert "has none of the 12 objects that the control plane promises" in outcome.err
+
+
+@pytest.mark.parametrize("command", [("orphans", "scan"), ("verify",)])
+def test_under_an_unknown_schema_nothing_is_judged(
+    inkless: Inkless, tieredctl: Tieredctl, command: tuple[str, ...]
+) -> None:
+    inkless.run("UPDATE flyway_schema_history SET version = '28', script = 'V28__x.sql' WHERE version = '27'")
+
+    outcome = tieredctl(
+        "diskless", *command, "--min-age" if command[0] == "orphans" else "--older-than", "0s", *inkless.places
+    )
+
+    assert (outcome.exit_code, outcome.out) == (5, "")
+    assert "V28__x.sql" in outcome.err
+
+
+@pytest.mark.parametrize("command", [("orphans", "scan"), ("verify",)])
+def test_without_a_store_it_is_asked_for(inkless: Inkless, tieredctl: Tieredctl, command: tuple[str, ...]) -> None:
+    outcome = tieredctl("diskless", *command, *inkless.control_plane)
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert outcome.err.startswith("tieredctl: No store was given.")
+
+
+def test_an_empty_control_plane_owns_nothing_and_accuses_nothing(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    """Its database was made again, or it is another one's."""
+    inkless.run("DELETE FROM batches", "DELETE FROM files", "DELETE FROM logs")
+
+    found = scanned(inkless, tieredctl)
+
+    assert found.pop("") == {"exitCode": 0}
+    assert {item["status"] for item in found.values()} == {"foreign"}

@@ -1,0 +1,61 @@
+"""`tieredctl diskless orphans scan`."""
+
+from __future__ import annotations
+
+import typer
+
+from tieredctl.cli.diskless_places import DisklessOptions
+from tieredctl.cli.options import MinAge
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.view import View
+from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.model.quantities import duration_ms
+from tieredctl.ops.documents import Document
+
+orphans = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+"""The commands below `diskless orphans`."""
+
+_FIELDS = ("key", "size", "lastModified", "storageClass", "status", "cause", "evidence")
+_COLUMNS = (
+    TableColumn("STATUS", "status"),
+    TableColumn("CAUSE", "cause"),
+    TableColumn("OBJECTS", "objects"),
+    TableColumn("BYTES", "bytes"),
+    TableColumn("OLDEST", "oldest"),
+    TableColumn("NEWEST", "newest", wide=True),
+)
+
+
+@orphans.callback()
+def only_verbs() -> None:
+    """Find orphaned objects of diskless topics."""
+
+
+@orphans.command("scan")
+def scan(*, places: DisklessOptions, min_age: MinAge = "24h", view: View) -> ExitCode:
+    """Show which objects no batch of the control plane needs (exit 3 if any is orphaned, 4 if a needed one is missing).
+
+    Ages are taken against the control plane's clock. Tables show totals; other formats list each object with the
+    evidence. Changes nothing.
+    For example: tieredctl diskless orphans scan --control-plane service=inkless --store s3://bucket -o jsonl
+    """
+    from tieredctl.wiring.diskless import scan_diskless
+
+    source, found = scan_diskless(places.place(), places.bucket(), duration_ms(min_age))
+    if not view.is_table:
+        return view.show(
+            Listing("DisklessObjects", source, found.documents(), (), found.summary, _FIELDS), found.findings
+        )
+    found.run()
+    summary = found.summary()
+    listing = Listing("DisklessObjects", source, found.totals(), _COLUMNS, summary)
+    return view.show(listing, found.findings, sentences=[_headline(summary)])
+
+
+def _headline(summary: Document) -> str:
+    orphaned = summary["status"][ObjectStatus.ORPHAN]
+    are = "is" if orphaned["objects"] == 1 else "are"
+    of_all = f"{orphaned['objects']} of {counted(summary['objects'], 'object')}"
+    return f"{of_all}, {counted(orphaned['bytes'], 'byte')}, {are} orphaned."

@@ -1,0 +1,49 @@
+"""Whose each object of a bucket is; and which objects the control plane promises in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tieredctl.model.findings import Finding
+from tieredctl.ops.diskless.batch_rows import numbered
+from tieredctl.ops.diskless.bucket import DisklessBucket
+from tieredctl.ops.diskless.file_check import file_rows
+from tieredctl.ops.diskless.orphans import Judge, OrphanTotals, judged
+from tieredctl.ops.diskless.promised_objects import missing_objects, unlisted
+from tieredctl.ops.documents import Document
+
+
+class DisklessScan:
+    """A scan, done as its objects are read; counts and findings are complete after the last of them."""
+
+    def __init__(self, bucket: DisklessBucket, min_age_ms: int) -> None:
+        self._bucket, self._min_age_ms = bucket, min_age_ms
+        self._totals = OrphanTotals()
+        self.findings: list[Finding] = []
+
+    def documents(self) -> Iterator[Document]:
+        """Every object, by key."""
+        bucket = self._bucket
+        partitions, rows, _ = numbered(bucket.tables)
+        files = file_rows(bucket.tables, rows)
+        objects = list(bucket.listed.values())
+        lost = unlisted(files, bucket.listed, bucket.store)
+        for one in judged(objects, Judge(bucket.tables, files, self._min_age_ms), bucket.control_plane):
+            self._totals.add(one)
+            yield one.document()
+        self.findings += missing_objects(lost, files, rows, partitions.names, bucket.control_plane)
+        self.findings += self._totals.findings(bucket.store.url)
+
+    def run(self) -> None:
+        """Reads all objects."""
+        for _ in self.documents():
+            pass
+
+    def totals(self) -> list[Document]:
+        """A row for each status and cause."""
+        return list(self._totals.rows())
+
+    def summary(self) -> Document:
+        """Objects and bytes by status, orphans by cause, and whether nothing was left unknown."""
+        incomplete = any(finding.kind.incomplete for finding in self.findings)
+        return self._totals.summary() | {"minAgeMs": self._min_age_ms, "complete": not incomplete}
