@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.wal.killed_store import Killed, killed_after
 from tests.wal.local_partitions import ORDERS, OTHER, batch, write_partition
 from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.wal.event_log import EventLog
+from tieredctl.storage.file import FileStore
+from tieredctl.wal.sections import queue_item
+from tieredctl.wal.steps import Publish, PutObject
+from tieredctl.wal.upload import upload_steps
 
 FIRST = [batch(offset, epoch=offset // 3) for offset in range(6)]
 SECOND = [batch(offset, size=300) for offset in range(10, 14)]
@@ -164,6 +172,33 @@ def test_inspect_filters_and_has_every_format(uploaded: Path, tieredctl: Tieredc
         assert tieredctl(*words, "-o", output).out
 
 
+@pytest.mark.parametrize("offset", [0, 2, 3, 5])
+def test_explain_names_the_object_and_the_bytes_that_serve_an_offset(
+    offset: int, uploaded: Path, tieredctl: Tieredctl
+) -> None:
+    outcome = tieredctl("wal", "explain", f"orders:0@{offset}", "--store", f"file:{uploaded}", "-o", "json")
+
+    assert outcome.exit_code == 0
+    for row in outcome.document()["items"]:
+        data = (uploaded / row["key"]).read_bytes()
+        assert data[row["batchPosition"] : row["batchPosition"] + row["batchBytes"]] == FIRST[offset]
+        assert (row["source"], row["leaderEpoch"]) == ("wal", offset // 3)
+        assert row["startFilePosition"] <= row["batchPosition"] <= row["endFilePosition"]
+
+
+def test_explain_says_where_no_object_serves(uploaded: Path, tieredctl: Tieredctl) -> None:
+    words = ("wal", "explain", "--store", f"file:{uploaded}", "-o", "json")
+    at_end, below = tieredctl(*words, "orders:0@6"), tieredctl(*words, "other:0@9")
+
+    assert [row["source"] for row in at_end.document()["items"]] == ["waits-for-records"] * 2
+    assert (at_end.exit_code, below.exit_code) == (3, 3)
+    assert [row["source"] for row in below.document()["items"]] == ["OFFSET_OUT_OF_RANGE"] * 2
+    assert tieredctl(*words, "typo:0@1").exit_code == tieredctl(*words, "orders:0").exit_code == 2
+    for object_file in objects(uploaded):
+        object_file.unlink()
+    assert tieredctl(*words, "orders:0@0").exit_code == 4
+
+
 def test_an_object_without_events_is_shown_by_its_own_index(uploaded: Path, tieredctl: Tieredctl) -> None:
     for file in (uploaded / EVENTS).iterdir():
         file.unlink()
@@ -287,6 +322,21 @@ def test_a_partition_with_missing_offsets_is_restored_only_when_asked(
     assert (tmp_path / "to/orders-0" / f"{0:020d}.log").read_bytes() == b"".join((*FIRST[:2], *FIRST[4:]))
 
 
+def test_where_the_events_are_lost_the_objects_alone_are_enough(
+    log_dir: Path, uploaded: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    for file in (uploaded / EVENTS).iterdir():
+        file.unlink()
+
+    refused = restored(tieredctl, uploaded, tmp_path / "to")
+
+    assert refused[0] == 2
+    assert "give --without-events" in refused[1]
+    assert restored(tieredctl, uploaded, tmp_path / "to", "--without-events")[0] == 0
+    logs = {file.relative_to(log_dir): file.read_bytes() for file in log_dir.glob("*/*.log")}
+    assert {file.relative_to(tmp_path / "to"): file.read_bytes() for file in tmp_path.glob("to/*/*.log")} == logs
+
+
 def test_a_damaged_object_restores_nothing(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
     flip_last(objects(uploaded)[0])
 
@@ -310,6 +360,50 @@ def test_one_partition_is_restored(uploaded: Path, tmp_path: Path, tieredctl: Ti
     assert restored(tieredctl, uploaded, tmp_path / "to", "--topic", "orders", "--partition", "1")[0] == 0
 
     assert [path.name for path in (tmp_path / "to").iterdir()] == ["orders-1"]
+
+
+WRITES = 11
+"""Of the upload below, with its own objects for lease and clock."""
+
+
+@pytest.mark.parametrize("boundary", range(WRITES + 1))
+def test_an_upload_killed_before_any_of_its_writes_loses_nothing(
+    boundary: int, log_dir: Path, store: Path, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (*upload_words(log_dir, store), "--upload-bytes", "900", "--apply")
+    with monkeypatch.context() as patched:
+        written = killed_after(patched, boundary if boundary < WRITES else None)
+        with suppress(Killed):
+            assert tieredctl(*words).exit_code == 0
+    assert len(written) == boundary
+    assert tieredctl("wal", "verify", "--store", f"file:{store}").exit_code in (0, 3)
+    # In its place: five minutes, after which a lease is no longer held.
+    (store / ".tieredctl/lease.json").unlink(missing_ok=True)
+
+    assert tieredctl(*words).exit_code == 0
+
+    assert restored(tieredctl, store, tmp_path / "to")[0] == 0
+    logs = {file.relative_to(log_dir): file.read_bytes() for file in log_dir.glob("*/*.log")}
+    assert {file.relative_to(tmp_path / "to"): file.read_bytes() for file in tmp_path.glob("to/*/*.log")} == logs
+    assert tieredctl("wal", "verify", "--store", f"file:{store}", "--level", "full").exit_code in (0, 3)
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a/b", "..", "", "a" * 250])
+def test_a_topic_that_no_broker_has_is_not_restored(
+    name: str, store: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    """Anybody may have written the events."""
+    partition = TopicIdPartition(OTHER.topic_id, name, 0)
+    item = queue_item(partition, OTHER.topic_id, FIRST[0], broker_id=1, leader_epoch=0, event_timestamp_ms=1)
+    steps = list(upload_steps([item], ORDERS[0].topic_id, broker_id=1, metadata_partitions=1, clock_ms=lambda: 1))
+    EventLog(FileStore(str(store)), {}, lambda: 1).append([step for step in steps if isinstance(step, Publish)])
+    (put,) = (step for step in steps if isinstance(step, PutObject))
+    (store / put.key).write_bytes(put.data)
+
+    code, said = restored(tieredctl, store, tmp_path / "deep/er/to")
+
+    assert (code, list(tmp_path.glob("deep"))) == (4, [])
+    assert "cannot be a partition's folder" in said
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ _GO_ON = (
     ("recover", "indexes"),
     ("recover", "metadata"),
     ("wal", "upload"),
+    ("wal", "clean"),
 )
 _RESUMING_OPTION = "--resume"
 _NO_COLOR = "--no-color"

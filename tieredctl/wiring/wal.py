@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
+from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.model.findings import Finding
-from tieredctl.ops.wal.contents import KnownEvents, demand_whole, read_events
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.wal.clean import Cleaning, CleanOutcome, CleanPlan, plan_cleaning
+from tieredctl.ops.wal.contents import KnownEvents, demand_whole, events_of_objects, read_events
 from tieredctl.ops.wal.local_batches import LocalActiveLog, local_active_logs
+from tieredctl.ops.wal.need import FreshNeeds, RemoteMetadata
 from tieredctl.ops.wal.restore import Partitions, RestoreOutcome, by_partition, gaps_in, restore
 from tieredctl.ops.wal.restored_log import RestoredLog
 from tieredctl.ops.wal.upload import ActiveSegmentsUpload, UploadOutcome, UploadPlan, plan_upload
-from tieredctl.wiring.places import StorePlace
+from tieredctl.storage.protocol import ObjectStore
+from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
 
 _UNKNOWN_BROKER = -1
 
@@ -87,13 +93,16 @@ def restore_wal(
     partition: int | None,
     broker_files_from: Path | None,
     with_gaps: bool,
+    without_events: bool,
     tell: Callable[[RestoredLog], None],
 ) -> Restored:
     """Restores the partitions of a store, or those that are named. Raises TieredctlError where that is not possible."""
     store = place.open_store()
-    events = read_events(store)
-    if not events.log.is_there:
-        raise TieredctlError(ErrorCode.PATH_MISSING, f"{store.url} has no events of combined objects.")
+    events = events_of_objects(store) if without_events else read_events(store)
+    if not events.log.is_there and not events.findings:
+        message = f"{store.url} has no {'combined objects' if without_events else 'events of combined objects'}."
+        hint = None if without_events else "Where only the objects are left, give --without-events."
+        raise TieredctlError(ErrorCode.PATH_MISSING, message, hint=hint)
     demand_whole(events, store.url)
     partitions = _selected(events, topic, partition)
     if not partitions and topic is not None:
@@ -115,3 +124,52 @@ def _selected(events: KnownEvents, topic: str | None, partition: int | None) -> 
         for one, segments in found.items()
         if topic in (None, one.topic) and partition in (None, one.partition)
     }
+
+
+@dataclass(frozen=True, slots=True)
+class WalCleaning:
+    """A store whose objects are judged, and what is known besides its own events."""
+
+    store: StorePlace
+    topics: TopicsPlace
+    give_up_after_ms: int
+    clock_ms: Callable[[], int]
+    _remote: RemoteMetadata
+    _cluster: Cluster | None
+
+    def plan(self) -> CleanPlan:
+        """What may go now. Raises TieredctlError if that cannot be known."""
+        store = self.store.open_store()
+        with self._fresh(store) as fresh:
+            return plan_cleaning(store, fresh, self._remote.followed.cluster_id)
+
+    def apply(self, plan: CleanPlan, cluster_id: str, tell: Callable[[CleanOutcome], None]) -> tuple[str, CleanOutcome]:
+        """Removes what is planned: the plan's id, and the outcome. Raises TieredctlError if nothing may be removed."""
+        store, plan_id = self.store.open_writable_store(), uuid4().hex
+        with self._fresh(store) as fresh:
+            cleaning = Cleaning(plan, plan_id, cluster_id, store, fresh, self.clock_ms, tell=tell)
+            return plan_id, cleaning.run()
+
+    @contextmanager
+    def _fresh(self, store: ObjectStore) -> Iterator[FreshNeeds]:
+        with self.topics.open() as topics:
+            yield FreshNeeds(store, self._remote, topics, self._cluster, self.clock_ms, self.give_up_after_ms)
+
+
+@contextmanager
+def wal_cleaning(
+    store: StorePlace,
+    metadata: MetadataPlace,
+    topics: TopicsPlace,
+    *,
+    cluster_id: str | None,
+    give_up_after_ms: int,
+    clock_ms: Callable[[], int],
+) -> Iterator[WalCleaning]:
+    """The cleaning of a store by the metadata of remote storage (KIP-405)."""
+    metadata.demand_topic_based()
+    with ExitStack() as stack:
+        followed = stack.enter_context(closing(FollowedMetadata(metadata.open_source)))
+        followed.cluster_id = followed.source().cluster_id or cluster_id
+        cluster = None if metadata.cluster is None else stack.enter_context(metadata.cluster.open())
+        yield WalCleaning(store, topics, give_up_after_ms, clock_ms, RemoteMetadata(followed), cluster)

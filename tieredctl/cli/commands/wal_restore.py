@@ -51,6 +51,13 @@ def restore(
     with_gaps: Annotated[
         bool, typer.Option("--with-gaps", help="Restore what there is of partitions with missing offsets.")
     ] = False,
+    without_events: Annotated[
+        bool,
+        typer.Option(
+            "--without-events",
+            help="Go by the objects' own indexes, where their events are lost; also restores what was deleted since.",
+        ),
+    ] = False,
     view: View,
 ) -> ExitCode:
     """Write a log directory that a broker can start on, from combined objects: every uploaded batch, byte for byte.
@@ -68,6 +75,7 @@ def restore(
         partition=partition,
         broker_files_from=broker_files_from,
         with_gaps=with_gaps,
+        without_events=without_events,
         tell=view.teller(_progress),
     )
     outcome = restored.outcome

@@ -7,17 +7,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import chunk_of
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.wal_records import encode_wal_event
+from tieredctl.kafka.source import MetadataRecord, chunk_of
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.wal_events import WAL_METADATA_TOPIC
-from tieredctl.ops.wal.event_log import EventLogContents, is_event_key, read_event_log
+from tieredctl.ops.wal.event_log import METADATA_PARTITIONS, EventLogContents, is_event_key, read_event_log
+from tieredctl.ops.wal.object_check import object_finding
 from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserved
 from tieredctl.wal.events import WalChunk, WalEvents
 from tieredctl.wal.places import WAL_SUFFIX
+from tieredctl.wal.recovery import recovered_events
 from tieredctl.wal.replayed import KnownCombined, KnownWalSegment, ReplayedWal
 
 _KEY = re.compile(rf"([A-Za-z0-9_-]{{22}}){re.escape(WAL_SUFFIX)}", re.ASCII)
@@ -55,7 +58,34 @@ class WalContents:
 
 def read_events(store: ObjectStore) -> KnownEvents:
     """Reads and replays the event log of a store."""
-    log, events = read_event_log(store), WalEvents()
+    return _replayed(read_event_log(store))
+
+
+def events_of_objects(store: ObjectStore) -> KnownEvents:
+    """The events that the objects themselves tell of, by their indexes: as if every upload had ended, and nothing had
+    been deleted since. For a store whose own events are lost. Reads all objects.
+
+    Raises TieredctlError as reading does; damage, and objects without an index, are findings.
+    """
+    log = EventLogContents()
+    for stored in list_unreserved(store):
+        if combined_id_of(stored.key) is None:
+            continue
+        try:
+            published = list(recovered_events(store, stored, METADATA_PARTITIONS))
+        except DecodeError as error:
+            log.findings.append(object_finding(stored.key, error.position, error.reason))
+            continue
+        for one in published:
+            records = log.records.setdefault(one.metadata_partition, [])
+            event_ms = one.event.event_timestamp_ms
+            records.append(MetadataRecord(len(records), event_ms, encode_wal_event(one.event)))
+            log.end_offsets[one.metadata_partition] = len(records)
+    return _replayed(log)
+
+
+def _replayed(log: EventLogContents) -> KnownEvents:
+    events = WalEvents()
     for partition, records in sorted(log.records.items()):
         chunk = chunk_of(records)
         columns = (chunk.offsets, chunk.timestamps, chunk.starts, chunk.ends)

@@ -56,7 +56,11 @@ def folder_name(partition: TopicIdPartition) -> str:
     written the events."""
     name = partition_folder_name(partition.topic, partition.partition)
     parsed = parse_partition_folder_name(name)
-    if parsed is None or (parsed.topic, parsed.partition) != (partition.topic, partition.partition):
+    if (
+        partition.topic in (".", "..")
+        or parsed is None
+        or (parsed.topic, parsed.partition) != (partition.topic, partition.partition)
+    ):
         raise TieredctlError(ErrorCode.UNDECODABLE, f"{name!r} cannot be a partition's folder.")
     return name
 

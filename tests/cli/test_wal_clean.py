@@ -1,0 +1,200 @@
+"""`tieredctl wal clean`: what goes, what stays, and that the events tell the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tests.metadata_logs import copied, write_events
+from tests.wal.killed_store import Killed, killed_after
+from tests.wal.local_partitions import ORDERS, batch, write_partition
+
+CLUSTER_ID = "jN0vM9WEQ9yDgLgdYvRvMg"
+CONFIRMED = ("--apply", "--yes", "--cluster-id", CLUSTER_ID)
+EVENTS = "__remote_wal_log_metadata-0"
+
+
+@pytest.fixture
+def store(tmp_path: Path, tieredctl: Tieredctl) -> Path:
+    """Three objects: one with both partitions, one with more of the second, and its end."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+    write_partition(tmp_path / "logs", ORDERS[0], [batch(offset) for offset in range(2)])
+    write_partition(tmp_path / "logs", ORDERS[1], [batch(offset, size=200) for offset in range(3)])
+    words = ("--log-dir", tmp_path / "logs", "--store", f"file:{folder}", "--upload-bytes", "400", "--apply")
+    assert tieredctl("wal", "upload", *words).exit_code == 0
+    assert len(objects(folder)) == 2
+    return folder
+
+
+def objects(store: Path) -> list[str]:
+    return sorted(path.name for path in store.glob("*.wal"))
+
+
+def tiered(folder: Path, *ends: int) -> Path:
+    """Metadata of remote storage that has each partition of orders up to an offset (inclusive)."""
+    events = [
+        event
+        for number, end in enumerate(ends)
+        if end >= 0
+        for event in copied(100 + number, 0, end, partition=ORDERS[number])
+    ]
+    write_events(folder, *events)
+    return folder
+
+
+Clean = Callable[..., Outcome]
+
+
+@pytest.fixture
+def clean(store: Path, tmp_path: Path, tieredctl: Tieredctl) -> Clean:
+    """Runs `wal clean` by metadata of remote storage that has the two partitions up to these offsets."""
+
+    def run(*words: str, ends: tuple[int, int], output: str = "json") -> Outcome:
+        metadata = tiered(tmp_path / f"metadata{ends[0]}-{ends[1]}", *ends)
+        source = ("--log-dir", metadata, "--offline-metadata")
+        return tieredctl("wal", "clean", "--store", f"file:{store}", *source, *words, "-o", output)
+
+    return run
+
+
+def states(store: Path, tieredctl: Tieredctl) -> dict[str, set[str]]:
+    """The state of each combined object, and those of its segments, by key."""
+    lines = tieredctl("wal", "inspect", "--store", f"file:{store}", "-o", "jsonl").lines()
+    return {line["key"]: {line["state"], *(one["state"] for one in line["segments"])} for line in lines}
+
+
+def test_without_apply_nothing_is_changed(store: Path, clean: Clean) -> None:
+    before = sorted(store.rglob("*"))
+
+    outcome = clean(ends=(1, 2))
+
+    document = outcome.document()
+    assert (outcome.exit_code, sorted(store.rglob("*"))) == (0, before)
+    assert document["summary"]["planned"] == 2
+    assert {one["need"] for row in document["items"] for one in row["segments"]} == {"TIERED"}
+
+
+def test_an_object_goes_only_when_every_partition_in_it_is_in_remote_storage(
+    store: Path, clean: Clean, tieredctl: Tieredctl
+) -> None:
+    assert clean(ends=(0, 2)).document()["summary"]["kept"] == {"NEEDED": 1}
+    assert clean(ends=(1, -1)).document()["summary"]["kept"] == {"NEEDED": 2}
+
+    outcome = clean(*CONFIRMED, ends=(1, 1))
+
+    assert outcome.exit_code == 0, outcome.err
+    assert outcome.document()["summary"]["kept"] == {"NEEDED": 1}
+    (left,) = objects(store)
+    (gone,) = set(states(store, tieredctl)) - {left}
+    assert states(store, tieredctl) == {left: {"COPY_SEGMENT_FINISHED"}, gone: {"DELETE_SEGMENT_FINISHED"}}
+    assert tieredctl("wal", "verify", "--store", f"file:{store}", "--level", "full").exit_code == 0
+
+
+def test_what_was_removed_is_in_quarantine_with_receipts_and_can_be_put_back(
+    store: Path, clean: Clean, tieredctl: Tieredctl
+) -> None:
+    before = {path.name: path.read_bytes() for path in store.glob("*.wal")}
+    outcome = clean(*CONFIRMED, ends=(1, 2))
+    plan_id = outcome.document()["summary"]["planId"]
+    assert objects(store) == []
+
+    restored = tieredctl("orphans", "restore", plan_id, "--store", f"file:{store}")
+
+    assert restored.exit_code == 0, restored.err
+    assert {path.name: path.read_bytes() for path in store.glob("*.wal")} == before
+
+
+def test_nothing_is_left_to_do_afterwards(store: Path, clean: Clean) -> None:
+    assert clean(*CONFIRMED, ends=(1, 2)).exit_code == 0
+
+    again = clean(*CONFIRMED, ends=(1, 2))
+
+    assert again.exit_code == 0
+    assert again.document()["summary"]["planned"] == again.document()["summary"]["eventsOnly"] == 0
+
+
+WRITES = 18
+"""Of a run that nothing stops."""
+
+
+@pytest.mark.parametrize("boundary", range(WRITES + 1))
+def test_killed_before_any_of_its_writes_no_reader_misses_an_object_and_the_next_run_ends_it(
+    boundary: int, store: Path, clean: Clean, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        written = killed_after(patched, boundary if boundary < WRITES else None)
+        with suppress(Killed):
+            assert clean(*CONFIRMED, ends=(1, 2)).exit_code == 0
+    assert len(written) == boundary
+    known = states(store, tieredctl)
+    assert all(key in objects(store) or "COPY_SEGMENT_FINISHED" not in state for key, state in known.items())
+
+    # In its place: five minutes, after which a lease is no longer held.
+    (store / ".tieredctl/lease.json").unlink(missing_ok=True)
+    again = clean(*CONFIRMED, ends=(1, 2))
+
+    assert again.exit_code == 0, again.err
+    assert objects(store) == []
+    assert list(states(store, tieredctl).values()) == [{"DELETE_SEGMENT_FINISHED"}] * 2
+
+
+def damage_events(store: Path) -> None:
+    first = min((store / EVENTS).iterdir())
+    first.unlink()
+
+
+def lose_metadata(store: Path) -> None:
+    """An event log that another program cut."""
+    last = max((store / EVENTS).iterdir())
+    last.write_bytes(last.read_bytes()[:-3])
+
+
+@pytest.mark.parametrize("break_it", [damage_events, lose_metadata])
+def test_by_damaged_events_nothing_goes(break_it: Callable[[Path], None], store: Path, clean: Clean) -> None:
+    break_it(store)
+    before = objects(store)
+
+    outcome = clean(*CONFIRMED, ends=(1, 2))
+
+    assert (outcome.exit_code, objects(store)) == (5, before)
+
+
+def test_by_the_metadata_of_another_cluster_nothing_goes(store: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    write_events(tmp_path / "other", *copied(1, 0, 9))
+
+    source = ("--log-dir", tmp_path / "other", "--offline-metadata")
+    outcome = tieredctl("wal", "clean", "--store", f"file:{store}", *source, *CONFIRMED)
+
+    assert outcome.exit_code == 2
+    assert "knows no topic" in outcome.err
+    assert len(objects(store)) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ((), 2, "needs a live cluster"),
+        (("--offline-metadata",), 2, "nothing to read metadata from"),
+        (("--give-up-after", "5m"), 2, "may still be in progress"),
+    ],
+)
+def test_what_cannot_be_decided_is_refused(
+    words: tuple[str, ...], code: int, message: str, store: Path, tieredctl: Tieredctl
+) -> None:
+    outcome = tieredctl("wal", "clean", "--store", f"file:{store}", *words)
+
+    assert (outcome.exit_code, outcome.out) == (code, "")
+    assert message in outcome.err
+
+
+def test_without_a_confirmation_nothing_goes(store: Path, clean: Clean) -> None:
+    outcome = clean("--apply", "--cluster-id", CLUSTER_ID, ends=(1, 2))
+
+    assert outcome.exit_code == 2
+    assert "needs confirmation" in outcome.err
+    assert len(objects(store)) == 2

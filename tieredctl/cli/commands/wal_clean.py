@@ -1,0 +1,117 @@
+"""`tieredctl wal clean`: removes combined objects that nobody needs any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tieredctl.cli.arguments import clock_ms
+from tieredctl.cli.commands.removal_outcome import demand_source
+from tieredctl.cli.commands.wal_upload import wal_store
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.options import ClusterId, OfflineMetadata, Store, StoreOptions, Yes
+from tieredctl.cli.output import Item, Listing, TableColumn
+from tieredctl.cli.places import MetadataOptions, TopicListOptions
+from tieredctl.cli.view import View
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
+from tieredctl.model.quantities import duration_ms
+
+# `wal inspect` loads this module for the verb's name: what it does is loaded when it is typed.
+if TYPE_CHECKING:
+    from tieredctl.ops.wal.clean import CleanOutcome, CleanPlan
+
+_LEAST_GIVEN_UP_MS = 3_600_000
+
+
+def _needs(item: Item) -> str:
+    """Why each segment may go, such as orders-0 TIERED."""
+    return ", ".join(f"{one['topic']}-{one['partition']} {one['need']}" for one in item["segments"])
+
+
+_COLUMNS = (
+    TableColumn("COMBINED-SEGMENT-ID", "combinedSegmentId"),
+    TableColumn("BYTES", lambda item: "not there" if item["size"] is None else item["size"]),
+    TableColumn("SEGMENTS", _needs),
+)
+_DONE_COLUMNS = (TableColumn("STATUS", "status"), TableColumn("KEY", "key"), TableColumn("ERROR", "error"))
+_FIELDS = ("key", "status", "size", "quarantineKey", "error")
+
+
+def clean(
+    *,
+    store: Store = None,
+    store_option: StoreOptions = None,
+    metadata_options: MetadataOptions,
+    offline_metadata: OfflineMetadata = False,
+    topic_lists: TopicListOptions,
+    give_up_after: Annotated[
+        str, typer.Option(metavar="DURATION", help="Uploads without an event for this long are given up: 1h or more.")
+    ] = "24h",
+    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
+    view: View,
+) -> ExitCode:
+    """Remove combined objects that nobody needs: each segment in them is in remote storage (KIP-405), deleted, below
+    the log start, past retention, or of an upload that was given up.
+
+    Objects move to quarantine; `orphans restore PLAN-ID --store URL` puts them back. What is not known keeps an object.
+    If interrupted, run the same command again. Exit 5 if something is left. For example: tieredctl wal clean --store
+    s3://bucket/wal --bootstrap-server broker-1:9092
+    """
+    from tieredctl.wiring.wal import wal_cleaning
+
+    given_up_ms = duration_ms(give_up_after)
+    if given_up_ms < _LEAST_GIVEN_UP_MS:
+        message = "An upload without an event for less than an hour may still be in progress."
+        raise TieredctlError(ErrorCode.AGE_TOO_LOW, message, hint="Give --give-up-after 1h or more.")
+    place = wal_store(store, store_option)
+    demand_source(
+        metadata_options.bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given
+    )
+    metadata = metadata_options.place()
+    with wal_cleaning(
+        *(place, metadata, topic_lists.beside(metadata)),
+        cluster_id=cluster_id,
+        give_up_after_ms=given_up_ms,
+        clock_ms=clock_ms,
+    ) as cleaning:
+        plan = cleaning.plan()
+        view.say(f"To remove from {plan.url}: {_amount(plan)}.", *_kept(plan))
+        if not apply or not (plan.objects or plan.eventless):
+            return view.plan("WalCleanPlan", plan, _COLUMNS)
+        known = plan.cluster_id
+        demand_confirmation(f"Removing {_amount(plan)} from {plan.url}", known, yes=yes, typed_cluster_id=cluster_id)
+        assert known is not None
+        plan_id, outcome = cleaning.apply(plan, known, view.teller(_progress))
+    view.say(f"Removed {outcome.done} of {counted(outcome.planned, 'object')}, {counted(outcome.bytes, 'byte')}.")
+    if outcome.done:
+        view.say(f"Undo with: tieredctl orphans restore {plan_id} --store {plan.url}")
+    summary = {**plan.summary(), **outcome.counts(), "applied": True, "planId": plan_id, "events": outcome.events}
+    rows = [
+        {
+            "key": one.key,
+            "status": one.step.value,
+            "size": one.size,
+            "quarantineKey": one.copy and one.copy.key,
+            "error": one.error,
+        }
+        for one in outcome.receipts
+    ]
+    return view.end(Listing("WalClean", plan.source(), rows, _DONE_COLUMNS, summary, _FIELDS), outcome)
+
+
+def _amount(plan: CleanPlan) -> str:
+    amount = f"{counted(len(plan.objects), 'object')}, {counted(plan.bytes, 'byte')}"
+    return amount + (f", and events of {counted(len(plan.eventless), 'object')} more" if plan.eventless else "")
+
+
+def _kept(plan: CleanPlan) -> list[str]:
+    kept = ", ".join(f"{count} {need}" for need, count in plan.needs.kept.items())
+    return [f"Kept: {kept}."] if kept else []
+
+
+def _progress(outcome: CleanOutcome) -> str:
+    return f"{outcome.done} of {outcome.planned} removed, {outcome.bytes} bytes"

@@ -1,0 +1,267 @@
+"""Removes combined objects that nobody needs any more, and leads their events to their end (KIP-1176, "Life Cycle").
+
+In this order, for some objects at a time: each is copied to quarantine, and the copy compared; everything is read and
+judged again; the deletion is announced by events, after which no upload of these segments can end any more; the objects
+are deleted, in the version that was judged; their absence is looked at; the events say that they are gone. Every step
+is on record before the next. Whatever interrupts it, the next run finds what is left by the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.findings import Finding
+from tieredctl.model.removal import (
+    PlannedObject,
+    PlanRecord,
+    PlanUse,
+    QuarantinedCopy,
+    Receipt,
+    ReceiptsHeader,
+    ReceiptStep,
+    RemovalMode,
+)
+from tieredctl.ops.change import Outcome
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.deletion import delete_surely
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.lease import Hold, lease_held
+from tieredctl.ops.guards.ledger import Ledger
+from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, look
+from tieredctl.ops.orphan_removal.putting_back import failed
+from tieredctl.ops.orphan_removal.receipts import Receipts, StoredReceipts
+from tieredctl.ops.orphan_removal.removed_keys import note_removed
+from tieredctl.ops.wal.event_log import EventLog
+from tieredctl.ops.wal.need import FreshNeeds, Needs
+from tieredctl.storage.protocol import Deletion, DeletionOutcome, ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.wal.deletion import deletion_steps
+from tieredctl.wal.places import object_key
+from tieredctl.wal.steps import DeleteObject, Publish
+
+LAYOUT = "wal"
+"""In receipts and the ledger, where other plans have a layout's name."""
+_CLEANER = -1
+"""The broker id of events that no broker writes."""
+_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPlan:
+    """What may go now."""
+
+    url: str
+    cluster_id: str | None
+    objects: Sequence[PlannedObject]
+    eventless: Sequence[str]
+    """The ids of objects that are not in the store, and whose events do not say that they are deleted."""
+    needs: Needs
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.size for one in self.objects)
+
+    def source(self) -> Document:
+        return {"kind": "wal-store", "store": self.url, "clusterId": self.cluster_id}
+
+    def rows(self) -> list[Document]:
+        there = {one.key: one for one in self.objects}
+        ids = [*(one.key.removesuffix(".wal") for one in self.objects), *self.eventless]
+        return [self._row(combined_id, there.get(object_key(combined_id))) for combined_id in ids]
+
+    def summary(self) -> Document:
+        return {
+            "planned": len(self.objects),
+            "bytes": self.bytes,
+            "eventsOnly": len(self.eventless),
+            "kept": dict(self.needs.kept),
+        }
+
+    def findings(self) -> list[Finding]:
+        return []
+
+    def _row(self, combined_id: str, stored: PlannedObject | None) -> Document:
+        judged = self.needs.may_go[combined_id]
+        return {
+            "combinedSegmentId": combined_id,
+            "key": object_key(combined_id),
+            "size": None if stored is None else stored.size,
+            "need": judged.need.name,
+            "segments": [
+                {
+                    "topic": one.topic,
+                    "topicId": one.topic_id,
+                    "partition": one.partition,
+                    "segmentId": id_,
+                    "need": need.name,
+                }
+                for one, id_, need in judged.segments
+            ],
+        }
+
+
+def plan_cleaning(store: ObjectStore, fresh: FreshNeeds, cluster_id: str | None) -> CleanPlan:
+    """What may go now. Raises TieredctlError as `FreshNeeds.judge` does."""
+    listed = {stored.key: stored for stored in store.list() if "/" not in stored.key}
+    needs = fresh.judge()
+    objects, eventless = [], []
+    for combined_id, judged in sorted(needs.may_go.items()):
+        stored = listed.get(object_key(combined_id)) or store.head(object_key(combined_id))
+        if stored is not None:
+            objects.append(PlannedObject(*stored[:4], "orphan", judged.need.name, None))
+        elif not needs.is_concluded(combined_id):
+            eventless.append(combined_id)
+    return CleanPlan(store.url, cluster_id, objects, eventless, needs)
+
+
+@dataclass(slots=True, kw_only=True)
+class CleanOutcome(Outcome):
+    """How far a plan was carried out. Skipped are objects that were gone already."""
+
+    receipts: list[Receipt] = field(default_factory=list)
+    """The last one of each object."""
+    events: int = 0
+    """How many were written."""
+
+
+@dataclass(slots=True)
+class Cleaning:
+    """One run of a plan that was shown."""
+
+    plan: CleanPlan
+    plan_id: str
+    cluster_id: str
+    store: WritableObjectStore
+    fresh: FreshNeeds
+    clock_ms: Callable[[], int]
+    mode: RemovalMode = RemovalMode.QUARANTINE
+    tell: Callable[[CleanOutcome], None] = lambda _outcome: None
+
+    def run(self) -> CleanOutcome:
+        """Removes what is planned. Raises TieredctlError if nothing may be removed."""
+        outcome = CleanOutcome(planned=len(self.plan.objects))
+        with lease_held(self.store, "wal clean", self.clock_ms) as lease:
+            self.fresh.clock_ms = lease.clock
+            record = PlanRecord(PlanUse.APPLYING, self.cluster_id, LAYOUT, self.plan_id)
+            ledger = Ledger(self.store, record, self.plan_id)
+            header = ReceiptsHeader(self.plan_id, self.plan_id, self.cluster_id, self.store.url, LAYOUT, self.mode)
+            receipts = StoredReceipts.begun(self.store, header)
+            ledger.record(PlanUse.APPLYING)
+            try:
+                for objects in _batches(self.plan.objects):
+                    self._remove(objects, receipts, lease, outcome)
+                    self.tell(outcome)
+                self._conclude(self.plan.eventless, lease, outcome)
+            except TieredctlError as error:
+                outcome.stopped = error
+            if outcome.stopped is None and not outcome.failed:
+                ledger.record(PlanUse.APPLIED)
+        return outcome
+
+    def _remove(self, objects: Sequence[PlannedObject], receipts: Receipts, lease: Hold, outcome: CleanOutcome) -> None:
+        preparation = Preparation(self.store, self.cluster_id, self.plan_id, self.mode)
+        looked_at = in_parallel(self.store, lambda planned: look(self.store, planned), objects)
+        prepared = in_parallel(self.store, lambda one: preparation.prepare(one, None), looked_at)
+        doomed = [one for one in prepared if one.step is None]
+        self._record(receipts, [self._receipt(one, one.step or _intent(one)) for one in prepared], outcome)
+        needs = self._still_unneeded([_id_of(one.planned) for one in doomed])
+        note_removed(self.store, self.plan_id, [one.planned.key for one in doomed])
+        lease.renew()
+        log = EventLog(self.store, needs.events.log.end_offsets, self.fresh.clock_ms)
+        steps = {_id_of(one.planned): self._steps(needs, _id_of(one.planned)) for one in doomed}
+        for announced, _ in steps.values():
+            outcome.events += self._publish(log, announced)
+        lease.renew()
+        deletions = delete_surely(self.store, [one.found for one in doomed if one.found is not None])
+        done = [self._deleted(one, deletion) for one, deletion in zip(doomed, deletions, strict=True)]
+        self._record(receipts, done, outcome)
+        for one, deletion in zip(doomed, deletions, strict=True):
+            if deletion.outcome is DeletionOutcome.GONE:
+                outcome.events += self._publish(log, steps[_id_of(one.planned)][1])
+        self._conclude([_id_of(one.planned) for one in prepared if one.step is ReceiptStep.GONE], lease, outcome)
+
+    def _conclude(self, ids: Sequence[str], lease: Hold, outcome: CleanOutcome) -> None:
+        """Leads the events of objects that are not there to their end."""
+        if not ids:
+            return
+        needs = self._still_unneeded(ids)
+        lease.renew()
+        log = EventLog(self.store, needs.events.log.end_offsets, self.fresh.clock_ms)
+        for combined_id in ids:
+            announced, concluded = self._steps(needs, combined_id)
+            outcome.events += self._publish(log, announced)
+            # Its upload may have gone on until it was announced as deleted: then there is an object for the next run.
+            if self.store.head(object_key(combined_id)) is None:
+                outcome.events += self._publish(log, concluded)
+
+    def _still_unneeded(self, ids: Sequence[str]) -> Needs:
+        """Judges again. Raises TieredctlError `world-changed` if any object is needed now."""
+        needs = self.fresh.judge()
+        for combined_id in ids:
+            if combined_id not in needs.may_go:
+                message = f"{object_key(combined_id)} was not needed any more, and now it is."
+                raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
+        return needs
+
+    def _steps(self, needs: Needs, combined_id: str) -> tuple[list[Publish], list[Publish]]:
+        """The events before the object is deleted, and those after."""
+        steps = list(
+            deletion_steps(needs.events.replayed, combined_id, broker_id=_CLEANER, clock_ms=self.fresh.clock_ms)
+        )
+        (at,) = (number for number, step in enumerate(steps) if isinstance(step, DeleteObject))
+        return _events(steps[:at]), _events(steps[at:])
+
+    def _publish(self, log: EventLog, events: Sequence[Publish]) -> int:
+        log.append(events)
+        return len(events)
+
+    def _record(self, receipts: Receipts, some: Sequence[Receipt], outcome: CleanOutcome) -> None:
+        receipts.append(some)
+        last = {one.key: one for one in (*outcome.receipts, *some)}
+        outcome.receipts = list(last.values())
+        for receipt in some:
+            if receipt.step is ReceiptStep.REMOVED:
+                outcome.done += 1
+                outcome.bytes += receipt.size
+            elif receipt.step is ReceiptStep.FAILED:
+                outcome.failed += 1
+            elif receipt.step is ReceiptStep.GONE:
+                outcome.skipped += 1
+
+    def _receipt(self, one: Prepared, step: ReceiptStep) -> Receipt:
+        if one.error is not None:
+            return failed(one.planned.key, self.clock_ms(), one.error)
+        return Receipt(
+            *(step, one.planned.key, self.clock_ms(), one.planned.size, _copy(one.copy)),
+            compared_by=one.compared_by,
+            modified_ms=one.planned.last_modified_ms,
+        )
+
+    def _deleted(self, one: Prepared, deletion: Deletion) -> Receipt:
+        if deletion.outcome is DeletionOutcome.GONE:
+            return self._receipt(one, ReceiptStep.REMOVED)
+        message = f"{one.planned.key} was rewritten after it was judged."
+        error = deletion.error or TieredctlError(ErrorCode.WORLD_CHANGED, message)
+        return failed(one.planned.key, self.clock_ms(), error, _copy(one.copy), one.planned.last_modified_ms)
+
+
+def _batches(objects: Sequence[PlannedObject]) -> Iterator[Sequence[PlannedObject]]:
+    for first in range(0, len(objects), _AT_ONCE):
+        yield objects[first : first + _AT_ONCE]
+
+
+def _events(steps: Sequence[object]) -> list[Publish]:
+    return [step for step in steps if isinstance(step, Publish)]
+
+
+def _intent(one: Prepared) -> ReceiptStep:
+    return ReceiptStep.COPIED if one.copy else ReceiptStep.DELETING
+
+
+def _id_of(planned: PlannedObject) -> str:
+    return planned.key.removesuffix(".wal")
+
+
+def _copy(stored: StoredObject | None) -> QuarantinedCopy | None:
+    return None if stored is None else QuarantinedCopy(stored.key, stored.size, stored.last_modified_ms, stored.version)
