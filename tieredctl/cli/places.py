@@ -32,7 +32,10 @@ from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tieredctl.ops.metadata.selection import Selection
+    from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,18 @@ class ClusterOptions(OptionGroup):
         if self.bootstrap_server is None:
             raise TieredctlError(ErrorCode.NO_SOURCE, "No cluster was given.", hint="Give --bootstrap-server.")
         return ClusterPlace(self.bootstrap_server, self.command_config)
+
+    def place_or_snapshot(self, kraft_snapshot: Path | None) -> ClusterPlace | OfflineClusterPlace:
+        """The cluster that was named, or what is left of it when no broker answers. Raises TieredctlError where both
+        were, or neither."""
+        if kraft_snapshot is None:
+            return self.place()
+        if self.bootstrap_server is not None:
+            hint = "The cluster itself is asked; omit --kraft-snapshot."
+            raise TieredctlError(ErrorCode.USAGE, "--kraft-snapshot is for a cluster that is down.", hint=hint)
+        from tieredctl.wiring.offline_cluster import OfflineClusterPlace
+
+        return OfflineClusterPlace(kraft_snapshot)
 
 
 @dataclass(frozen=True, slots=True)

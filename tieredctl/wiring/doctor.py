@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tieredctl.model.clock import Clock
+from tieredctl.ops.change import demand_same_cluster
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose, diagnose_standstill
-from tieredctl.ops.doctor.gathering import gather_settings, with_group_offsets, with_objects, with_tiered_data
+from tieredctl.ops.doctor.gathering import (
+    gather_settings,
+    of_stopped_cluster,
+    with_group_offsets,
+    with_objects,
+    with_tiered_data,
+)
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace, local_replicas
 
 
@@ -55,3 +63,25 @@ def diagnose_cluster(
         if remote is not None:
             facts = with_objects(facts, *remote, read)
         return Diagnosed(diagnose(replace(facts, replicas=replicas)), source)
+
+
+def diagnose_offline(
+    cluster: OfflineClusterPlace, clock: Clock, *, release: Release | None = None, log_dirs: Sequence[Path] = ()
+) -> Diagnosed:
+    """The checks that a cluster's metadata log allows, when no broker answers: releases, topics' own settings, the
+    metadata topic; and with `log_dirs` what is stuck in remote storage, and what is on these disks.
+
+    What the log does not have is reported as not checked. Raises TieredctlError as the places do.
+    """
+    replicas = local_replicas(log_dirs)
+    with ExitStack() as stack:
+        offline = stack.enter_context(cluster.open())
+
+        def read() -> EventStream:
+            stream = stack.enter_context(MetadataPlace(tuple(log_dirs)).open())
+            demand_same_cluster(stream.source.cluster_id, offline.cluster_id)
+            return stream
+
+        facts = of_stopped_cluster(gather_settings(offline, clock, release), read if log_dirs else None)
+        notes = [*facts.not_looked_at, *offline.offline.findings()]
+        return Diagnosed(diagnose(replace(facts, replicas=replicas, not_looked_at=notes)), offline.describe())

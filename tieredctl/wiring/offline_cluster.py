@@ -22,6 +22,7 @@ from tieredctl.kafka.metadata_log import (
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.kraft.replica import SnapshotId
+from tieredctl.ops.cluster.image_cluster import ImageCluster
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 
 
@@ -30,6 +31,11 @@ class OfflineClusterPlace:
     """A snapshot, a `__cluster_metadata-0`, or a log directory that has one."""
 
     path: Path
+
+    @contextmanager
+    def open(self) -> Iterator[ImageCluster]:
+        """The cluster, open for what its metadata log can answer. Raises as `read` does."""
+        yield ImageCluster(self.read())
 
     def read(self) -> OfflineCluster:
         """The cluster as of the snapshot; of a folder as of the latest one and the log after it.

@@ -11,7 +11,7 @@ import typer
 
 from tieredctl.cli.arguments import given_path, now_ms, pairs
 from tieredctl.cli.findings_table import FINDING_FIELDS
-from tieredctl.cli.options import Now, Output, Quiet
+from tieredctl.cli.options import KraftSnapshot, Now, Output, Quiet
 from tieredctl.cli.outcome import finding_documents, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
@@ -27,7 +27,8 @@ from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose_file, diagnose_settings
 from tieredctl.ops.doctor.gathering import gather_settings
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
-from tieredctl.wiring.doctor import diagnose_cluster
+from tieredctl.wiring.doctor import diagnose_cluster, diagnose_offline
+from tieredctl.wiring.places import ClusterPlace
 
 _commands = typer.Typer(rich_markup_mode=None)
 _COLUMNS = (
@@ -57,6 +58,7 @@ def cluster(
     *,
     context: typer.Context,
     cluster_options: ClusterOptions,
+    kraft_snapshot: KraftSnapshot = None,
     kafka_version: KafkaVersion = None,
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")
@@ -86,9 +88,14 @@ def cluster(
         return ExitCode.CLEAN
     clock = Clock(now_ms(now), duration_ms(older_than))
     remote = remote_options.place_if_given()
-    place = cluster_options.place()
-    stated = _release(kafka_version)
-    found, source = diagnose_cluster(place, clock, release=stated, store=remote, log_dirs=log_dir or ())
+    place = cluster_options.place_or_snapshot(kraft_snapshot)
+    stated, log_dirs = _release(kafka_version), log_dir or ()
+    if isinstance(place, ClusterPlace):
+        found, source = diagnose_cluster(place, clock, release=stated, store=remote, log_dirs=log_dirs)
+    elif remote is not None:
+        raise TieredctlError(ErrorCode.USAGE, "--store is for a live cluster.", hint="Omit it with --kraft-snapshot.")
+    else:
+        found, source = diagnose_offline(place, clock, release=stated, log_dirs=log_dirs)
     return _finish("Doctor", source, found, view)
 
 

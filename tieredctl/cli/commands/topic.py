@@ -3,6 +3,9 @@ off."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,17 +13,20 @@ import typer
 from tieredctl.cli.arguments import now_ms
 from tieredctl.cli.commands.topic_disable import disable
 from tieredctl.cli.commands.topic_enable import enable
-from tieredctl.cli.options import Now
+from tieredctl.cli.options import KraftSnapshot, LogDirs, Now
 from tieredctl.cli.outcome import finding_documents, say
 from tieredctl.cli.output import Listing, TableColumn, known
 from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.view import View
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.kafka.cluster import Cluster
 from tieredctl.model.known_sum import known_sum
 from tieredctl.model.quantities import duration_ms
+from tieredctl.ops.change import demand_same_cluster
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.tiering.ability import TieringAbility
 from tieredctl.ops.tiering.topic_status import TopicStatus, remote_parts, topic_list, topic_status
-from tieredctl.wiring.places import MetadataPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _commands.command("enable")(enable)
@@ -59,10 +65,26 @@ _STATUS_COLUMNS = (
 )
 
 
+@contextmanager
+def _opened(
+    options: ClusterOptions, kraft_snapshot: Path | None, log_dirs: Sequence[Path] | None
+) -> Iterator[tuple[Cluster, EventStream]]:
+    """A live cluster with its metadata topic, or what is on the disks of one that is down."""
+    place = options.place_or_snapshot(kraft_snapshot)
+    if isinstance(place, ClusterPlace) and log_dirs:
+        raise TieredctlError(ErrorCode.USAGE, "--log-dir is for --kraft-snapshot.", hint="Omit it with a live cluster.")
+    metadata = MetadataPlace(cluster=place) if isinstance(place, ClusterPlace) else MetadataPlace(tuple(log_dirs or ()))
+    with place.open() as cluster, metadata.open() as stream:
+        demand_same_cluster(stream.source.cluster_id, cluster.cluster_id)
+        yield cluster, stream
+
+
 @_commands.command("list")
 def list_topics(
     *,
     cluster_options: ClusterOptions,
+    kraft_snapshot: KraftSnapshot = None,
+    log_dir: LogDirs = None,
     every: Annotated[bool, typer.Option("--all", help="Include topics that are not tiered.")] = False,
     view: View,
 ) -> ExitCode:
@@ -70,8 +92,7 @@ def list_topics(
 
     A topic is `unknown` if the user may not read its settings: exit 5.
     """
-    place = cluster_options.place()
-    with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
+    with _opened(cluster_options, kraft_snapshot, log_dir) as (cluster, stream):
         rows, unseen = topic_list(cluster, remote_parts(stream), every=every)
     counted = ("remoteSegments", "remoteBytes", "localBytes", "unfinished")
     findings = [*stream.findings, *unseen]
@@ -89,6 +110,8 @@ def status(
     *,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
     cluster_options: ClusterOptions,
+    kraft_snapshot: KraftSnapshot = None,
+    log_dir: LogDirs = None,
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")
     ] = "1h",
@@ -99,8 +122,7 @@ def status(
 
     The summary of -o json has the settings, with the source of each.
     """
-    place = cluster_options.place()
-    with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
+    with _opened(cluster_options, kraft_snapshot, log_dir) as (cluster, stream):
         found = topic_status(cluster, topic, remote_parts(stream), now_ms(now), duration_ms(older_than))
     findings = [*stream.findings, *found.findings]
     summary = {**found.summary(), "findings": finding_documents(findings)}

@@ -18,6 +18,7 @@ from tieredctl.ops.cluster.topic_settings import (
 from tieredctl.ops.doctor.broker_rules import broker_findings, metadata_retention
 from tieredctl.ops.doctor.custom_metadata import custom_metadata_findings
 from tieredctl.ops.doctor.disk_rules import disk_findings
+from tieredctl.ops.doctor.gathering import GROUPS, METADATA_RECORDS, OFFSETS, TOPIC_SETTINGS
 from tieredctl.ops.doctor.group_rules import group_findings
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 from tieredctl.ops.doctor.node_rules import node_findings, node_in_cluster
@@ -104,18 +105,19 @@ def _of_settings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 def _looked_at(cluster: ClusterSnapshot) -> Document:
     replay, objects = cluster.replay, cluster.objects
     unseen = {finding.subject for finding in cluster.not_looked_at}
-    sees_topics, sees_records = "topic settings" not in unseen, "the records of the metadata topic" not in unseen
+    sees_topics, sees_records = TOPIC_SETTINGS not in unseen, METADATA_RECORDS not in unseen
+    sees_partitions = sees_topics and OFFSETS not in unseen
     segments = sum(len(facts.segments) for facts in cluster.partitions)
     return {
         "release": None if cluster.release is None else str(cluster.release),
         "brokers": len(cluster.brokers) or None,
         "topics": len(cluster.topics) if sees_topics else None,
-        "partitions": len(cluster.partitions) if sees_topics else None,
-        "remoteSegments": segments if sees_topics and sees_records else None,
+        "partitions": len(cluster.partitions) if sees_partitions else None,
+        "remoteSegments": segments if sees_partitions and sees_records else None,
         "metadataEvents": replay and replay.events,
         "deadRatio": replay and replay.dead_ratio,
         "replaySeconds": replay and replay.seconds,
-        "groupOffsets": None if "consumer groups" in unseen else len(cluster.group_offsets),
+        "groupOffsets": None if GROUPS in unseen else len(cluster.group_offsets),
         "replicasOnDisk": None if cluster.replicas is None else len(cluster.replicas),
         "auxiliaryObjects": objects and objects.auxiliary,
         "transactionIndexes": objects and objects.indexes_read,

@@ -33,6 +33,7 @@ from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import ObjectStore
 
 METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS = "the metadata topic's settings", "topic settings"
+METADATA_RECORDS, OFFSETS, GROUPS = "the records of the metadata topic", "offsets of topics", "consumer groups"
 """Their names in findings."""
 _UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 _METADATA_VERSION = "metadata.version"
@@ -103,6 +104,22 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
     )
 
 
+def of_stopped_cluster(settings: ClusterSnapshot, open_events: Callable[[], EventStream] | None) -> ClusterSnapshot:
+    """The snapshot of a cluster that no broker answers for, with what its metadata topic has, if that can be read. What
+    only leaders and coordinators know is noted as not checked."""
+    looking = Looking(list(settings.not_looked_at))
+    unknown = {OFFSETS: "no leader answers", GROUPS: "no coordinator answers"}
+    if open_events is None:
+        unknown[METADATA_RECORDS] = "no log directory was given"
+    looking.findings += [Finding(FindingCode.CHECK_NOT_MADE, what, why) for what, why in unknown.items()]
+    read = None if open_events is None else looking.at(METADATA_RECORDS, lambda: _read(open_events()))
+    if read is None:
+        return replace(settings, not_looked_at=looking.findings)
+    stores, replay, odd = read
+    unfinished = [known for store in stores for _, known in store.known(store.in_states(_UNFINISHED))]
+    return replace(settings, unfinished=unfinished, replay=replay, odd=odd, not_looked_at=looking.findings)
+
+
 def oldest_release(cluster: Cluster) -> Release | None:
     """The brokers' release, as far as their features show. Raises TieredctlError as the cluster does."""
     return _oldest({broker: _release_of(one.supported) for broker, one in cluster.broker_features().items()})
@@ -120,7 +137,7 @@ def with_tiered_data(
     replay: ReplayFacts | None = None
     odd: list[Finding] = []
     if settings.has_metadata_topic:
-        read = looking.at("the records of the metadata topic", lambda: _read(open_events()))
+        read = looking.at(METADATA_RECORDS, lambda: _read(open_events()))
         if read is not None:
             stores, replay, odd = read
     young = {name: _first_young(cluster, one, settings.clock, looking) for name, one in settings.topics.items()}
@@ -139,7 +156,7 @@ def with_tiered_data(
 def with_group_offsets(cluster: ClusterSnapshot, groups: ConsumerGroups) -> ClusterSnapshot:
     """The snapshot with the offsets that consumer groups committed."""
     looking = Looking(list(cluster.not_looked_at))
-    committed = looking.at("consumer groups", groups.committed_offsets) or ()
+    committed = looking.at(GROUPS, groups.committed_offsets) or ()
     return replace(cluster, group_offsets=committed, not_looked_at=looking.findings)
 
 

@@ -1,0 +1,92 @@
+"""Commands that ask a cluster, on what is left of one that is down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tieredctl.errors import ExitCode
+
+
+@pytest.fixture
+def data(captures: Path) -> Path:
+    return captures / "kafka-4.3.1/data"
+
+
+def test_topics_that_are_tiered(tieredctl: Tieredctl, data: Path) -> None:
+    outcome = tieredctl("topic", "list", "--kraft-snapshot", data, "--log-dir", data, "-o", "json")
+
+    rows = {item["topic"]: item for item in outcome.document()["items"]}
+    assert outcome.exit_code == ExitCode.INCOMPLETE
+    assert {name: row["tiering"] for name, row in rows.items()} == dict.fromkeys(
+        ("events7", "orders7", "payments7", "slow7"), "on"
+    )
+    assert rows["slow7"]["remoteBytes"] == 2028337
+    assert {row["localBytes"] for row in rows.values()} == {None}
+
+
+def test_a_topics_status_has_its_settings_and_what_is_remote(tieredctl: Tieredctl, data: Path) -> None:
+    words = ("--kraft-snapshot", data / "__cluster_metadata-0", "--log-dir", data, "-o", "json")
+    outcome = tieredctl("topic", "status", "orders7", *words)
+
+    document = outcome.document()
+    assert outcome.exit_code == ExitCode.INCOMPLETE
+    assert document["summary"]["settings"]["local.retention.ms"] == {"value": "1500", "source": "DYNAMIC_TOPIC_CONFIG"}
+    assert document["summary"]["brokersUnable"] is None
+    assert sum(item["remoteBytes"] for item in document["items"]) == 43081
+    assert {(item["latest"], item["localBytes"], item["notTiered"]) for item in document["items"]} == {
+        (None, None, None)
+    }
+
+
+def test_the_doctor_checks_what_it_can_and_says_what_it_cannot(tieredctl: Tieredctl, data: Path) -> None:
+    outcome = tieredctl("doctor", "--kraft-snapshot", data, "--log-dir", data, "-o", "json")
+
+    document = outcome.document()
+    codes = {item["code"] for item in document["items"]}
+    assert outcome.exit_code == ExitCode.INCOMPLETE
+    assert {"topic-config-small-segments", "topic-config-metadata-replication", "check-not-made"} <= codes
+    summary = document["summary"]
+    assert (summary["release"], summary["topics"]) == ("4.3", 4)
+    assert summary["metadataEvents"] > 600
+    assert (summary["partitions"], summary["remoteSegments"], summary["groupOffsets"]) == (None, None, None)
+    not_looked_at = json.dumps(summary["notLookedAt"])
+    for what in ("broker settings", "offsets of topics", "consumer groups"):
+        assert what in not_looked_at
+
+
+def test_without_log_directories_the_doctor_says_so(tieredctl: Tieredctl, data: Path) -> None:
+    snapshot = max((data / "__cluster_metadata-0").glob("*.checkpoint"))
+    outcome = tieredctl("doctor", "--kraft-snapshot", snapshot, "-o", "json")
+
+    assert outcome.exit_code == ExitCode.INCOMPLETE
+    summary = outcome.document()["summary"]
+    assert summary["metadataEvents"] is None
+    assert "no log directory was given" in json.dumps(summary["notLookedAt"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("doctor", "--kraft-snapshot", "{data}", "--bootstrap-server", "localhost:1"),
+        ("doctor", "--kraft-snapshot", "{data}", "--store", "memory:"),
+        ("doctor", "--kraft-snapshot", "nowhere"),
+        ("topic", "list", "--kraft-snapshot", "{data}"),
+        ("topic", "list", "--log-dir", "{data}"),
+        ("topic", "status", "orders7", "--kraft-snapshot", "{data}", "--log-dir", "{other}"),
+        ("topic", "status", "gone7", "--kraft-snapshot", "{data}", "--log-dir", "{data}"),
+        ("topic", "status", "t", "--bootstrap-server", "localhost:1", "--log-dir", "{data}"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    tieredctl: Tieredctl, captures: Path, data: Path, words: tuple[str, ...]
+) -> None:
+    other = captures / "kafka-3.9.1/data"
+
+    outcome = tieredctl(*(word.format(data=data, other=other) for word in words))
+
+    assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, "")
+    assert "Traceback" not in outcome.err
