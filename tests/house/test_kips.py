@@ -1,0 +1,246 @@
+"""docs/kips.md lists every section of the four KIPs, and names only what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tieredctl.cli.main import NOUNS
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "kips.md"
+ROW = re.compile(r"^\| (?P<section>.+?) \| (?P<place>.*?) \|(?: (?P<test>\S+))? \|$")
+QUOTED = re.compile(r"`([^`]+)`")
+NOTHING_TO_TEST = ("background", "the brokers'", "the sections below it")
+
+HEADINGS = {
+    "KIP-405": """
+Status
+Motivation
+Kafka as a long-term storage service
+Kafka local storage and operational complexity
+Kafka in cloud
+Solution - Tiered storage for Kafka
+Goals
+Non-Goals
+Proposed Changes
+High-level design
+Local and Remote log offset constraints
+Replica Manager
+Follower Replication
+Overview
+Follower fetch protocol in detail
+Follower fetch scenarios(including truncation cases)
+Scenario 1: new empty follower
+Scenario 2: out-of-sync follower catching up
+Scenario 3: Multiple hard failures (Scenario 2 of KIP-101)
+Scenario 4: unclean leader election including truncation.
+Scenario 5: log divergence in remote storage - unclean leader election
+Follower to leader transition
+Transactional support
+Consumer Fetch Requests
+Other APIs
+DeleteRecords
+ListOffsets
+LeaderAndIsr
+Stopreplica
+OffsetForLeaderEpoch
+LogStartOffset
+RLM/RSM tasks and thread pools
+Remote Log Metadata State transitions
+RemoteLogMetadataManager implemented with an internal topic
+Message Format
+Schema
+Configs
+Committed offsets file format
+Internal flat-file store format of remote log metadata
+Message Formatter for the internal topic
+Internal message format
+Topic deletion lifecycle
+Protocol Changes
+ListOffsets
+Fetch
+Public Interfaces
+Configs
+Remote Storage Manager
+RemoteLogMetadataManager
+New Metrics
+Upgrade
+Downgrade
+Limitations
+Integration and System tests
+Feature Test
+Performance Test Results
+Future work
+Alternatives considered
+Meeting Notes
+Other associated KIPs
+""",
+    "KIP-1023": """
+Status
+Motivation
+Public Interfaces
+Broker Configuration options
+List Offsets API
+Proposed Changes
+High-Level Design
+FetchOffet API Changes
+ReplicaFetcher Changes
+Follower Fetch Scenarios
+Upgrade
+Test Plan
+Rejected Alternatives
+""",
+    "KIP-630": """
+Status
+Terminology
+Motivation
+Type of State Machines and Operations
+Loading State and Frequency of Compaction
+Amount of Data Replicated
+Consistent Log and Tombstones
+Overview
+Proposed Changes
+Design
+Snapshot Format
+Snapshot Control Records
+Snapshot Header Schema
+Snapshot Footer Schema
+When to Snapshot
+When to Increase the LogStartOffset
+When to Delete Snapshots
+Interaction with the Kafka Controller and Metadata Cache
+From Kafka Raft to the Kafka Controller and Metadata Cache
+From the Kafka Controller and Metadata Cache to Kafka Raft
+Loading Snapshots
+Changes to Leader Election
+Validation of Snapshot and Log
+Public Interfaces
+Topic configuration
+Network Protocol
+Fetch
+Request Schema
+Response Schema
+Handling Fetch Request
+Handling Fetch Response
+Fetching Snapshots
+Request Schema
+Response Schema
+Request Handling
+Errors:
+Response Handling
+Errors:
+Metrics
+Compatibility, Deprecation, and Migration Plan
+Rejected Alternatives
+""",
+    "KIP-1176": """
+Status
+Motivation
+Proposed Changes
+Overall architecture and Cloud Storage for Active Log Segment
+Key Classes and Constructs
+Configs
+RemoteWalStorageManager
+RemoteLogManager.RLMWalTask
+RemoteWalCombinedLogSegmentMetadata and metadata topic __remote_wal_log_metadata
+RemoteLogManager.RLMWalCombinerTask
+Producer Path to The Leader Broker
+Producer Acknowledgement
+Acks=1
+Acks=-1 / Acks=all
+The role of object storage for replication factor
+Replication and Download on follower broker
+Life Cycle of the active log segments on the cloud storage
+Performance Considerations
+Reliance on PageCache
+Same performance for acks=1 producer path and close performance for acks=-1
+Performance tuning of uploading Active Log Segments onto Cloud Storage
+Using a traditional cloud storage (e.g. S3) for active log segments
+AZ Availability
+Leader Failover and Recovery in an AZ Outage
+Data Durability
+Public Interfaces
+org.apache.kafka.common.config.TopicConfig
+org.apache.kafka.server.log.remote.storage.RemoteLogManagerConfig
+org.apache.kafka.server.log.remote.storage.RemoteWalCombinedLogSegmentMetadata
+org.apache.kafka.server.log.remote.storage.RemoteWalCombinedLogSegmentMetadataUpdate
+org.apache.kafka.server.log.remote.storage.RemoteWalStorageManager
+kafka.log.remote.RemoteLogManager.RLMWalTask
+kafka.log.remote.RemoteLogManager.RLMWalCombineTask
+Compatibility, Deprecation, and Migration Plan
+Test Plan
+Rejected Alternatives
+Comparison to KIP-1150: Diskless Kafka Topic
+Comparison to KIP-405: Tiered Storage
+Future enhancement
+Cloud native elasticity
+Further reduction of latency broker resources
+Appendix: Cost Estimate for a typical workload
+Workload example
+Comparison Table
+Appendix: Performance Data
+Configuration
+Results
+End to End Latency
+Kafka Producer/Consumer Perf Test Scripts
+Analysis
+""",
+}
+"""In the KIPs' own order. A heading that comes twice has what it is of after it, on the page."""
+
+
+def rows(kip: str) -> list[tuple[str, str, str | None]]:
+    """(section, place, test) of each row of a KIP's table."""
+    text = PAGE.read_text(encoding="utf-8")
+    table = text.split(f"\n## {kip}\n")[1].split("\n## ")[0]
+    found = [match for line in table.splitlines() if (match := ROW.match(line))]
+    return [(one["section"], one["place"], one["test"]) for one in found if one["section"] not in ("section", "---")]
+
+
+@pytest.mark.parametrize("kip", HEADINGS)
+def test_every_section_of_a_kip_is_listed(kip: str) -> None:
+    headings = HEADINGS[kip].strip().splitlines()
+
+    sections = [section for section, _, _ in rows(kip)]
+
+    assert [section for section, heading in zip(sections, headings, strict=True) if section.startswith(heading)] == (
+        sections
+    )
+
+
+@pytest.mark.parametrize("kip", HEADINGS)
+def test_what_a_section_names_is_there(kip: str) -> None:
+    for section, place, _ in rows(kip):
+        for name in QUOTED.findall(place):
+            if name.startswith("tieredctl "):
+                assert is_command(name.split()[1:]), (section, name)
+            elif name.endswith(".py"):
+                assert (ROOT / name).is_file(), (section, name)
+
+
+def is_command(words: list[str]) -> bool:
+    """Whether there is a module for the noun, and in one of its modules the verb, or the option."""
+    if words[0] not in NOUNS:
+        return False
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "tieredctl/cli/commands").glob(f"{words[0]}*.py")
+    )
+    return all(
+        re.search(rf'"{word}"|def {word}\(|{word.removeprefix("--").replace("-", "_")}\b', sources)
+        for word in words[1:]
+    )
+
+
+@pytest.mark.parametrize("kip", HEADINGS)
+def test_the_test_of_a_section_is_there(kip: str) -> None:
+    for section, place, test in rows(kip):
+        if test is None:
+            assert place.startswith(NOTHING_TO_TEST), section
+            continue
+        file, _, name = test.strip("`").partition("::")
+        assert (ROOT / file).is_file(), (section, file)
+        if name:
+            assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), (section, test)

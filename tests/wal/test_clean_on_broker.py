@@ -1,0 +1,41 @@
+"""`wal clean` by a live cluster: what it may remove is what the cluster's own remote storage, settings and log starts
+say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import own_process
+from tests.rigs.driven_brokers import DrivenBroker
+from tests.rigs.workload import CLICKS, ORDERS, RETIRED, UNTIERED
+from tests.wal.local_partitions import batch, write_partition
+from tieredctl.model.ids import TopicIdPartition
+
+pytestmark = pytest.mark.integration
+
+
+def test_each_topic_is_judged_by_what_the_cluster_says(kafka_4: DrivenBroker, tmp_path: Path) -> None:
+    topics = kafka_4.cluster.topics
+    for name in (ORDERS, CLICKS, RETIRED, UNTIERED):
+        write_partition(tmp_path / "logs", TopicIdPartition(topics[name].topic_id, name, 0), [batch(0), batch(1)])
+    unknown = TopicIdPartition("EBAPDg0MCwoJCAcGBQQDAg", ORDERS, 1)
+    write_partition(tmp_path / "logs", unknown, [batch(0)])
+    (tmp_path / "store").mkdir()
+    store = ("--store", f"file:{tmp_path / 'store'}")
+    # Each partition in an object of its own.
+    uploaded = own_process("wal", "upload", "--log-dir", tmp_path / "logs", *store, "--upload-bytes", "100", "--apply")
+    assert uploaded.exit_code == 0, uploaded.err
+
+    words = ("--bootstrap-server", kafka_4.broker.bootstrap_server)
+    planned = own_process("wal", "clean", *store, *words, "-o", "json")
+
+    document = planned.document()
+    assert planned.exit_code == 0, planned.err
+    needs = {(one["topic"], one["need"]) for row in document["items"] for one in row["segments"]}
+    assert (RETIRED, "PARTITION_GONE") in needs
+    assert {need for name, need in needs if name == CLICKS} <= {"TIERED", "BELOW_LOG_START"}
+    assert (ORDERS, "TIERED") in needs
+    assert UNTIERED not in {name for name, _ in needs}
+    assert document["summary"]["kept"]["NEEDED"] >= 1
