@@ -43,7 +43,8 @@ class PostgresControlPlane:
 
     def batches_of(self, object_key: str) -> tuple[Row, pa.Table] | None:
         with self._moment() as moment:
-            files = moment.rows(queries.file_columns(), queries.FILE_OF_KEY, key=object_key)
+            columns, is_possible = queries.file_columns(), _is_possible(object_key)
+            files = moment.rows(columns, queries.FILE_OF_KEY, key=object_key) if is_possible else []
             if not files:
                 return None
             columns = queries.batch_columns(with_topic=True)
@@ -51,13 +52,13 @@ class PostgresControlPlane:
 
     def logs_of(self, topic: str, partition: int, offset: int) -> Sequence[FoundLog]:
         with self._moment() as moment:
-            columns = queries.log_columns(moment.version)
-            logs = moment.rows(columns, queries.LOGS_OF_NAME, topic=topic, partition=partition)
+            columns, is_possible = queries.log_columns(moment.version), _is_possible(topic)
+            place = {"topic": topic, "partition": partition}
+            logs = moment.rows(columns, queries.LOGS_OF_NAME, **place) if is_possible else []
             return [FoundLog(log, _batch_of(moment, log, offset)) for log in logs]
 
     def states_of(self, object_keys: Sequence[str]) -> Mapping[str, FileState]:
-        # PostgreSQL's text holds neither: no file has such a key.
-        possible = [key for key in object_keys if "\0" not in key and _is_utf8(key)]
+        possible = [key for key in object_keys if _is_possible(key)]
         with self._moment() as moment:
             return {key: FileState(state) for key, state in moment.ask(queries.STATES_OF_KEYS, keys=possible)}
 
@@ -125,9 +126,10 @@ def _batch_of(moment: _Moment, log: Row, offset: int) -> FoundBatch | None:
     return FoundBatch(batches[0], files[0] if files else {}, partitions - 1)
 
 
-def _is_utf8(text: str) -> bool:
+def _is_possible(text: str) -> bool:
+    """Whether PostgreSQL can hold it: neither NUL nor what UTF-8 cannot tell."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
         return False
-    return True
+    return "\0" not in text

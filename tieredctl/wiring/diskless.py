@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tieredctl.diskless.control_plane import ControlPlaneTables
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.diskless.bucket import DisklessBucket, demand_overlap, read_bucket
+from tieredctl.ops.diskless.explain import DisklessExplanation, explain, find_log
+from tieredctl.ops.diskless.inspect import InspectedObject, inspect
 from tieredctl.ops.diskless.scan import DisklessScan
 from tieredctl.ops.diskless.status import Uncommitted, uncommitted
 from tieredctl.ops.diskless.verify import DisklessVerification, Progress, verify
@@ -68,6 +71,26 @@ def scan_diskless(place: ControlPlanePlace, bucket: StorePlace, min_age_ms: int)
     source, found = _read(place, bucket)
     demand_overlap(found)
     return source, DisklessScan(found, min_age_ms)
+
+
+def inspect_diskless(place: ControlPlanePlace | None, bucket: StorePlace, key: str) -> tuple[Document, InspectedObject]:
+    """Where it is, and an object, walked. Raises TieredctlError as the places and `inspect` do."""
+    control_plane = None if place is None else place.open()
+    source: Document = {} if control_plane is None else dict(control_plane.describe())
+    store = bucket.open_store()
+    return source | {"store": store.url}, inspect(store, key, control_plane)
+
+
+def explain_diskless(
+    place: ControlPlanePlace, bucket: StorePlace | None, where: TopicIdPartition, offset: int
+) -> tuple[Document, DisklessExplanation]:
+    """Where that is, and where an offset lies; the topic's id may be empty. Raises TieredctlError as the places,
+    `find_log` and `explain` do."""
+    control_plane = place.open()
+    source = dict(control_plane.describe())
+    name, log = find_log(control_plane, where.topic, where.partition, offset, where.topic_id or None)
+    store = None if bucket is None else bucket.open_store()
+    return source | {"store": store and store.url}, explain(name, log, offset, store)
 
 
 def _read(place: ControlPlanePlace, bucket: StorePlace) -> tuple[Document, DisklessBucket]:

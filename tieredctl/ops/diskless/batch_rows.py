@@ -90,7 +90,7 @@ def numbered(tables: ControlPlaneTables) -> tuple[Partitions, BatchRows, Produce
         TopicIdPartition(uuid_text(row.tobytes()[:16]), topics[log] if log >= 0 else "", int(row["partition"]))
         for row, log in zip(distinct, log_of.tolist(), strict=True)
     ]
-    return Partitions(names, log_of), _batch_rows(tables.batches, batches), _producer_rows(tables.producers, producers)
+    return Partitions(names, log_of), batch_rows(tables.batches, batches), _producer_rows(tables.producers, producers)
 
 
 def column(table: pa.Table, name: str) -> Ints:
@@ -117,7 +117,8 @@ def _partition_columns(table: pa.Table) -> NDArray[Any]:
     return found
 
 
-def _batch_rows(table: pa.Table, partitions: Ints) -> BatchRows:
+def batch_rows(table: pa.Table, partitions: Ints) -> BatchRows:
+    """Rows of a table with the columns of BATCHES, and the number of each one's partition."""
     names = ("fileId", "baseOffset", "lastOffset", "byteOffset", "byteSize", "magic", "timestampType")
     return BatchRows(
         column(table, "batchId"), partitions, *(column(table, name) for name in (*names, "batchMaxTimestamp"))

@@ -1,0 +1,128 @@
+"""Where an offset of a diskless partition lies: its object, the bytes in it, and who else lives there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from tieredctl.diskless.control_plane import ControlPlane, FoundBatch, FoundLog
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition, uuid_text
+from tieredctl.ops.diskless.finding_places import object_finding, partition_finding
+from tieredctl.ops.diskless.inspect import batch_at, file_document
+from tieredctl.ops.diskless.walked_object import walk
+from tieredctl.ops.documents import Document, partition_document
+from tieredctl.storage.protocol import ObjectStore
+
+
+class Tier(StrEnum):
+    """Where an offset is kept."""
+
+    DISKLESS = "diskless"
+    """In an object that mixes partitions."""
+    REMOTE = "remote"
+    """In a segment of KIP-405's tier: the metadata topic knows it."""
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class DisklessExplanation:
+    """The answer, as it is shown, and what is wrong there."""
+
+    tier: Tier
+    document: Document
+    findings: list[Finding]
+
+
+def find_log(
+    control_plane: ControlPlane, topic: str, partition: int, offset: int, topic_id: str | None
+) -> tuple[TopicIdPartition, FoundLog]:
+    """The one partition that is meant. Raises TieredctlError `unknown-topic`, and `ambiguous-topic` for a name that
+    several topics had."""
+    named = [
+        (TopicIdPartition(uuid_text(found.log["topicId"]), topic, partition), found)
+        for found in control_plane.logs_of(topic, partition, offset)
+    ]
+    meant = [one for one in named if topic_id in (None, one[0].topic_id)]
+    if not meant:
+        message = f"The control plane has no partition {partition} of topic {topic}"
+        message += "." if topic_id is None else f" with id {topic_id}."
+        hint = "List its partitions with `tieredctl diskless status`."
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
+    if len(meant) > 1:
+        ids = ", ".join(name.topic_id for name, _ in meant)
+        raise TieredctlError(ErrorCode.AMBIGUOUS_TOPIC, f"Several topics are called {topic}: {ids}.")
+    return meant[0]
+
+
+def explain(name: TopicIdPartition, told: FoundLog, offset: int, store: ObjectStore | None) -> DisklessExplanation:
+    """The bytes themselves are only looked at where a store is given. Raises TieredctlError as the store does."""
+    log = told.log
+    document: Document = {
+        **partition_document(name),
+        "offset": offset,
+        **{field: log[field] for field in ("logStartOffset", "highWatermark", "disklessStartOffset")},
+        "remoteLogStartOffset": log["remoteLogStartOffset"],
+    }
+    tier, reason = _tier(log, offset)
+    findings: list[Finding] = []
+    if tier is Tier.DISKLESS:
+        if told.found is None:
+            tier, reason = Tier.NONE, "no batch of the control plane has it"
+            findings.append(
+                partition_finding(
+                    FindingCode.OFFSET_GAP, name, f"offset {offset} is in no batch", offsets=(offset, offset)
+                )
+            )
+        elif not told.found.file:
+            tier, reason = Tier.NONE, "the control plane does not have the file of its batch"
+            findings.append(
+                partition_finding(
+                    FindingCode.FILE_ROW_MISSING, name, f"offset {offset}: {reason}", offsets=(offset, offset)
+                )
+            )
+        else:
+            document |= _batch_document(told.found)
+            if store is not None:
+                document |= _in_store(store, told.found, offset, findings)
+    return DisklessExplanation(tier, document | {"tier": tier.value, "reason": reason}, findings)
+
+
+def _tier(log: Mapping[str, Any], offset: int) -> tuple[Tier, str | None]:
+    if offset >= log["highWatermark"]:
+        return Tier.NONE, "it is not below the high watermark: nothing was committed there yet"
+    if offset >= log["logStartOffset"]:
+        return Tier.DISKLESS, None
+    remote = log["remoteLogStartOffset"]
+    if remote is not None and offset >= remote:
+        return Tier.REMOTE, "it is in a tiered segment: ask `tieredctl explain` with the cluster's metadata"
+    return Tier.NONE, "it is below the log start: it was deleted"
+
+
+def _batch_document(found: FoundBatch) -> Document:
+    names = ("batchId", "baseOffset", "lastOffset", "byteOffset", "byteSize", "logAppendTimestamp", "batchMaxTimestamp")
+    return {
+        "key": found.file["objectKey"],
+        **{name: found.batch[name] for name in names},
+        "file": file_document(found.file),
+        "otherPartitions": found.other_partitions,
+    }
+
+
+def _in_store(store: ObjectStore, found: FoundBatch, offset: int, findings: list[Finding]) -> Document:
+    """Whether its bytes are there, and which of them are the record batch that holds the offset."""
+    key, start, size = found.file["objectKey"], found.batch["byteOffset"], found.batch["byteSize"]
+    if store.head(key) is None:
+        findings.append(object_finding(FindingCode.OBJECT_MISSING, key, "the store does not have it"))
+        return {"objectPresent": False, "recordBatch": None}
+    data = store.read(key, start, start + size)
+    place = batch_at(walk([data], len(data)), found.batch["baseOffset"], offset) if len(data) == size else None
+    if place is None:
+        message = "its bytes are not the record batches that the control plane describes"
+        findings.append(object_finding(FindingCode.BATCH_MISMATCH, key, message, position=start))
+        return {"objectPresent": True, "recordBatch": None}
+    return {"objectPresent": True, "recordBatch": {"position": start + place[0], "size": place[1]}}
