@@ -90,3 +90,54 @@ def test_what_does_not_go_together_is_refused(
 
     assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, "")
     assert "Traceback" not in outcome.err
+
+
+GONE, ORDERS = "LWyDhYizTUK0q-VfQmSubw", "G4i52LJdRBel-FDnehx_Kw"
+
+
+@pytest.fixture
+def crashed(captures: Path) -> tuple[str | Path, ...]:
+    """The options for a cluster that deleted GONE after its last snapshot, and was killed."""
+    crash = captures / "aiven-crash-4.3.1"
+    return ("--log-dir", crash / "data", "--store", f"file:{crash / 'bucket'}", "--layout", "aiven")
+
+
+def test_what_a_deleted_topic_left_is_planned_by_the_log_after_the_snapshot(
+    tieredctl: Tieredctl, captures: Path, crashed: tuple[str | Path, ...]
+) -> None:
+    data = captures / "aiven-crash-4.3.1/data"
+
+    outcome = tieredctl("partition", "remove", GONE, "--kraft-snapshot", data, *crashed, "-o", "json")
+
+    summary = outcome.document()["summary"]
+    assert outcome.exit_code == ExitCode.CLEAN, outcome.err
+    assert (summary["segments"], summary["objects"], summary["applied"]) == (67, 160, False)
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "path", "code"),
+    [
+        (ORDERS, "", "still has the topic"),
+        (GONE, "__cluster_metadata-0/00000000000000000414-0000000008.checkpoint", "still has the topic"),
+    ],
+)
+def test_what_the_cluster_has_or_had_at_its_last_snapshot_is_not_planned(
+    tieredctl: Tieredctl, captures: Path, crashed: tuple[str | Path, ...], topic_id: str, path: str, code: str
+) -> None:
+    data = captures / "aiven-crash-4.3.1/data"
+
+    outcome = tieredctl("partition", "remove", topic_id, "--kraft-snapshot", data / path, *crashed)
+
+    assert outcome.exit_code != ExitCode.CLEAN
+    assert code in outcome.err
+
+
+def test_nothing_is_removed_while_no_broker_answers(
+    tieredctl: Tieredctl, captures: Path, crashed: tuple[str | Path, ...]
+) -> None:
+    data = captures / "aiven-crash-4.3.1/data"
+
+    outcome = tieredctl("partition", "remove", GONE, "--kraft-snapshot", data, *crashed, "--apply")
+
+    assert outcome.exit_code == ExitCode.USAGE
+    assert "give --bootstrap-server" in outcome.err

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from tieredctl.model.findings import Finding
-from tieredctl.ops.change import totals
+from tieredctl.ops.change import demand_same_cluster, totals
+from tieredctl.ops.cluster.live_topics import AnsweredTopics, TopicSources, live_topics
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
 from tieredctl.ops.guards.lease import lease_held
@@ -16,6 +18,7 @@ from tieredctl.ops.topic_removal.remover import RemotePartitionRemover, RemovedP
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import PartitionPlan, RemovalScope, plan_removal, removal_scope
 from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, Remote, StorePlace, TopicsPlace
 
 
@@ -26,7 +29,8 @@ class TopicRemoval:
     plans: Sequence[PartitionPlan]
     """One for each partition in the metadata."""
     scope: RemovalScope
-    cluster: ClusterPlace
+    cluster: ClusterPlace | None
+    """None for a cluster that is down: then nothing can be removed."""
     cluster_id: str | None
     store: ObjectStore
     _metadata: TopicMetadata
@@ -41,7 +45,7 @@ class TopicRemoval:
     def source(self) -> Document:
         """What it is about."""
         return {
-            "bootstrapServer": self.cluster.bootstrap_server,
+            "bootstrapServer": None if self.cluster is None else self.cluster.bootstrap_server,
             "clusterId": self.cluster_id,
             "store": self.store.url,
         }
@@ -72,7 +76,7 @@ class TopicRemoval:
 
         Whatever stops it is in the outcome. Raises TieredctlError if it cannot begin.
         """
-        if self._remote is None:
+        if self._remote is None or self.cluster is None:
             raise TypeError("a store that was opened to be read is not changed")
         store, layout = self._remote
         with (
@@ -119,3 +123,36 @@ def topic_removal(
             scope = removal_scope(topic_id, topics.cluster, **named)
         plans = plan_removal(metadata, opened.store, opened.layout, scope)
         yield TopicRemoval(plans, scope, cluster, followed.cluster_id, opened.store, metadata, remote)
+
+
+@contextmanager
+def offline_topic_removal(
+    topic_id: str,
+    partition: int | None,
+    offline: OfflineClusterPlace,
+    log_dirs: Sequence[Path],
+    store: StorePlace,
+    *,
+    segment_events_only: bool,
+    even_if_live: bool,
+) -> Iterator[TopicRemoval]:
+    """The same plan for a cluster that is down, by its log directories and the metadata log of one of its nodes: to
+    look at. Removing takes brokers.
+
+    Raises TieredctlError if anything speaks against removing.
+    """
+    opened, place, cluster = store.open(), MetadataPlace(tuple(log_dirs)), offline.read()
+    followed = FollowedMetadata(place.open_source)
+    with closing(followed):
+        metadata = TopicMetadata(topic_id, partition, followed)
+        metadata.refresh()
+        place.demand_topic_based()
+        demand_same_cluster(followed.cluster_id, cluster.cluster_id)
+        segments = [one for state in map(metadata.state, metadata.partitions()) for one in state.segments]
+        # Of each segment the time of its last event: the topic's first one is no later than the least of them.
+        first_events_ms = {topic_id: min((one.event_timestamp_ms for one in segments), default=-1)}
+        live = live_topics(TopicSources(snapshot=cluster), first_events_ms, followed.source())
+        named = {"segment_events_only": segment_events_only, "even_if_live": even_if_live}
+        scope = removal_scope(topic_id, AnsweredTopics(live), **named)
+        plans = plan_removal(metadata, opened.store, opened.layout, scope)
+        yield TopicRemoval(plans, scope, None, followed.cluster_id, opened.store, metadata, None)

@@ -10,7 +10,7 @@ from tieredctl.cli.arguments import clock_ms, topic_id_partition
 from tieredctl.cli.commands.removal_outcome import DeleteVersions
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.dashed_ids import CommandOfIds
-from tieredctl.cli.options import ClusterId, NoLease, Yes
+from tieredctl.cli.options import ClusterId, KraftSnapshot, LogDirs, NoLease, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
 from tieredctl.cli.view import View
@@ -21,7 +21,8 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.kept_versions import for_good, retention_of
 from tieredctl.ops.topic_removal.remover import RemovedPartition
 from tieredctl.ops.topic_removal.topic_removal_plan import demand_silence
-from tieredctl.wiring.topic_removal import TopicRemoval, topic_removal
+from tieredctl.wiring.places import ClusterPlace
+from tieredctl.wiring.topic_removal import TopicRemoval, offline_topic_removal, topic_removal
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -65,6 +66,8 @@ def remove(
         ),
     ],
     cluster_options: ClusterOptions,
+    kraft_snapshot: KraftSnapshot = None,
+    log_dir: LogDirs = None,
     remote_options: RemoteOptions,
     apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
     segment_events_only: Annotated[
@@ -90,16 +93,28 @@ def remove(
 ) -> ExitCode:
     """Remove what a deleted topic left in remote storage, and record that in the metadata, as in KIP-405.
 
-    If interrupted, run the same command again. Exit 5 if something is left.
+    If interrupted, run the same command again. Exit 5 if something is left. With --kraft-snapshot and --log-dir, the
+    plan for a cluster that is down is shown.
     """
     topic_id, number = topic_id_partition(partition)
-    if cluster_options.bootstrap_server is None:
+    if cluster_options.bootstrap_server is None and (apply or kraft_snapshot is None):
         message = "This needs a live cluster: give --bootstrap-server."
         hint = "If the cluster no longer exists, `tieredctl orphans plan` finds what its topics left."
         raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
+    place = cluster_options.place_or_snapshot(kraft_snapshot)
+    remote = remote_options.place()
+    if not isinstance(place, ClusterPlace):
+        with offline_topic_removal(
+            *(topic_id, number, place, log_dir or (), remote),
+            segment_events_only=segment_events_only,
+            even_if_live=even_if_live,
+        ) as removal:
+            view.say(_sentence(removal, removal.summary()))
+            return view.plan("PartitionRemovalPlan", removal, _COLUMNS)
+    if log_dir:
+        raise TieredctlError(ErrorCode.USAGE, "--log-dir is for --kraft-snapshot.", hint="Omit it with a live cluster.")
     with topic_removal(
-        *(topic_id, number, cluster_options.place()),
-        remote_options.place(),
+        *(topic_id, number, place, remote),
         segment_events_only=segment_events_only,
         even_if_live=even_if_live,
         to_apply=apply,

@@ -46,6 +46,19 @@ class TopicLookup(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class AnsweredTopics:
+    """A `TopicLookup` of what is known already."""
+
+    live: LiveTopics
+
+    def ask(self, topic_ids: Collection[str]) -> Mapping[str, bool | None]:
+        return {topic_id: self.live.is_live(topic_id) for topic_id in topic_ids}
+
+    def describe(self) -> Document:
+        return self.live.describe() or {}
+
+
+@dataclass(frozen=True, slots=True)
 class TopicSources:
     """The source of which topics exist: at most one of these."""
 
