@@ -356,6 +356,16 @@ def test_what_is_there_already_is_never_written_over(uploaded: Path, tmp_path: P
     assert "exists already" in said
 
 
+def test_what_a_killed_restore_left_is_gone_after_the_next(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    (tmp_path / "to/.tieredctl-unfinished-1234/orders-0").mkdir(parents=True)
+
+    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 0
+
+    assert {path.name for path in (tmp_path / "to").iterdir()} == {"orders-0", "orders-1", "other-0"}
+
+
 def test_one_partition_is_restored(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
     assert restored(tieredctl, uploaded, tmp_path / "to", "--topic", "orders", "--partition", "1")[0] == 0
 

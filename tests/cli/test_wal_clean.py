@@ -109,6 +109,13 @@ def test_what_was_removed_is_in_quarantine_with_receipts_and_can_be_put_back(
     assert {path.name: path.read_bytes() for path in store.glob("*.wal")} == before
 
 
+def test_with_delete_there_is_no_copy(store: Path, clean: Clean, tieredctl: Tieredctl) -> None:
+    assert clean(*CONFIRMED, "--delete", ends=(1, 2)).exit_code == 0
+
+    assert not list(store.rglob("quarantine"))
+    assert list(states(store, tieredctl).values()) == [{"DELETE_SEGMENT_FINISHED"}] * 2
+
+
 def test_nothing_is_left_to_do_afterwards(store: Path, clean: Clean) -> None:
     assert clean(*CONFIRMED, ends=(1, 2)).exit_code == 0
 

@@ -14,6 +14,7 @@ from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_pr
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.model.findings import Finding
+from tieredctl.model.removal import RemovalMode
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.wal.clean import Cleaning, CleanOutcome, CleanPlan, plan_cleaning
 from tieredctl.ops.wal.contents import KnownEvents, demand_whole, events_of_objects, read_events
@@ -143,11 +144,13 @@ class WalCleaning:
         with self._fresh(store) as fresh:
             return plan_cleaning(store, fresh, self._remote.followed.cluster_id)
 
-    def apply(self, plan: CleanPlan, cluster_id: str, tell: Callable[[CleanOutcome], None]) -> tuple[str, CleanOutcome]:
+    def apply(
+        self, plan: CleanPlan, cluster_id: str, mode: RemovalMode, tell: Callable[[CleanOutcome], None]
+    ) -> tuple[str, CleanOutcome]:
         """Removes what is planned: the plan's id, and the outcome. Raises TieredctlError if nothing may be removed."""
         store, plan_id = self.store.open_writable_store(), uuid4().hex
         with self._fresh(store) as fresh:
-            cleaning = Cleaning(plan, plan_id, cluster_id, store, fresh, self.clock_ms, tell=tell)
+            cleaning = Cleaning(plan, plan_id, cluster_id, store, fresh, self.clock_ms, mode, tell)
             return plan_id, cleaning.run()
 
     @contextmanager

@@ -17,6 +17,7 @@ from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms
+from tieredctl.model.removal import RemovalMode
 
 # `wal inspect` loads this module for the verb's name: what it does is loaded when it is typed.
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ def clean(
     give_up_after: Annotated[
         str, typer.Option(metavar="DURATION", help="Uploads without an event for this long are given up: 1h or more.")
     ] = "24h",
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete permanently instead of moving to quarantine.")
+    ] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
     cluster_id: ClusterId = None,
     yes: Yes = False,
@@ -83,11 +87,13 @@ def clean(
         if not apply or not (plan.objects or plan.eventless):
             return view.plan("WalCleanPlan", plan, _COLUMNS)
         known = plan.cluster_id
-        demand_confirmation(f"Removing {_amount(plan)} from {plan.url}", known, yes=yes, typed_cluster_id=cluster_id)
+        what = f"{'Permanently deleting' if delete else 'Removing'} {_amount(plan)} from {plan.url}"
+        demand_confirmation(what, known, yes=yes, typed_cluster_id=cluster_id)
         assert known is not None
-        plan_id, outcome = cleaning.apply(plan, known, view.teller(_progress))
+        mode = RemovalMode.DELETE if delete else RemovalMode.QUARANTINE
+        plan_id, outcome = cleaning.apply(plan, known, mode, view.teller(_progress))
     view.say(f"Removed {outcome.done} of {counted(outcome.planned, 'object')}, {counted(outcome.bytes, 'byte')}.")
-    if outcome.done:
+    if outcome.done and not delete:
         view.say(f"Undo with: tieredctl orphans restore {plan_id} --store {plan.url}")
     summary = {**plan.summary(), **outcome.counts(), "applied": True, "planId": plan_id, "events": outcome.events}
     rows = [

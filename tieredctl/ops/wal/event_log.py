@@ -101,8 +101,10 @@ def _read_file(store: ObjectStore, log_file: _LogFile, contents: EventLogContent
         for position, header in zip(block.positions, block.headers, strict=True):
             records = contents.records.setdefault(log_file.partition, [])
             for record in _records(log_file, block.buffer, position, header, contents.findings):
+                if record.offset != end:
+                    reason = f"a record has offset {record.offset}, where {end} comes next"
+                    contents.findings.append(_damaged(log_file, reason))
                 if record.offset < end:
-                    contents.findings.append(_damaged(log_file, f"offset {record.offset} comes twice"))
                     continue
                 records.append(MetadataRecord(record.offset, record.timestamp, record.value, record.key))
                 end = record.offset + 1

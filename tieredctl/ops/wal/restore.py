@@ -112,6 +112,8 @@ def restore(
                 raise TieredctlError(
                     ErrorCode.UNWRITABLE, f"{to / name} exists already.", hint="Name a new folder, or an empty one."
                 )
+        for left in to.glob(f"{UNFINISHED}*"):  # by a run that was killed; no broker starts with it
+            shutil.rmtree(left)
         aside = to / f"{UNFINISHED}{token_hex(8)}"
         aside.mkdir()
         try:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.record_batches import HEADER_BYTES, read_batch_header
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
@@ -75,6 +76,7 @@ def verify_wal(
         if one.metadata.state is _FINISHED:
             promised.append(one)
             result.findings += _of_segments(one, segments)
+    result.findings += _unannounced(store, promised, segments)
     result.findings += gaps_in(by_partition([one for one in segments.values() if _was_uploaded(one)]))
     result.objects = len(promised)
     result.segments = sum(len(one.metadata.entries) for one in promised)
@@ -149,6 +151,9 @@ def _check_index(store: ObjectStore, one: KnownCombined, stored: StoredObject, r
     if index is None:
         return
     report.bytes_read += index.entries[0].start_file_position
+    header = read_batch_header(store.read(report.key, 0, HEADER_BYTES), 0, HEADER_BYTES)
+    if (header.base_offset, header.partition_leader_epoch) != (0, -1):
+        report.add(0, "its index: a header that tieredctl does not write")
     if index.entries != one.metadata.entries:
         report.add(0, "its index and its events differ about its segments")
 
@@ -202,6 +207,26 @@ def _of_segments(one: KnownCombined, segments: dict[str, KnownWalSegment]) -> li
         ):
             message = f"the events differ about where segment {entry.segment_id} is"
             found.append(object_finding(key, entry.start_file_position, message, segment))
+    return found
+
+
+def _unannounced(
+    store: ObjectStore, promised: Sequence[KnownCombined], segments: dict[str, KnownWalSegment]
+) -> list[Finding]:
+    """Readers are led to segments by events about these alone: their object has to be there, too."""
+    known = {one.metadata.combined_segment_id for one in promised}
+    found = []
+    for segment in segments.values():
+        if segment.is_readable and segment.combined_segment_id not in known:
+            key, partition = object_key(segment.combined_segment_id), segment.metadata.topic_id_partition
+            named = f"{partition.topic}-{partition.partition}"
+            evidence = {"combinedSegmentId": segment.combined_segment_id, "key": key, "partitions": [named]}
+            evidence |= {"segmentId": segment.segment_id}
+            message = f"segment {segment.segment_id} is reported as uploaded, and its object is not"
+            code = FindingCode.WAL_UPLOAD_UNFINISHED
+            if store.head(key) is None:
+                code, message = FindingCode.WAL_OBJECT_MISSING, f"{message}, nor is it there"
+            found.append(Finding(code, key, message, evidence))
     return found
 
 
