@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.conftest import examples
 from tests.random_metadata_records import RandomRecords, encoded
 from tests.rigs.image_records import image_records, kafka_records
 from tests.rigs.line_program import LineProgram
@@ -56,7 +55,7 @@ def asked(values: Sequence[bytes]) -> list[str]:
 def test_the_image_is_kafkas_after_any_records() -> None:
     kinds, refused = set(), 0
     with LineProgram(kafka_jars("4.3.1"), "MetadataImageOracle") as kafka:
-        for seed in range(examples(30)):
+        for seed in range(30):
             values, replay = replayed_one_by_one(seed, 200)
 
             answer = kafka.ask(asked(values))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, EpochStart, Replica, SnapshotId
+from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, Replica, SnapshotId
 
 
 class Answer(StrEnum):
@@ -96,12 +96,3 @@ def _last_epoch(replica: Replica) -> int:
     if replica.epochs:
         return replica.epochs[-1].epoch
     return replica.latest_snapshot.epoch if replica.latest_snapshot else 0
-
-
-def epoch_starts(epochs_of_batches: list[EpochStart]) -> list[EpochStart]:
-    """Where each epoch begins, by the epochs and base offsets of batches in a row."""
-    starts: list[EpochStart] = []
-    for one in epochs_of_batches:
-        if not starts or starts[-1].epoch < one.epoch:
-            starts.append(one)
-    return starts
