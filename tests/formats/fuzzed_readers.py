@@ -17,7 +17,9 @@ from tieredctl_aiven.manifest import read_manifest
 
 from tests import sample_events
 from tests.faults.aiven_storage_manager import AivenStorageManager, encoded_sizes
+from tests.metadata_logs import COPIED
 from tests.sample_events import SEGMENT_ID, SNAPSHOT
+from tests.wal_histories import combined_started, combined_updated, entry, wal_started, wal_updated
 from tieredctl.formats.batch_columns import AsColumns
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint, read_offset_checkpoint
 from tieredctl.formats.clean_shutdown import read_clean_shutdown
@@ -71,6 +73,9 @@ from tieredctl.formats.remote_log_snapshot import (
     encode_remote_log_snapshot,
     read_remote_log_snapshot,
 )
+from tieredctl.formats.wal_columns import decode_wal_columns
+from tieredctl.formats.wal_objects import combined_object, read_index
+from tieredctl.formats.wal_records import decode_wal_event, encode_wal_event
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
 from tieredctl.model.events import (
     RecordForm,
@@ -248,6 +253,25 @@ NAMES = [
     f"a-topic-0.{'0a' * 16}-delete",
 ]
 
+WAL_ENTRIES = [entry(1), entry(2)]
+WAL_OBJECT = combined_object(combined_started(WAL_ENTRIES), [BATCHES[Codec.NONE]] * 2, 1).data
+WAL_EVENTS = [
+    encode_wal_event(event)
+    for event in (
+        wal_started(1, 0, 9, segment_leader_epochs=((0, 0), (3, 5))),
+        wal_updated(1, COPIED, custom_metadata=b"x"),
+        combined_started(WAL_ENTRIES),
+        combined_updated([entry(1, 0, 9), entry(2, 10, 10)], COPIED),
+    )
+]
+
+
+def read_wal_columns(data: bytes) -> object:
+    count = 10  # fewer are left to the reader of single events
+    starts = np.arange(count, dtype=np.int64) * len(data)
+    return decode_wal_columns(np.frombuffer(data * count, np.uint8), starts, starts + len(data))
+
+
 OFFSETS = [OffsetIndexEntry(5, 4096), OffsetIndexEntry(9, 8200)]
 TIMES = [TimeIndexEntry(1700000000005, 1), TimeIndexEntry(1700000000006, 7)]
 ABORTED = [AbortedTransaction(5, 1, 2, 3), AbortedTransaction(5, 4, 5, 6)]
@@ -301,6 +325,9 @@ READERS = [
     Reader("log", [BATCHES[Codec.NONE] * 3, KRAFT_SNAPSHOT], read_log),
     Reader("log as columns", EVENT_LOGS, read_log_columns),
     Reader("metadata event as columns", EVENTS, read_event_columns),
+    Reader("WAL event", WAL_EVENTS, decode_wal_event),
+    Reader("WAL event as columns", WAL_EVENTS, read_wal_columns),
+    Reader("index of a combined object", [WAL_OBJECT], read_index, sealed_batches),
     Reader("offset index as columns", [OFFSET_INDEX], read_offset_index_columns),
     Reader("time index as columns", [TIME_INDEX], read_time_index_columns),
     Reader("control record", CONTROL_RECORDS, read_control_record),

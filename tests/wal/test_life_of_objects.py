@@ -269,4 +269,4 @@ def test_never_is_an_object_removed_that_a_reader_needs_and_in_the_end_nothing_d
 
 @pytest.mark.exhaustive
 def test_the_same_in_longer_stories() -> None:
-    run(200, 60)
+    run(100, 50)
