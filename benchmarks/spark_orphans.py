@@ -5,7 +5,6 @@ Metadata is read and replayed, and every object of an inventory is judged, as by
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,10 +12,9 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from tieredctl_spark.metadata_facts import metadata_facts
-from tieredctl_spark.schemas import spark_schema
-from tieredctl_spark.source_frames import metadata_records
+from tieredctl_spark.packed import Packed, packed_rows
 from tieredctl_spark.transforms.buckets import bucket_count
-from tieredctl_spark.transforms.listed_objects import LISTED_SCHEMA, explained_objects
+from tieredctl_spark.transforms.listed_objects import LISTED_SCHEMA, explained_objects, listed_counts
 from tieredctl_spark.transforms.metadata_rows import events_in, metadata_rows
 from tieredctl_spark.transforms.object_verdicts import object_verdicts
 from tieredctl_spark.transforms.segment_states import segment_states
@@ -42,11 +40,11 @@ def main() -> None:
 
 
 def _orphans(session: SparkSession, place: MetadataPlace, inventory: str, layout: Layout) -> int:
-    objects = _kept(_listed(session, inventory, layout))
+    objects = _listed(session, inventory, layout).kept(_kept, "listing")
     with place.open() as stream:
-        rows = _kept(metadata_rows(metadata_records(session, place)))
-        facts = metadata_facts(rows, stream)
-    segments = _kept(segment_states(events_in(rows), bucket_count(2 * facts.events)))
+        rows = metadata_rows(session, place).kept(_kept, "metadata")
+        facts = metadata_facts(rows, stream, _kept)
+    segments = segment_states(events_in(rows), bucket_count(2 * facts.events)).kept(_kept, "segments")
     by = JudgedBy(
         layout=layout,
         now_ms=TAKEN_MS,
@@ -58,16 +56,17 @@ def _orphans(session: SparkSession, place: MetadataPlace, inventory: str, layout
         end_offsets=facts.end_offsets,
         listed=frozenset({ObjectStatus.ORPHAN}),
     )
-    verdicts = object_verdicts(segments, objects, by, bucket_count(objects.count() + facts.events))
+    listed = listed_counts(objects).objects
+    verdicts = object_verdicts(segments, objects, by, bucket_count(listed + facts.events))
     orphaned = verdicts.where(fn.col("status") == ObjectStatus.ORPHAN.value)
     return int(orphaned.agg(fn.sum("objects")).collect()[0][0] or 0)
 
 
-def _kept(frame: DataFrame) -> DataFrame:
+def _kept(frame: DataFrame, _name: str) -> DataFrame:
     return frame.localCheckpoint(True, StorageLevel.DISK_ONLY)
 
 
-def _listed(session: SparkSession, inventory: str, layout: Layout) -> DataFrame:
+def _listed(session: SparkSession, inventory: str, layout: Layout) -> Packed:
     """An S3 Inventory in Parquet by LISTED_SCHEMA."""
     rows = session.read.parquet(inventory).select(
         fn.col("key").cast("binary"),
@@ -77,11 +76,12 @@ def _listed(session: SparkSession, inventory: str, layout: Layout) -> DataFrame:
         fn.col("storage_class").alias("storageClass"),
     )
 
-    def explained(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        explainer = KeyExplainer(layout)
-        return (explained_objects(batch, explainer) for batch in batches)
+    explainer = KeyExplainer(layout)
 
-    return rows.mapInArrow(explained, spark_schema(LISTED_SCHEMA))
+    def explained(listing: pa.Table) -> pa.Table:
+        return pa.Table.from_batches([explained_objects(one, explainer) for one in listing.to_batches()], LISTED_SCHEMA)
+
+    return packed_rows(rows, LISTED_SCHEMA, explained)
 
 
 main()

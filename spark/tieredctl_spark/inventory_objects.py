@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ops.remote.object_table import OBJECT_TABLE_SCHEMA, object_table
 from tieredctl.wiring.listing_place import open_inventory
 from tieredctl.wiring.places import StorePlace
+from tieredctl_spark.packed import Packed, packed_rows
 from tieredctl_spark.schemas import as_spark_reads, spark_schema
 from tieredctl_spark.transforms.listed_objects import LISTED_SCHEMA, explained_objects
 from tieredctl_spark.worker_failures import one_sentence
@@ -41,7 +42,7 @@ def inventory_objects(session: SparkSession, manifest: str, place: StorePlace) -
     """
     remote = place.open()
     inventory = open_inventory(manifest, remote.store.url, place)
-    read = _Reading(inventory.rows, remote.layout, _object_table, as_spark_reads(OBJECT_TABLE_SCHEMA))
+    read = _Reading(inventory.rows, remote.layout)
     return inventory_rows(session, inventory).mapInArrow(read, spark_schema(OBJECT_TABLE_SCHEMA))
 
 
@@ -52,9 +53,16 @@ def inventory_rows(session: SparkSession, inventory: BucketInventory) -> DataFra
     return session.read.parquet(*paths) if form is None else _csv_files(session, paths, form)
 
 
-def inventory_listing(rows: DataFrame, inventory: BucketInventory, layout: Layout) -> DataFrame:
+def inventory_listing(rows: DataFrame, inventory: BucketInventory, layout: Layout) -> Packed:
     """The objects that `inventory_rows` list, by LISTED_SCHEMA, tieredctl's own too."""
-    return rows.mapInArrow(_Reading(inventory.rows, layout, _listed_table, LISTED_SCHEMA), spark_schema(LISTED_SCHEMA))
+    of_inventory, explainer = inventory.rows, KeyExplainer(layout)
+
+    def listed(found: pa.Table) -> pa.Table:
+        with one_sentence():
+            batches = (of_inventory.listing(_binary_texts(batch)) for batch in found.to_batches())
+            return pa.Table.from_batches([explained_objects(batch, explainer) for batch in batches], LISTED_SCHEMA)
+
+    return packed_rows(rows, LISTED_SCHEMA, listed)
 
 
 def _spark_path(url: str, key: str) -> str:
@@ -87,24 +95,15 @@ class _Reading:
 
     rows: InventoryRows
     layout: Layout
-    table: Callable[[pa.RecordBatch, KeyExplainer], pa.Table]
-    """What becomes of objects by LISTING_SCHEMA."""
-    schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         explainer = KeyExplainer(self.layout)
+        schema = as_spark_reads(OBJECT_TABLE_SCHEMA)
         with one_sentence():
             for batch in batches:
-                table = self.table(self.rows.listing(_binary_texts(batch)), explainer)
-                yield from table.cast(self.schema).to_batches()
-
-
-def _object_table(listed: pa.RecordBatch, explainer: KeyExplainer) -> pa.Table:
-    return object_table(listed.filter(pc.invert(are_reserved(listed.column("key")))), explainer)
-
-
-def _listed_table(listed: pa.RecordBatch, explainer: KeyExplainer) -> pa.Table:
-    return pa.Table.from_batches([explained_objects(listed, explainer)])
+                listed = self.rows.listing(_binary_texts(batch))
+                others = listed.filter(pc.invert(are_reserved(listed.column("key"))))
+                yield from object_table(others, explainer).cast(schema).to_batches()
 
 
 def _binary_texts(batch: pa.RecordBatch) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyspark import StorageLevel
@@ -16,10 +15,9 @@ from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.listing_place import ListingPlace, open_inventory
 from tieredctl.wiring.places import Remote, StorePlace
 from tieredctl_spark.inventory_objects import inventory_listing, inventory_rows
+from tieredctl_spark.packed import Keep, Packed
 from tieredctl_spark.transforms.listed_objects import keys_of_file, listed_objects
 
-Keep = Callable[[DataFrame, str], DataFrame]
-"""Computes a DataFrame once, now, and gives what was kept of it under a name: what is read of it later is the same."""
 _LISTING = "listing"
 
 
@@ -32,7 +30,7 @@ def kept_by_executors(frame: DataFrame, _name: str) -> DataFrame:
 class ListingFrame:
     """A listing that was not computed yet."""
 
-    objects: DataFrame
+    objects: Packed
     """By LISTED_SCHEMA."""
     described: Document = field(default_factory=dict)
     """For the `source` of a JSON document."""
@@ -40,10 +38,10 @@ class ListingFrame:
     """What it is made of, if its manifest tells how many rows there are; `rows` counts them."""
     rows: Observation | None = None
 
-    def kept(self, keep: Keep) -> DataFrame:
+    def kept(self, keep: Keep) -> Packed:
         """Computes it. Raises TieredctlError `inventory-unusable` for an inventory with more or fewer rows than its
         manifest gives."""
-        kept = keep(self.objects, _LISTING)
+        kept = self.objects.kept(keep, _LISTING)
         if self.inventory is not None and self.rows is not None:
             found = int(self.rows.get["rows"])
             if found != self.inventory.manifest.records:

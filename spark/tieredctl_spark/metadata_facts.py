@@ -17,9 +17,25 @@ from tieredctl.ops.metadata.coverage import MISSING, MetadataPlaces
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judgement import Certainty
 from tieredctl_spark.finding_rows import read_finding
-from tieredctl_spark.transforms.metadata_rows import events_in
+from tieredctl_spark.metadata_shares import FINDING, METADATA_SCHEMA, OFFSET, PARTITION
+from tieredctl_spark.packed import Keep, Packed
 
-_PLACE = ["topicId", "topic", "partition", "metadataPartition"]
+_PLACE = ["topicId", "topic", "partition", PARTITION]
+_PLACE_SCHEMA = pa.schema(
+    {
+        "topicId": pa.string(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        PARTITION: pa.int32(),
+        "isEvent": pa.bool_(),
+        "records": pa.int64(),
+        "firstMs": pa.int64(),
+        "lastMs": pa.int64(),
+        "lastOffset": pa.int64(),
+    }
+)
+"""Some records of a user partition in a metadata partition, events or not."""
+_FOUND_SCHEMA = pa.schema([METADATA_SCHEMA.field(name) for name in (PARTITION, OFFSET, FINDING)])
 _NO_TIMESTAMP_MS = -1
 
 
@@ -38,20 +54,22 @@ class MetadataFacts:
     events: int
 
 
-def metadata_facts(rows: DataFrame, stream: EventStream) -> MetadataFacts:
+def metadata_facts(rows: Packed, stream: EventStream, keep: Keep) -> MetadataFacts:
     """Of what `metadata_rows` made of all that a stream is of. Nothing larger than its topics comes to the driver."""
     source = stream.source
-    events = events_in(rows)
-    last_ms, count = rows.agg(fn.max("timestampMs"), fn.count("apiKey")).collect()[0]
-    topics = events.groupBy("topicId").agg(fn.min("timestampMs")).collect()
+    places = keep(rows.through(_places, _PLACE_SCHEMA).rows(), "places")
+    events = places.where("isEvent")
+    topics = events.groupBy("topicId").agg(fn.min("firstMs"), fn.sum("records")).collect()
+    read = places.groupBy(PARTITION).agg(fn.max("lastOffset"), fn.max("lastMs")).collect()
+    last_ms = max((row[2] for row in read), default=_NO_TIMESTAMP_MS)
     ends = {number: stream.end_offset(number) for number in source.metadata_partitions()}
-    read = rows.where(fn.col("timestampMs").isNotNull()).groupBy("metadataPartition").agg(fn.max("metadataOffset"))
-    ends |= {number: max(ends.get(number, 0), last + 1) for number, last in map(tuple, read.collect())}
-    found = rows.where(fn.col("finding").isNotNull()).orderBy("metadataPartition", "metadataOffset")
-    findings = [read_finding(row["finding"].asDict()) for row in found.select("finding").collect()]
+    ends |= {row[0]: max(ends.get(row[0], 0), row[1] + 1) for row in read}
+    found = rows.through(_found, _FOUND_SCHEMA).rows().collect()
+    found.sort(key=lambda row: tuple((place is not None, place) for place in row[:2]))
+    findings = [read_finding(row[FINDING].asDict()) for row in found]
     findings = [finding for finding in findings if finding.code is not MISSING]
-    places = MetadataPlaces(divided=_divided(events) if source.partition_count is None else 0)
-    coverage = places.coverage(source.metadata_partitions(), source.partition_count)
+    known = MetadataPlaces(divided=_divided(events) if source.partition_count is None else 0)
+    coverage = known.coverage(source.metadata_partitions(), source.partition_count)
     missing = coverage.finding()
     findings = ([] if missing is None else [missing]) + findings
     certainty = Certainty(
@@ -59,8 +77,21 @@ def metadata_facts(rows: DataFrame, stream: EventStream) -> MetadataFacts:
         partitions_are_sure=coverage.is_certain,
         events_may_be_gone=any(finding.code is COMPACTED for finding in findings),
     )
-    last_ms = _NO_TIMESTAMP_MS if last_ms is None else last_ms
-    return MetadataFacts(findings, certainty, dict(map(tuple, topics)), last_ms, ends, count)
+    first_ms, count = {row[0]: row[1] for row in topics}, sum(row[2] for row in topics)
+    return MetadataFacts(findings, certainty, first_ms, last_ms, ends, count)
+
+
+def _places(rows: pa.Table) -> pa.Table:
+    records = rows.filter(rows.column("timestampMs").is_valid())
+    with_kind = records.append_column("isEvent", records.column("apiKey").is_valid())
+    measures = [([], "count_all"), ("timestampMs", "min"), ("timestampMs", "max"), (OFFSET, "max")]
+    groups = with_kind.group_by([*_PLACE, "isEvent"]).aggregate(measures)
+    columns = [*_PLACE, "isEvent", "count_all", "timestampMs_min", "timestampMs_max", f"{OFFSET}_max"]
+    return pa.table(groups.select(columns).columns, schema=_PLACE_SCHEMA)
+
+
+def _found(rows: pa.Table) -> pa.Table:
+    return rows.filter(rows.column(FINDING).is_valid()).select(_FOUND_SCHEMA.names)
 
 
 def _divided(events: DataFrame) -> int:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -31,12 +32,13 @@ from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl.wiring.places import Remote, TopicsPlace
 from tieredctl_spark.failures import spark_failures
-from tieredctl_spark.listing_frames import Keep, kept_by_executors, listing_frame
+from tieredctl_spark.listing_frames import kept_by_executors, listing_frame
 from tieredctl_spark.metadata_facts import MetadataFacts, metadata_facts
+from tieredctl_spark.packed import Keep, Packed
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.session import spark_session
-from tieredctl_spark.source_frames import metadata_records
 from tieredctl_spark.transforms.buckets import bucket_count
+from tieredctl_spark.transforms.listed_objects import listed_counts, unreserved
 from tieredctl_spark.transforms.metadata_rows import events_in, metadata_rows
 from tieredctl_spark.transforms.object_verdicts import object_verdicts, with_known_partitions
 from tieredctl_spark.transforms.segment_states import segment_states
@@ -44,6 +46,7 @@ from tieredctl_spark.transforms.segment_states import segment_states
 _GROUP = ["topic", "topicId", "status", "cause", "storageClass"]
 _ORPHAN = ObjectStatus.ORPHAN.value
 _FINISHED = int(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
+_TOPIC_SCHEMA = pa.schema({"topicId": pa.string()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,9 @@ class SparkScan:
     source: Document
     doubt: TieredctlError | None
     """Why the list of topics cannot be complete, if that was found."""
-    objects: DataFrame
+    objects: Packed
     """The listing, by LISTED_SCHEMA, and `rows` by `metadata_rows`."""
-    rows: DataFrame
+    rows: Packed
 
     @property
     def findings(self) -> list[Finding]:
@@ -144,38 +147,31 @@ def scanned(
     metadata.demand_usable()
     asked = remote.store if places.listing.is_of_store else None
     objects = listing.kept(keep)
-    listed_rows, reserved = _counted(objects)
-    objects = objects.where(~fn.col("isReserved"))
+    counts = listed_counts(objects)
+    objects = unreserved(objects)
     topics_place = places.topics or TopicsPlace.beside(metadata)
     with metadata.open() as stream, topics_place.open() as topics:
-        rows = keep(metadata_rows(metadata_records(session, metadata)), "metadata")
-        facts = metadata_facts(rows, stream)
+        rows = metadata_rows(session, metadata).kept(keep, "metadata")
+        facts = metadata_facts(rows, stream, keep)
         events = events_in(rows)
-        segments = keep(segment_states(events, bucket_count(2 * facts.events)), "segments")
+        segments = segment_states(events, bucket_count(2 * facts.events)).kept(keep, "segments")
         # Not before: what is asked about has to be older than the answer.
         live = live_topics(topics, facts.first_events_ms, stream.source)
         demand_believable(topics, live, _with_segments(segments))
-        by = _judged_by(remote.layout, asked, options, facts, _answers(live, facts, objects), listed)
+        by = _judged_by(remote.layout, asked, options, facts, _answers(live, facts, counts.topic_ids), listed)
         if not facts.certainty.partitions_are_sure or facts.certainty.events_may_be_gone:
             objects = with_known_partitions(objects, events)
-        buckets = bucket_count(listed_rows + facts.events)
+        buckets = bucket_count(counts.objects + facts.events)
         judged = keep(object_verdicts(segments, objects, by, buckets), "judged")
         verdicts, gone = (judged, 0) if asked is None else _still_there(judged, asked, keep)
         described = _described(stream, facts, live, remote, listing.described)
         doubt = doubt_about(topics, stream.source)
         cluster_id = stream.source.cluster_id
     totals = _totals(verdicts, options)
+    reserved = {"objects": counts.reserved, "bytes": counts.reserved_bytes}
     return SparkScan(
         verdicts, totals, options, gone, reserved, facts, cluster_id, remote, topics, described, doubt, objects, rows
     )
-
-
-def _counted(objects: DataFrame) -> tuple[int, Document]:
-    """How many objects there are, and how much of tieredctl's own is among them."""
-    reserved = fn.col("isReserved")
-    sums = fn.count_if(reserved), fn.coalesce(fn.sum(fn.when(reserved, fn.col("size"))), fn.lit(0))
-    count, own, own_bytes = objects.agg(fn.count("*"), *sums).collect()[0]
-    return count, {"objects": own, "bytes": own_bytes}
 
 
 def _described(
@@ -188,16 +184,20 @@ def _described(
     return {**described, "liveTopics": live.describe(), **where}
 
 
-def _with_segments(segments: DataFrame) -> set[str]:
+def _with_segments(segments: Packed) -> set[str]:
     """The ids of topics with segments that brokers may read, if the topic is there."""
-    readable = segments.where((fn.col("state") == _FINISHED) & fn.col("removal").isNull())
-    return {row["topicId"] for row in readable.select("topicId").distinct().collect()}
+    readable = segments.through(_readable, _TOPIC_SCHEMA).rows()
+    return {row["topicId"] for row in readable.distinct().collect()}
 
 
-def _answers(live: LiveTopics, facts: MetadataFacts, objects: DataFrame) -> AskedTopics:
+def _readable(segments: pa.Table) -> pa.Table:
+    are_readable = pc.and_(pc.equal(segments.column("state"), _FINISHED), segments.column("removal").is_null())
+    return pa.table([segments.filter(are_readable).column("topicId").unique()], schema=_TOPIC_SCHEMA)
+
+
+def _answers(live: LiveTopics, facts: MetadataFacts, in_keys: frozenset[str]) -> AskedTopics:
     """Of all topics that metadata or a key names."""
-    named = {row["topicId"] for row in objects.select("topicId").distinct().collect()} - {None}
-    return AskedTopics({topic_id: live.is_live(topic_id) for topic_id in {*named, *facts.first_events_ms}})
+    return AskedTopics({topic_id: live.is_live(topic_id) for topic_id in {*in_keys, *facts.first_events_ms}})
 
 
 def _judged_by(

@@ -13,8 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tieredctl_spark.listing_frames import kept_by_executors
 from tieredctl_spark.orphan_scan import SparkScan, scanned
-from tieredctl_spark.source_frames import metadata_records
-from tieredctl_spark.transforms.metadata_rows import events_in, metadata_rows
+from tieredctl_spark.transforms.metadata_rows import copies_in, events_in, metadata_rows
 from tieredctl_spark.transforms.segment_states import segment_states
 from tieredctl_spark.transforms.usage import storage_usage
 
@@ -66,8 +65,8 @@ def capture(request: pytest.FixtureRequest, captures: Path) -> Capture:
 
 
 def demand_same_states(found: SparkScan | None, spark: SparkSession, metadata: MetadataPlace) -> None:
-    rows = metadata_rows(metadata_records(spark, metadata)) if found is None else found.rows
-    segments = segment_states(events_in(rows), BUCKETS).toArrow()
+    rows = metadata_rows(spark, metadata) if found is None else found.rows
+    segments = segment_states(events_in(rows), BUCKETS).rows().toArrow()
     with metadata.open() as stream:
         assert states_of_rows(segments) == states_of_stream(stream)
     assert len(segments)
@@ -87,7 +86,7 @@ def _key(document: Document) -> str:
 
 
 def demand_same_usage(found: SparkScan, capture: Capture) -> None:
-    usage = storage_usage(found.objects, events_in(found.rows), None).toArrow().to_pylist()
+    usage = storage_usage(found.objects.rows(), copies_in(found.rows).rows(), None).toArrow().to_pylist()
     names = ("topic", "topicId", "partition", "day", "brokerId")
     counted = {tuple(row[name] for name in names): (row["objects"], row["bytes"]) for row in usage}
     objects, size = Usage(), Usage()

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tieredctl_spark.inventory_objects import inventory_objects
-from tieredctl_spark.listing_frames import Keep, kept_by_executors, listing_frame
+from tieredctl_spark.listing_frames import kept_by_executors, listing_frame
 from tieredctl_spark.output_folder import OutputFolder
+from tieredctl_spark.packed import Keep
 
 from tests.rigs.inventories import (
     BUCKET,
@@ -117,7 +118,7 @@ def test_a_report_with_more_rows_than_it_gives_cannot_stand_for_a_listing(
     keep: Keep = OutputFolder(spark, str(tmp_path / "out")).keep if kind == "of the job" else kept_by_executors
 
     written(files, tmp_path)
-    listed = listing_frame(spark, listing, place, remote).kept(keep)
+    listed = listing_frame(spark, listing, place, remote).kept(keep).rows()
     assert listed.where("not isReserved").count() == len(OBJECTS)
     assert listed.where("isReserved").count() == 1
 

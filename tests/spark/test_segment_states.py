@@ -7,6 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tieredctl_spark.packed import packed_rows
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.transforms.segment_states import segment_states
 
@@ -27,7 +28,7 @@ def test_replayed_by_partitions_in_any_order_of_rows(spark: SparkSession) -> Non
     source.shuffle(rows)
     events = spark.createDataFrame(pa.Table.from_pylist(rows, EVENT_SCHEMA), spark_schema(EVENT_SCHEMA))
 
-    segments = segment_states(events.repartition(3), BUCKETS).toArrow()
+    segments = segment_states(packed_rows(events.repartition(3), EVENT_SCHEMA), BUCKETS).rows().toArrow()
 
     assert states_of_rows(segments) == states_of_stream(EventStream(HistoryInMemory(history)))
     assert len(set(segments["segmentId"].to_pylist())) < len(segments)

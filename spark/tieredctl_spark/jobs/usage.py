@@ -26,9 +26,8 @@ from tieredctl_spark.job_arguments import job_parser, places_of, run_job
 from tieredctl_spark.metadata_facts import metadata_facts
 from tieredctl_spark.output_folder import OutputFolder, json_line
 from tieredctl_spark.session import spark_session
-from tieredctl_spark.source_frames import metadata_records
-from tieredctl_spark.transforms.listed_objects import listed_objects
-from tieredctl_spark.transforms.metadata_rows import events_in, metadata_rows
+from tieredctl_spark.transforms.listed_objects import listed_objects, unreserved
+from tieredctl_spark.transforms.metadata_rows import copies_in, metadata_rows
 from tieredctl_spark.transforms.usage import storage_usage
 
 _SUMMARY = "summary.json"
@@ -46,12 +45,12 @@ def _run(options: argparse.Namespace) -> ExitCode:
     with spark_session({}) as session, spark_failures():
         output = OutputFolder(session, options.output)
         output.write_text(_SUMMARY, json_line({"kind": "Usage", "summary": {"success": False}}))
-        objects = output.keep(listed_objects(session, *remote), "listing").where(~fn.col("isReserved"))
+        objects = unreserved(listed_objects(session, *remote).kept(output.keep, "listing"))
         with metadata.open() as stream:
-            rows = output.keep(metadata_rows(metadata_records(session, metadata)), "metadata")
-            facts = metadata_facts(rows, stream)
+            rows = metadata_rows(session, metadata).kept(output.keep, "metadata")
+            facts = metadata_facts(rows, stream, output.keep)
             source = {**stream.source.describe(), "store": remote.store.url, "layout": remote.layout.name}
-        usage = output.keep(storage_usage(objects, events_in(rows), price), "usage")
+        usage = output.keep(storage_usage(objects.rows(), copies_in(rows).rows(), price), "usage")
         totals = usage.agg(fn.sum("objects"), fn.sum("bytes"), fn.sum("monthlyCost")).collect()[0]
         classes = [row[0] for row in usage.select("storageClass").distinct().collect()]
         output.write_table("findings", finding_table(facts.findings))

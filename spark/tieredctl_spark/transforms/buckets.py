@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as fn
+import numpy as np
+import pyarrow as pa
+
+from tieredctl.formats.arrow_columns import number_array, numbers_in
+from tieredctl.formats.windows import Ints
+from tieredctl.model.ids import UUID_CHARACTERS
+from tieredctl.ops.orphans.state_columns import numbered_partitions
+from tieredctl.rlmm.partitioner import partition_hash
 
 _ROWS = 500_000
 """A bucket's, about: it is in the memory of a Python worker as a whole."""
+_HALF = 8
+_ODD = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9))
 
 
 def bucket_count(rows: int) -> int:
@@ -14,6 +22,31 @@ def bucket_count(rows: int) -> int:
     return max(1, -(-rows // _ROWS))
 
 
-def bucket_of(count: int, *key: Column) -> Column:
-    """The same for rows with the same key."""
-    return fn.pmod(fn.xxhash64(*key), fn.lit(count)).cast("int").alias("bucket")
+def numbers_of_partitions(rows: pa.Table) -> Ints:
+    """From 0 to 2^31, the same for rows whose `topicId` and `partition` are the same."""
+    partitions, number_of = numbered_partitions(rows.combine_chunks())
+    hashes = np.array([partition_hash(one.topic_id, one.partition) for one in partitions], np.int64)
+    return hashes[number_of]
+
+
+def numbers_of_segments(rows: pa.Table) -> Ints:
+    """From 0 to 2^31, the same for rows with the same `segmentId`; rows without one are spread."""
+    texts = rows.column("segmentId").combine_chunks()
+    named = np.flatnonzero(numbers_in(texts.is_valid().cast(pa.int8())))
+    found = np.arange(len(rows), dtype=np.int64)
+    found[named] = _hashes(texts.take(number_array(named)))
+    return found
+
+
+def _hashes(ids: pa.StringArray) -> Ints:
+    _, bounds, data = ids.buffers()
+    if not len(ids):
+        return np.zeros(0, np.int64)
+    first = np.frombuffer(bounds, np.int32)[ids.offset]
+    characters = np.frombuffer(data, np.uint8)[first : first + len(ids) * UUID_CHARACTERS].reshape(-1, UUID_CHARACTERS)
+    mixed = np.zeros(len(ids), np.uint64)
+    for start, odd in zip((0, _HALF, UUID_CHARACTERS - _HALF), _ODD, strict=True):
+        mixed ^= np.ascontiguousarray(characters[:, start : start + _HALF]).view(np.uint64)[:, 0]
+        mixed *= odd
+        mixed ^= mixed >> np.uint64(32)
+    return (mixed >> np.uint64(33)).astype(np.int64)

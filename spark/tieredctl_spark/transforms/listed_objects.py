@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 
 from tieredctl.formats.arrow_columns import flag_array, number_array
 from tieredctl.layouts.protocol import Layout
@@ -18,31 +20,69 @@ from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ops.remote.listing import KeyFile, record_batches
 from tieredctl.storage.protocol import ObjectStore
-from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.packed import Packed, packed_parts
 
 LISTED_SCHEMA = pa.schema(
     [*OBJECT_SCHEMA, ("topic", pa.string()), ("segmentId", pa.string()), ("isReserved", pa.bool_())]
 )
 """Objects with what their keys name: null where the layout cannot say; and whether they are tieredctl's own.
 `knownTopic` is null in all."""
+_TOPIC_SCHEMA = pa.schema(
+    {"topicId": pa.string(), "isReserved": pa.bool_(), "objects": pa.int64(), "bytes": pa.int64()}
+)
 _MOST_RANGES = 256
 _MOST_TASKS = 64
 """What begins a task in Python takes longer than a page of a listing: several ranges are worth one."""
 _AT_ONCE = 1 << 16
 
 
-def listed_objects(session: SparkSession, store: ObjectStore, layout: Layout) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class ListedCounts:
+    """Of a listing: all objects, those of tieredctl's own with their bytes, and the topic ids that keys of others
+    name."""
+
+    objects: int
+    reserved: int
+    reserved_bytes: int
+    topic_ids: frozenset[str]
+
+
+def listed_objects(session: SparkSession, store: ObjectStore, layout: Layout) -> Packed:
     """A row by LISTED_SCHEMA for each object. The store is listed on executors when this is computed, each time
     again."""
     ranges = key_ranges(store, _MOST_RANGES)
-    rows = session.range(0, len(ranges), 1, min(len(ranges), _MOST_TASKS))
 
-    def listed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column("id").to_pylist():
-                yield from listed_range(store, layout, ranges[number])
+    def listed(number: int) -> Iterator[pa.Table]:
+        return (pa.Table.from_batches([batch]) for batch in listed_range(store, layout, ranges[number]))
 
-    return rows.mapInArrow(listed, spark_schema(LISTED_SCHEMA))
+    return packed_parts(session, len(ranges), listed, LISTED_SCHEMA, _MOST_TASKS)
+
+
+def unreserved(objects: Packed) -> Packed:
+    """All but tieredctl's own."""
+    return objects.through(_unreserved, objects.schema)
+
+
+def listed_counts(objects: Packed) -> ListedCounts:
+    """Of all that are listed."""
+    groups = objects.through(_by_topic, _TOPIC_SCHEMA).rows().groupBy("topicId", "isReserved")
+    rows = groups.agg(fn.sum("objects").alias("objects"), fn.sum("bytes").alias("bytes")).collect()
+    own = [row for row in rows if row["isReserved"]]
+    return ListedCounts(
+        sum(row["objects"] for row in rows),
+        sum(row["objects"] for row in own),
+        sum(row["bytes"] for row in own),
+        frozenset(row["topicId"] for row in rows if not row["isReserved"] and row["topicId"] is not None),
+    )
+
+
+def _unreserved(objects: pa.Table) -> pa.Table:
+    return objects.filter(pc.invert(objects.column("isReserved")))
+
+
+def _by_topic(objects: pa.Table) -> pa.Table:
+    groups = objects.group_by(["topicId", "isReserved"]).aggregate([([], "count_all"), ("size", "sum")])
+    return pa.table(groups.select(["topicId", "isReserved", "count_all", "size_sum"]).columns, schema=_TOPIC_SCHEMA)
 
 
 def listed_range(store: ObjectStore, layout: Layout, keys: KeyRange) -> Iterator[pa.RecordBatch]:
@@ -52,18 +92,16 @@ def listed_range(store: ObjectStore, layout: Layout, keys: KeyRange) -> Iterator
         yield explained_objects(batch, explainer)
 
 
-def keys_of_file(session: SparkSession, file: Path, layout: Layout) -> DataFrame:
+def keys_of_file(session: SparkSession, file: Path, layout: Layout) -> Packed:
     """A row by LISTED_SCHEMA for each key of a file that executors have, too; one of them reads it. Raises
     TieredctlError as `KeyFile` does."""
     keys = KeyFile(file)
 
-    def listed(once: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def listed(_: int) -> Iterator[pa.Table]:
         explainer = KeyExplainer(layout)
-        for _ in once:
-            for batch in keys.batches():
-                yield explained_objects(batch, explainer)
+        return (pa.Table.from_batches([explained_objects(batch, explainer)]) for batch in keys.batches())
 
-    return session.range(0, 1, 1, 1).mapInArrow(listed, spark_schema(LISTED_SCHEMA))
+    return packed_parts(session, 1, listed, LISTED_SCHEMA, 1)
 
 
 def explained_objects(found: pa.RecordBatch, explainer: KeyExplainer) -> pa.RecordBatch:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
 from tieredctl.ops.orphans.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
-from tieredctl_spark.schemas import spark_schema
-from tieredctl_spark.transforms.buckets import bucket_of
+from tieredctl_spark.packed import Packed, packed_groups, together
+from tieredctl_spark.transforms.buckets import numbers_of_partitions
 
 
-def segment_states(events: DataFrame, buckets: int) -> DataFrame:
+def segment_states(events: Packed, buckets: int) -> Packed:
     """A row by STATE_SCHEMA for each segment of each partition that events by EVENT_SCHEMA name, in whatever order they
     come. All events of a partition are replayed in one task; an id that two partitions claim has a row for each."""
-    keyed = events.select(*EVENT_SCHEMA.names, bucket_of(buckets, fn.col("topicId"), fn.col("partition")))
-    return keyed.groupBy("bucket").applyInArrow(_replayed, spark_schema(STATE_SCHEMA))
 
+    def replayed(group: pa.Table) -> pa.Table:
+        return replayed_states(together(group, EVENT_SCHEMA))
 
-def _replayed(events: pa.Table) -> pa.Table:
-    return replayed_states(events.select(EVENT_SCHEMA.names))
+    return packed_groups(events.by_bucket(buckets, numbers_of_partitions, EVENT_SCHEMA), replayed, STATE_SCHEMA)

@@ -7,7 +7,6 @@ from datetime import date
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from tieredctl.formats.metadata_schemas import SEGMENT_METADATA
 from tieredctl.model.prices import StoragePrice
 
 _GIB = 1 << 30
@@ -15,16 +14,15 @@ _DAY_MS = 86_400_000
 _GROUP = ["topic", "topicId", "partition", "day", "brokerId", "storageClass"]
 
 
-def storage_usage(objects: DataFrame, events: DataFrame, price: StoragePrice | None) -> DataFrame:
+def storage_usage(objects: DataFrame, copies: DataFrame, price: StoragePrice | None) -> DataFrame:
     """Objects and bytes by topic, partition, day (UTC) of the last modification, the broker that copied the segment,
-    and storage class, with the price of a month.
+    and storage class, with the price of a month. `copies` are as `copies_in` gives them.
 
     Null is what is not known: the topic of an object whose key no layout explains, the broker of one whose segment
     metadata does not name, or names for several partitions, and the price if there is none.
     """
-    started = events.where(fn.col("apiKey") == SEGMENT_METADATA)
     # Of several events about one copy the last: it is who copied what is there.
-    copied = started.groupBy("segmentId").agg(
+    copied = copies.groupBy("segmentId").agg(
         fn.max_by("brokerId", "metadataOffset").alias("brokerId"),
         fn.min("topicId").alias("ownerId"),
         (fn.min(_owner()) == fn.max(_owner())).alias("isOfOne"),
