@@ -97,6 +97,14 @@ def test_a_fault_where_the_offset_lies_is_found(
     assert f"critical: {code}: " in outcome.err
 
 
+def test_before_the_switch_an_offset_is_in_the_classic_log(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    inkless.run("UPDATE logs SET log_start_offset = 120 WHERE topic_name = 'audit'")
+
+    outcome = tieredctl("diskless", "explain", "audit:0@499", *inkless.control_plane, "-o", "json")
+
+    assert (outcome.exit_code, outcome.document()["items"][0]["tier"]) == (0, "remote")
+
+
 def test_a_table_has_a_row_for_each_fact(inkless: Inkless, tieredctl: Tieredctl) -> None:
     outcome = tieredctl("diskless", "explain", "orders:0@45", *inkless.places)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,9 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.rigs.inkless import Inkless
+from tieredctl.control_plane.postgres import PostgresControlPlane
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.storage.file import FileStore
 
 FOLDER = "kafka-prod/diskless/"
 TWO_PARTITIONS = f"{FOLDER}j8sPwINeRtKiPiZlT01R0w"
@@ -222,6 +226,36 @@ def test_an_altered_log_row_is_found(
     assert verified(tidy, tieredctl).finding(exit_code)["code"] == code
 
 
+SWITCHED = "UPDATE logs SET log_start_offset = 120, remote_log_start_offset = NULL WHERE topic_name = 'audit'"
+
+
+def test_a_log_that_was_switched_to_diskless_misses_nothing_before_the_switch(
+    tidy: Inkless, tieredctl: Tieredctl
+) -> None:
+    """Its log start is the classic log's; batches begin at the diskless start."""
+    tidy.run("UPDATE logs SET diskless_start_offset = 520 WHERE topic_name = 'audit'", SWITCHED)
+
+    assert verified(tidy, tieredctl).exit_code == 0
+
+
+def test_a_log_that_was_switched_and_has_no_batch_yet_misses_nothing(tidy: Inkless, tieredctl: Tieredctl) -> None:
+    tidy.run(
+        "DELETE FROM batches WHERE file_id = 14",
+        "DELETE FROM files WHERE file_id = 14",
+        "UPDATE logs SET diskless_start_offset = 500, high_watermark = 500, byte_size = 0 WHERE topic_name = 'audit'",
+        SWITCHED,
+    )
+    (tidy.bucket / f"{FOLDER}d0HF-i-BRfiPRqf1osBlBg").unlink()
+
+    assert verified(tidy, tieredctl).exit_code == 0
+
+
+def test_a_batch_that_is_lost_after_the_switch_is_a_gap_from_there(tidy: Inkless, tieredctl: Tieredctl) -> None:
+    tidy.run(SWITCHED)
+
+    assert verified(tidy, tieredctl).finding(4)["evidence"]["offsets"] == [500, 519]
+
+
 def test_a_lost_first_or_last_batch_is_a_gap_up_to_the_logs_ends(tidy: Inkless, tieredctl: Tieredctl) -> None:
     tidy.run("DELETE FROM batches WHERE batch_id IN (5, 40)")
 
@@ -265,8 +299,6 @@ def test_an_object_is_missing_only_if_the_control_plane_still_has_it(
     tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Retention deletes files while they are verified."""
-    from tieredctl.control_plane.postgres import PostgresControlPlane
-
     asked = PostgresControlPlane.states_of
 
     def meanwhile(self: PostgresControlPlane, keys: Any) -> Any:
@@ -311,6 +343,75 @@ def test_a_table_begins_with_a_sentence(tidy: Inkless, tieredctl: Tieredctl) -> 
     assert outcome.exit_code == 4
     assert outcome.err.startswith("Verified 14 files, 30 batches (listing): 1 finding.\n")
     assert "critical  object-missing" in outcome.out
+
+
+def test_what_is_committed_while_the_bucket_is_listed_is_not_missing(
+    tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listing = FileStore.list
+
+    def before_it_was_uploaded(self: FileStore, *words: str) -> Any:
+        return (stored for stored in listing(self, *words) if stored.key != TWO_PARTITIONS)
+
+    monkeypatch.setattr(FileStore, "list", before_it_was_uploaded)
+
+    outcome = verified(tidy, tieredctl)
+
+    assert (outcome.exit_code, outcome.document()["summary"]["objects"]) == (0, 12)
+
+
+def test_what_is_missing_is_unknown_while_the_control_plane_cannot_be_asked_again(
+    tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(self: PostgresControlPlane, keys: Any) -> Any:
+        raise TieredctlError(ErrorCode.CONTROL_PLANE_UNREACHABLE, "The control plane does not answer: gone")
+
+    monkeypatch.setattr(PostgresControlPlane, "states_of", silent)
+    remove(tidy)
+
+    outcome = verified(tidy, tieredctl)
+
+    finding = outcome.finding(5)
+    assert (finding["code"], outcome.document()["summary"]["complete"]) == ("unreadable", False)
+
+
+def test_an_object_that_is_altered_on_the_way_is_not_called_damaged(
+    tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, asked = FileStore.stream, count()
+
+    def once_altered(self: FileStore, key: str, *words: int) -> Any:
+        for piece in stream(self, key, *words):
+            is_first = key == ONE_BATCH and next(asked) == 0
+            yield bytes([piece[0] ^ 1]) + piece[1:] if is_first else piece
+
+    monkeypatch.setattr(FileStore, "stream", once_altered)
+
+    assert verified(tidy, tieredctl).finding(3)["code"] == "altered-in-transit"
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "csv", "yaml"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("verify", "--level", "listing", "--progress", "none"),
+        ("orphans", "scan"),
+        ("inspect", TWO_PARTITIONS),
+        ("explain", "orders:0@45"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_command_has_every_output_format(
+    tidy: Inkless, tieredctl: Tieredctl, words: tuple[str, ...], output: str
+) -> None:
+    metrics = tidy.bucket.parent / "metrics"
+
+    outcome = tieredctl("diskless", *words, *tidy.places, "-o", output, "--metrics-file", metrics)
+
+    assert outcome.exit_code == 0
+    assert outcome.out or words[0] == "verify"
+    assert "tieredctl_" in metrics.read_text()
 
 
 def test_an_object_that_may_not_be_read_is_not_called_lost(tidy: Inkless, tieredctl: Tieredctl) -> None:

@@ -25,7 +25,7 @@ class Tier(StrEnum):
     DISKLESS = "diskless"
     """In an object that mixes partitions."""
     REMOTE = "remote"
-    """In a segment of KIP-405's tier: the metadata topic knows it."""
+    """In a segment of KIP-405's tier, or of the classic log that was switched: the metadata topic knows."""
     NONE = "none"
 
 
@@ -95,8 +95,11 @@ def explain(name: TopicIdPartition, told: FoundLog, offset: int, store: ObjectSt
 def _tier(log: Mapping[str, Any], offset: int) -> tuple[Tier, str | None]:
     if offset >= log["highWatermark"]:
         return Tier.NONE, "it is not below the high watermark: nothing was committed there yet"
-    if offset >= log["logStartOffset"]:
+    if offset >= max(log["logStartOffset"], log["disklessStartOffset"]):
         return Tier.DISKLESS, None
+    if offset >= log["logStartOffset"]:
+        reason = "it is before the diskless start, in the classic log or its tier: ask `tieredctl explain`"
+        return Tier.REMOTE, reason
     remote = log["remoteLogStartOffset"]
     if remote is not None and offset >= remote:
         return Tier.REMOTE, "it is in a tiered segment: ask `tieredctl explain` with the cluster's metadata"

@@ -64,7 +64,8 @@ def _between(rows: BatchRows, partitions: Partitions, doubted: Flags) -> Iterato
 def _at_the_ends(
     tables: ControlPlaneTables, rows: BatchRows, partitions: Partitions, doubted: Flags
 ) -> Iterator[Finding]:
-    starts = column(tables.logs, "logStartOffset")
+    # Of a partition that was switched from a classic log, offsets before the switch are in no batch.
+    starts = np.maximum(column(tables.logs, "logStartOffset"), column(tables.logs, "disklessStartOffset"))
     ends = column(tables.logs, "highWatermark")
     stated = column(tables.logs, "byteSize")
     bounds = np.searchsorted(rows.partitions, np.arange(len(partitions.names) + 1))
@@ -90,7 +91,7 @@ def _at_the_ends(
             yield partition_finding(_LOG, name, message, offsets=(end, last), severity=Severity.CRITICAL)
             continue
         if first < after and int(rows.lasts[first]) < start:
-            message = f"a batch ends at offset {rows.lasts[first]}, before the log start {start}"
+            message = f"a batch ends at offset {rows.lasts[first]}, before the log begins at {start}"
             yield partition_finding(_LOG, name, message, offsets=(base, int(rows.lasts[first])))
         held = int(rows.sizes[first:after].sum())
         if held != stated[log]:
