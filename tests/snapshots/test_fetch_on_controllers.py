@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,13 +19,18 @@ from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName, parse_kraft_snapshot_name
+from tieredctl.kafka.live_cluster import LiveCluster
 from tieredctl.kafka.metadata_quorum import MetadataQuorum
+from tieredctl.model.clock import Clock
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot
+from tieredctl.ops.doctor.quorum_rules import quorum_findings
 from tieredctl.ops.inspection.inspect import identify
 from tieredctl.ops.snapshots.fetching import FetchedSnapshot, fetch_snapshot
 
 CLEAN, FAILED, USAGE = 0, 1, 2
 SECONDS = 60
 CHUNK = 150
+LAGS = {"quorum-voter-lags", "quorum-observer-lags", "metadata-log-untrimmed"}
 
 
 def snapshots_of(node: KafkaBroker) -> Sequence[Path]:
@@ -107,6 +113,25 @@ def test_kafka_hides_its_reasons_and_they_are_found_all_the_same(
     assert (broker.exit_code, "is not a controller's listener" in broker.err) == (USAGE, True)
     assert f"ends before byte {1 << 30}" in beyond.value.message
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("by", ["--bootstrap-controller", "--log-dir"])
+def test_doctor_tells_age_and_size_of_the_latest(
+    driven: DrivenBroker, capfd: pytest.CaptureFixture[str], by: str
+) -> None:
+    broker = driven.broker
+    place = broker.controller_address if by == "--bootstrap-controller" else str(broker.log_dir)
+    latest = snapshots_of(broker)[-1]
+
+    run(["doctor", "--bootstrap-server", broker.bootstrap_server, by, place, "-o", "json"])
+    document = json.loads(capfd.readouterr().out)
+
+    (finding,) = [item for item in document["items"] if item["code"] == "metadata-snapshot"]
+    assert (finding["subject"], document["summary"]["voters"]) == ("node 1", 1)
+    assert finding["evidence"]["endOffset"] == name_of(latest).end_offset
+    assert finding["evidence"]["bytes"] == latest.stat().st_size
+    assert 0 <= finding["evidence"]["ageMs"] < 1000 * SECONDS * SECONDS
+    assert not {item["code"] for item in document["items"]} & LAGS
 
 
 GUARDED = {
@@ -211,6 +236,14 @@ def test_the_leader_of_three_is_found_and_its_successor_after_it(quorum: Quorum,
     assert {path.name: path.read_bytes() for path in folders[1].iterdir()} == {own.name: own.read_bytes()}
     for node in nodes.values():
         assert unknown_files(node.log_dir) == []
+    wait_until(lambda: lagging(quorum.broker) == [f"controller {first}"], "doctor sees the dead voter", SECONDS)
+
+
+def lagging(broker: KafkaBroker) -> list[str]:
+    """The nodes that doctor calls behind."""
+    with closing(LiveCluster(broker.bootstrap_server)) as cluster:
+        facts = ClusterSnapshot(Clock(0, 0), quorum=cluster.quorum())
+    return [finding.subject for finding in quorum_findings(facts) if finding.code in LAGS]
 
 
 def unknown_files(log_dir: Path) -> list[Path]:

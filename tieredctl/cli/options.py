@@ -24,6 +24,14 @@ BootstrapServer = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", parser=bootstrap_servers, help="Read metadata from a live cluster."),
 ]
+BootstrapController = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        parser=bootstrap_servers,
+        help="A controller's own listener; any of the quorum, or several with commas between them.",
+    ),
+]
 CommandConfig = Annotated[
     Path | None,
     typer.Option(metavar="FILE", parser=given_path, help="Client properties, as for Kafka's own tools."),

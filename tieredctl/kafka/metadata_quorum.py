@@ -17,6 +17,7 @@ from uuid import UUID
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName
+from tieredctl.formats.snapshot_times import first_record_ms
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds
 from tieredctl.kafka.kafka_python_settings import server_addresses
@@ -278,7 +279,12 @@ def _leader(partition: Any) -> QuorumLeader:
     if found is not None and found.end_offset > 0:
         latest = KraftSnapshotName(found.end_offset, found.epoch)
     return QuorumLeader(
-        current.leader_id, current.leader_epoch, latest, partition.log_start_offset, partition.high_watermark
+        current.leader_id,
+        current.leader_epoch,
+        latest,
+        partition.log_start_offset,
+        partition.high_watermark,
+        None if latest is not None else first_record_ms(bytes(partition.records or b"")),
     )
 
 

@@ -10,7 +10,8 @@ from tieredctl.formats.file_names import KraftSnapshotName
 class QuorumLeader(NamedTuple):
     """The controller that leads the metadata log, and its latest snapshot, if it has one.
 
-    `log_start_offset` and `high_watermark` are those of its log; the latter is exclusive.
+    `log_start_offset` and `high_watermark` are those of its log; the latter is exclusive. `first_record_ms` is when the
+    log's first record was written; it is not known where there is a snapshot.
     """
 
     node_id: int
@@ -18,6 +19,7 @@ class QuorumLeader(NamedTuple):
     latest_snapshot: KraftSnapshotName | None
     log_start_offset: int
     high_watermark: int
+    first_record_ms: int | None = None
 
 
 class SnapshotChunk(NamedTuple):

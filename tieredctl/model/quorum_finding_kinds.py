@@ -5,6 +5,7 @@ from __future__ import annotations
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
 
+_REPLICATION = "kafka-metadata-quorum --bootstrap-server … describe --replication"
 _DUMP = "kafka-dump-log --cluster-metadata-decoder --files FILE"
 
 QUORUM_FINDING_KINDS = (
@@ -21,5 +22,35 @@ QUORUM_FINDING_KINDS = (
         "a metadata record that contradicts those before it: a node stops at it",
         _DUMP,
         incomplete=True,
+    ),
+    FindingKind(
+        FindingCode.QUORUM_VOTER_LAGS,
+        Severity.WARNING,
+        "a controller that votes does not keep up with the leader: the quorum tolerates one failure less",
+        _REPLICATION,
+    ),
+    FindingKind(
+        FindingCode.QUORUM_OBSERVER_LAGS,
+        Severity.WARNING,
+        "a broker does not keep up with the metadata log: it does not learn of new leaders and settings",
+        _REPLICATION,
+    ),
+    FindingKind(
+        FindingCode.METADATA_SNAPSHOT,
+        Severity.INFO,
+        "age and size of a node's latest snapshot, or that they are unknown",
+        "tieredctl doctor --log-dir DIR …",
+    ),
+    FindingKind(
+        FindingCode.METADATA_SNAPSHOT_OVERDUE,
+        Severity.WARNING,
+        "a node makes no snapshots: it starts ever more slowly, and its log is never trimmed",
+        "look in the node's log for SnapshotGenerator and SnapshotEmitter",
+    ),
+    FindingKind(
+        FindingCode.METADATA_LOG_UNTRIMMED,
+        Severity.WARNING,
+        "a node keeps snapshots and log that its retention no longer keeps",
+        "tieredctl snapshot clean DIR …",
     ),
 )

@@ -16,6 +16,7 @@ from tieredctl.ops.doctor.gathering import (
     gather_settings,
     of_stopped_cluster,
     with_group_offsets,
+    with_metadata_logs,
     with_objects,
     with_tiered_data,
 )
@@ -23,7 +24,14 @@ from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstil
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, StorePlace, local_replicas
+from tieredctl.wiring.places import (
+    ClusterPlace,
+    MetadataPlace,
+    QuorumPlace,
+    StorePlace,
+    local_metadata_logs,
+    local_replicas,
+)
 
 
 class Diagnosed(NamedTuple):
@@ -40,14 +48,15 @@ def diagnose_cluster(
     release: Release | None = None,
     store: StorePlace | None = None,
     log_dirs: Sequence[Path] = (),
+    controllers: QuorumPlace | None = None,
 ) -> Diagnosed:
     """All checks of a live cluster that need no bulk read.
 
     Brokers that are at a standstill answer from old state, so nothing more is asked of them. `release` is the brokers'
-    release, if given; with `store`, small objects are read too, and with `log_dirs` what is on these disks. Raises
-    TieredctlError as the places do.
+    release, if given; with `store`, small objects are read too, with `log_dirs` what is on these disks, and with
+    `controllers` the leader is asked for its snapshot. Raises TieredctlError as the places do.
     """
-    replicas = local_replicas(log_dirs)
+    replicas, metadata_logs = local_replicas(log_dirs), local_metadata_logs(log_dirs)
     remote = None if store is None else store.open()
     with ExitStack() as stack:
 
@@ -60,6 +69,8 @@ def diagnose_cluster(
             return Diagnosed(diagnose_standstill(standstill), source)
         facts = with_tiered_data(gather_settings(live, clock, release), live, read)
         facts = with_group_offsets(facts, live)
+        leader = None if controllers is None else stack.enter_context(controllers.open())
+        facts = with_metadata_logs(facts, metadata_logs, leader)
         if remote is not None:
             facts = with_objects(facts, *remote, read)
         return Diagnosed(diagnose(replace(facts, replicas=replicas)), source)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tieredctl.kafka.metadata_quorum import MetadataQuorum
     from tieredctl.kafka.source import MetadataSource
     from tieredctl.layouts.protocol import Layout
+    from tieredctl.model.local_metadata_log import SeenMetadataLog
     from tieredctl.model.local_replica import LocalReplica
     from tieredctl.ops.cluster.live_topics import TopicSources
     from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
@@ -345,3 +346,10 @@ def local_replicas(log_dirs: Sequence[Path] | None) -> list[LocalReplica] | None
     from tieredctl.kafka.local_replicas import read_local_replicas
 
     return read_local_replicas(log_dirs)
+
+
+def local_metadata_logs(log_dirs: Sequence[Path]) -> list[SeenMetadataLog]:
+    """The metadata logs in nodes' log directories."""
+    from tieredctl.kafka.local_metadata_logs import read_local_metadata_logs
+
+    return read_local_metadata_logs(log_dirs)

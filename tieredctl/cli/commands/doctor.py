@@ -11,7 +11,7 @@ import typer
 
 from tieredctl.cli.arguments import given_path, now_ms, pairs
 from tieredctl.cli.findings_table import FINDING_FIELDS
-from tieredctl.cli.options import KraftSnapshot, Now, Output, Quiet
+from tieredctl.cli.options import BootstrapController, KraftSnapshot, Now, Output, Quiet
 from tieredctl.cli.outcome import finding_documents, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
@@ -28,7 +28,7 @@ from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose_file, diagnose_se
 from tieredctl.ops.doctor.gathering import gather_settings
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
 from tieredctl.wiring.doctor import diagnose_cluster, diagnose_offline
-from tieredctl.wiring.places import ClusterPlace
+from tieredctl.wiring.places import ClusterPlace, QuorumPlace
 
 _commands = typer.Typer(rich_markup_mode=None)
 _COLUMNS = (
@@ -69,9 +69,11 @@ def cluster(
             "--log-dir",
             metavar="DIR",
             parser=given_path,
-            help="A broker's log directory, to check for files that block tiering; repeat it for several.",
+            help="A broker's or controller's log directory, to check for files that block tiering and for snapshots; "
+            "repeat it for several.",
         ),
     ] = None,
+    bootstrap_controller: BootstrapController = None,
     remote_options: RemoteOptions,
     now: Now = None,
     view: View,
@@ -79,6 +81,9 @@ def cluster(
     """Check a live cluster without bulk reads: release, settings, the metadata topic; what is stuck, lagging, left over
     or kept twice; which consumer groups read from remote storage. With --store, also check the small objects that new
     followers and read_committed consumers need.
+
+    The controllers' quorum is checked too; with --bootstrap-controller also the leader's latest snapshot, and with
+    --log-dir those of the nodes.
 
     Exit 3 if something needs attention, 5 if something could not be checked.
     """
@@ -91,9 +96,16 @@ def cluster(
     place = cluster_options.place_or_snapshot(kraft_snapshot)
     stated, log_dirs = _release(kafka_version), log_dir or ()
     if isinstance(place, ClusterPlace):
-        found, source = diagnose_cluster(place, clock, release=stated, store=remote, log_dirs=log_dirs)
-    elif remote is not None:
-        raise TieredctlError(ErrorCode.USAGE, "--store is for a live cluster.", hint="Omit it with --kraft-snapshot.")
+        controllers = None
+        if bootstrap_controller is not None:
+            controllers = QuorumPlace(bootstrap_controller, command_config=cluster_options.command_config)
+        found, source = diagnose_cluster(
+            *(place, clock), release=stated, store=remote, log_dirs=log_dirs, controllers=controllers
+        )
+    elif remote is not None or bootstrap_controller is not None:
+        option = "--store" if remote is not None else "--bootstrap-controller"
+        message = f"{option} is for a live cluster."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Omit it with --kraft-snapshot.")
     else:
         found, source = diagnose_offline(place, clock, release=stated, log_dirs=log_dirs)
     return _finish("Doctor", source, found, view)

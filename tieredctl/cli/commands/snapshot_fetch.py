@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import bootstrap_servers, given_path, snapshot_name
-from tieredctl.cli.options import ClusterId, ProgressStyle
+from tieredctl.cli.arguments import given_path, snapshot_name
+from tieredctl.cli.options import BootstrapController, ClusterId, ProgressStyle
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.progress import ProgressMode, counted_progress
@@ -32,10 +32,7 @@ _COLUMNS = (
 
 def fetch(
     *,
-    bootstrap_controller: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", parser=bootstrap_servers, help="Controllers' listeners; any of the quorum."),
-    ] = None,
+    bootstrap_controller: BootstrapController = None,
     cluster_options: ClusterOptions,
     to: Annotated[Path, typer.Option(metavar="DIR|FILE", parser=given_path, help="Where to write the snapshot.")],
     snapshot: Annotated[

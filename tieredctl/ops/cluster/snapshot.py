@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tieredctl.kafka.cluster import TopicDescription
+from tieredctl.kafka.cluster import QuorumDescription, TopicDescription
 from tieredctl.kafka.group_offsets import CommittedOffset
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.local_metadata_log import SeenMetadataLog
 from tieredctl.model.local_replica import LocalReplica
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release
@@ -108,6 +109,10 @@ class ClusterSnapshot:
     brokers: Mapping[int, BrokerSettings] = field(default_factory=dict)
     controllers_apart: Sequence[int] = ()
     """Controllers that are not brokers, so that brokers do not report their settings."""
+    quorum: QuorumDescription | None = None
+    """None where it could not be seen, and with ZooKeeper."""
+    metadata_logs: Sequence[SeenMetadataLog] = ()
+    """Those of the nodes whose log was looked into."""
     has_metadata_topic: bool = True
     metadata_topic: MetadataTopicFacts | None = None
     topics: Mapping[str, TopicSettings] = field(default_factory=dict)

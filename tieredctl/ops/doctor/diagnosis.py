@@ -23,6 +23,7 @@ from tieredctl.ops.doctor.group_rules import group_findings
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 from tieredctl.ops.doctor.node_rules import node_findings, node_in_cluster
 from tieredctl.ops.doctor.partition_rules import partition_findings
+from tieredctl.ops.doctor.quorum_rules import quorum_findings
 from tieredctl.ops.doctor.release_rules import release_findings
 from tieredctl.ops.doctor.topic_rules import topic_findings
 from tieredctl.ops.documents import Document
@@ -79,6 +80,7 @@ def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
         *cluster.odd,
         *partition_findings(cluster),
         *disk_findings(cluster),
+        *quorum_findings(cluster),
         *group_findings(cluster),
         *(cluster.objects.findings if cluster.objects else ()),
     ]
@@ -111,6 +113,7 @@ def _looked_at(cluster: ClusterSnapshot) -> Document:
     return {
         "release": None if cluster.release is None else str(cluster.release),
         "brokers": len(cluster.brokers) or None,
+        "voters": None if cluster.quorum is None else len(cluster.quorum.voters),
         "topics": len(cluster.topics) if sees_topics else None,
         "partitions": len(cluster.partitions) if sees_partitions else None,
         "remoteSegments": segments if sees_partitions and sees_records else None,

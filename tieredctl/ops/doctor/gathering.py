@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.snapshot_times import FIRST_BATCH_WITHIN, snapshot_times
 from tieredctl.kafka.cluster import BrokerFeatures, Cluster, ConfigValue, ListedOffset, QuorumDescription
 from tieredctl.kafka.group_offsets import ConsumerGroups
+from tieredctl.kafka.snapshot_source import LeaderChanged, SnapshotSource
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.clock import Clock
@@ -16,6 +18,7 @@ from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSnapshot
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.copy_lag import copy_lag, offset_by_time
 from tieredctl.ops.cluster.offsets import topic_offsets
@@ -97,6 +100,7 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
         remote_log_metadata_version=_remote_log_metadata_version(features),
         brokers=brokers,
         controllers_apart=_controllers_apart(quorum, features),
+        quorum=quorum,
         has_metadata_topic=has_metadata_topic,
         metadata_topic=metadata_topic,
         topics=looking.at(TOPIC_SETTINGS, lambda: _tiered_topics(cluster, assumed, looking)) or {},
@@ -158,6 +162,33 @@ def with_group_offsets(cluster: ClusterSnapshot, groups: ConsumerGroups) -> Clus
     looking = Looking(list(cluster.not_looked_at))
     committed = looking.at(GROUPS, groups.committed_offsets) or ()
     return replace(cluster, group_offsets=committed, not_looked_at=looking.findings)
+
+
+def with_metadata_logs(
+    cluster: ClusterSnapshot, on_disk: Sequence[SeenMetadataLog], leader: SnapshotSource | None
+) -> ClusterSnapshot:
+    """The snapshot with nodes' metadata logs: those on disk, and the leader's by its own answers."""
+    looking = Looking(list(cluster.not_looked_at))
+    answered = None if leader is None else looking.at("the leader's snapshot", lambda: _leaders_log(leader))
+    seen = {log.node_id for log in on_disk}
+    logs = [*on_disk, *([] if answered is None or answered.node_id in seen else [answered])]
+    return replace(cluster, metadata_logs=logs, not_looked_at=looking.findings)
+
+
+def _leaders_log(source: SnapshotSource) -> SeenMetadataLog:
+    leader = source.leader()
+    latest, snapshots = leader.latest_snapshot, []
+    if latest is not None:
+        try:
+            chunk = source.chunk(latest, 0, FIRST_BATCH_WITHIN)
+        except LeaderChanged:
+            raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, "the leader changed meanwhile.", hint="") from None
+        times = snapshot_times(chunk.data) or (None, None)
+        snapshots = [SeenSnapshot(latest.end_offset, latest.epoch, chunk.size, *times)]
+    where = f"leader {leader.node_id}"
+    return SeenMetadataLog(
+        leader.node_id, where, leader.log_start_offset, snapshots, first_record_ms=leader.first_record_ms
+    )
 
 
 def with_objects(
