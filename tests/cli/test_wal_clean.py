@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -107,6 +108,27 @@ def test_what_was_removed_is_in_quarantine_with_receipts_and_can_be_put_back(
 
     assert restored.exit_code == 0, restored.err
     assert {path.name: path.read_bytes() for path in store.glob("*.wal")} == before
+
+
+def test_old_copies_are_deleted_for_good_but_not_what_was_put_back(
+    store: Path, clean: Clean, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan_id = clean(*CONFIRMED, ends=(1, 2)).document()["summary"]["planId"]
+    copies = [path for path in store.rglob("*") if "quarantine" in str(path) and path.is_file()]
+    source = ("--log-dir", tmp_path / "metadata1-2", "--offline-metadata")
+    words = ("wal", "purge", "--store", f"file:{store}", *source, "--cluster-id", CLUSTER_ID, "-o", "json")
+    assert tieredctl(*words, "--older-than", "1h").document()["summary"]["planned"] == 0
+    assert tieredctl(*words, "--older-than", "59m").exit_code == 2
+    for path in copies:
+        os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 7_200))
+    planned = tieredctl(*words, "--older-than", "1h").document()["summary"]["planned"]
+    original = min(objects(store), default=None)
+
+    purged = tieredctl(*words, "--older-than", "1h", "--apply", "--yes")
+
+    assert (planned, original, purged.exit_code) == (len(copies), None, 0), purged.err
+    assert not any(path.exists() for path in copies)
+    assert tieredctl("orphans", "restore", plan_id, "--store", f"file:{store}").exit_code == 5
 
 
 def test_with_delete_there_is_no_copy(store: Path, clean: Clean, tieredctl: Tieredctl) -> None:

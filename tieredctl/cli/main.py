@@ -37,6 +37,7 @@ _GO_ON = (
     ("recover", "metadata"),
     ("wal", "upload"),
     ("wal", "clean"),
+    ("wal", "purge"),
 )
 _RESUMING_OPTION = "--resume"
 _NO_COLOR = "--no-color"

@@ -15,11 +15,13 @@ from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.model.findings import Finding
 from tieredctl.model.removal import RemovalMode
+from tieredctl.ops.change import Outcome
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.wal.clean import Cleaning, CleanOutcome, CleanPlan, plan_cleaning
 from tieredctl.ops.wal.contents import KnownEvents, demand_whole, events_of_objects, read_events
 from tieredctl.ops.wal.local_batches import LocalActiveLog, local_active_logs
 from tieredctl.ops.wal.need import FreshNeeds, RemoteMetadata
+from tieredctl.ops.wal.purge import PurgePlan, plan_purge, purge
 from tieredctl.ops.wal.restore import Partitions, RestoreOutcome, by_partition, gaps_in, restore
 from tieredctl.ops.wal.restored_log import RestoredLog
 from tieredctl.ops.wal.upload import ActiveSegmentsUpload, UploadOutcome, UploadPlan, plan_upload
@@ -152,6 +154,18 @@ class WalCleaning:
         with self._fresh(store) as fresh:
             cleaning = Cleaning(plan, plan_id, cluster_id, store, fresh, self.clock_ms, mode, tell)
             return plan_id, cleaning.run()
+
+    def plan_purge(self, older_than_ms: int) -> PurgePlan:
+        """The copies in quarantine that may be deleted now. Raises TieredctlError if that cannot be known."""
+        store = self.store.open_store()
+        with self._fresh(store) as fresh:
+            return plan_purge(store, fresh, self._remote.followed.cluster_id, older_than_ms)
+
+    def purge(self, plan: PurgePlan, cluster_id: str, older_than_ms: int) -> Outcome:
+        """Deletes what is planned. Raises TieredctlError if nothing may be deleted."""
+        store = self.store.open_writable_store()
+        with self._fresh(store) as fresh:
+            return purge(plan, store, fresh, cluster_id, older_than_ms, self.clock_ms)
 
     @contextmanager
     def _fresh(self, store: ObjectStore) -> Iterator[FreshNeeds]:

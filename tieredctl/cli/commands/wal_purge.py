@@ -1,0 +1,80 @@
+"""`tieredctl wal purge`: deletes what `wal clean` moved to quarantine long ago."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import clock_ms
+from tieredctl.cli.commands.removal_outcome import demand_source
+from tieredctl.cli.commands.wal_upload import wal_store
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.options import ClusterId, OfflineMetadata, Store, StoreOptions, Yes
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.places import MetadataOptions, TopicListOptions
+from tieredctl.cli.view import View
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
+from tieredctl.model.quantities import duration_ms
+
+_LEAST_AGE_MS = _GIVE_UP_AFTER_MS = 3_600_000
+_COLUMNS = (
+    TableColumn("KEY", "key"),
+    TableColumn("BYTES", "size"),
+    TableColumn("PLAN-ID", "planId"),
+    TableColumn("QUARANTINE-KEY", "quarantineKey", wide=True),
+)
+_FIELDS = ("key", "size", "planId", "quarantineKey")
+
+
+def purge(
+    *,
+    older_than: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="Delete what has been in quarantine for longer than this: 1h or more."),
+    ],
+    store: Store = None,
+    store_option: StoreOptions = None,
+    metadata_options: MetadataOptions,
+    offline_metadata: OfflineMetadata = False,
+    topic_lists: TopicListOptions,
+    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
+    view: View,
+) -> ExitCode:
+    """Permanently delete old copies of combined objects that `wal clean` moved to quarantine, and nobody needs.
+
+    Everything is judged again. For example: tieredctl wal purge --older-than 7d --store s3://bucket/wal
+    --bootstrap-server broker-1:9092
+    """
+    from tieredctl.wiring.wal import wal_cleaning
+
+    age_ms = duration_ms(older_than)
+    if age_ms < _LEAST_AGE_MS:
+        message = "Objects that entered quarantine less than an hour ago are not deleted."
+        raise TieredctlError(ErrorCode.AGE_TOO_LOW, message, hint="Give an --older-than of 1h or more.")
+    place = wal_store(store, store_option)
+    demand_source(
+        metadata_options.bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given
+    )
+    metadata = metadata_options.place()
+    with wal_cleaning(
+        *(place, metadata, topic_lists.beside(metadata)),
+        cluster_id=cluster_id,
+        give_up_after_ms=_GIVE_UP_AFTER_MS,
+        clock_ms=clock_ms,
+    ) as cleaning:
+        plan = cleaning.plan_purge(age_ms)
+        amount = f"{counted(len(plan.copies), 'copy', 'copies')}, {counted(plan.summary()['bytes'], 'byte')}"
+        view.say(f"To delete from the quarantine of {plan.url}: {amount}; {plan.kept} kept.")
+        if not apply or not plan.copies:
+            return view.plan("WalPurgePlan", plan, _COLUMNS)
+        what = f"Permanently deleting {amount}, from the quarantine of {plan.url}"
+        demand_confirmation(what, plan.cluster_id, yes=yes, typed_cluster_id=cluster_id)
+        assert plan.cluster_id is not None
+        outcome = cleaning.purge(plan, plan.cluster_id, age_ms)
+    view.say(f"Deleted {outcome.done} of {counted(outcome.planned, 'copy', 'copies')}.")
+    summary = plan.summary() | outcome.counts() | {"applied": True}
+    return view.end(Listing("WalPurge", plan.source(), plan.rows(), _COLUMNS, summary, _FIELDS), outcome)
