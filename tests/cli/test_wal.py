@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,11 @@ from tests.wal.killed_store import Killed, killed_after
 from tests.wal.local_partitions import ORDERS, OTHER, batch, write_partition
 from tieredctl.formats.record_batches import Record, encode_batch
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.wal import restore
 from tieredctl.ops.wal.event_log import EventLog
+from tieredctl.ops.wal.restored_log import RestoredLog, write_log
 from tieredctl.storage.file import FileStore
+from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wal.sections import queue_item
 from tieredctl.wal.steps import Publish, PutObject
 from tieredctl.wal.upload import upload_steps
@@ -386,7 +390,9 @@ def test_an_upload_killed_before_any_of_its_writes_loses_nothing(
         with suppress(Killed):
             assert tieredctl(*words).exit_code == 0
     assert len(written) == boundary
-    assert tieredctl("wal", "verify", "--store", f"file:{store}").exit_code in (0, 3)
+    verify = ("wal", "verify", "--store", f"file:{store}")
+    assert tieredctl(*verify).exit_code == 0
+    assert tieredctl(*verify, "--older-than", "0s").exit_code in (0, 3)
     # In its place: five minutes, after which a lease is no longer held.
     (store / ".tieredctl/lease.json").unlink(missing_ok=True)
 
@@ -395,7 +401,38 @@ def test_an_upload_killed_before_any_of_its_writes_loses_nothing(
     assert restored(tieredctl, store, tmp_path / "to")[0] == 0
     logs = {file.relative_to(log_dir): file.read_bytes() for file in log_dir.glob("*/*.log")}
     assert {file.relative_to(tmp_path / "to"): file.read_bytes() for file in tmp_path.glob("to/*/*.log")} == logs
-    assert tieredctl("wal", "verify", "--store", f"file:{store}", "--level", "full").exit_code in (0, 3)
+    assert tieredctl(*verify, "--level", "full").exit_code == 0
+
+
+def test_an_upload_that_never_ended_needs_attention_after_an_hour(
+    log_dir: Path, store: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched, suppress(Killed):
+        killed_after(patched, 4)
+        tieredctl(*upload_words(log_dir, store), "--apply")
+
+    verify = ("wal", "verify", "--store", f"file:{store}", "-o", "json")
+    assert tieredctl(*verify).exit_code == 0
+    assert tieredctl(*verify, "--now", "2100-01-01").finding(3)["code"] == "wal-upload-unfinished"
+
+
+def test_a_restore_that_is_interrupted_leaves_nothing(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, written = write_log, list[str]()
+
+    def stopping(store: ObjectStore, partition: TopicIdPartition, *given: Any) -> RestoredLog:
+        if written:
+            raise Killed
+        written.append(partition.topic)
+        return real(store, partition, *given)
+
+    monkeypatch.setattr(restore, "write_log", stopping)
+    with pytest.raises(Killed):
+        restored(tieredctl, uploaded, tmp_path / "to")
+
+    assert written
+    assert not (tmp_path / "to").exists()
 
 
 @pytest.mark.parametrize("name", ["../../etc", "a/b", "..", "", "a" * 250])

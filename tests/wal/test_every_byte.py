@@ -9,6 +9,7 @@ import pytest
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.kafka.local_replicas import read_local_replicas
+from tieredctl.model.clock import Clock
 from tieredctl.ops.wal.contents import read_contents
 from tieredctl.ops.wal.level import WalLevel
 from tieredctl.ops.wal.local_batches import local_active_logs
@@ -17,6 +18,7 @@ from tieredctl.ops.wal.verify import verify_wal
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import RESERVED_FOLDER
 
+NOW = Clock(clock_ms(), 0)
 EPOCH_OF_A_BATCH = range(12, 16)
 """In the event log a batch's leader epoch is its broker's business, and no CRC covers it."""
 
@@ -35,7 +37,7 @@ def damage(store: MemoryStore, key: str, position: int) -> set[str]:
     """The codes of what is found after a bit of one byte was turned; it is turned back."""
     sound = store.read(key)
     store.put(key, sound[:position] + bytes([sound[position] ^ 4]) + sound[position + 1 :])
-    found = verify_wal(store, read_contents(store), WalLevel.FULL).findings
+    found = verify_wal(store, read_contents(store), WalLevel.FULL, NOW).findings
     store.put(key, sound)
     return {finding.code.value for finding in found}
 
@@ -55,7 +57,7 @@ def demand_found(store: MemoryStore, step: int) -> None:
 
 
 def test_a_byte_that_changed_is_found(store: MemoryStore) -> None:
-    assert verify_wal(store, read_contents(store), WalLevel.FULL).findings == []
+    assert verify_wal(store, read_contents(store), WalLevel.FULL, NOW).findings == []
 
     demand_found(store, step=67)
 

@@ -6,14 +6,17 @@ from typing import Annotated
 
 import typer
 
+from tieredctl.cli.arguments import now_ms
 from tieredctl.cli.commands.wal_upload import wal_store
 from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
-from tieredctl.cli.options import Store, StoreOptions
+from tieredctl.cli.options import Now, Store, StoreOptions
 from tieredctl.cli.outcome import finding_documents, finish
 from tieredctl.cli.output import Listing
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
+from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.wal.level import WalLevel
 
 
@@ -24,6 +27,10 @@ def verify(
     level: Annotated[
         WalLevel, typer.Option(help="Check the listing, indexes and first batches too, or every byte.")
     ] = WalLevel.HEADERS,
+    older_than: Annotated[
+        str, typer.Option(metavar="DURATION", help="Report uploads and deletions as stuck when they take longer.")
+    ] = "1h",
+    now: Now = None,
     view: View,
 ) -> ExitCode:
     """Prove that a store has the combined objects that its events promise (exit 4 if something is lost or altered).
@@ -37,7 +44,8 @@ def verify(
         return f"{counted(result.batches, 'batch', 'batches')}, {result.bytes_read} bytes read"
 
     opened = wal_store(store, store_option).open_store()
-    result = verify_wal(opened, read_contents(opened), level, view.teller(progress))
+    clock = Clock(now_ms(now), duration_ms(older_than))
+    result = verify_wal(opened, read_contents(opened), level, clock, view.teller(progress))
     listing = Listing(
         "WalVerification",
         {"kind": "wal-store", "store": opened.url},

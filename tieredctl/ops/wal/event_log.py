@@ -20,6 +20,7 @@ from tieredctl.kafka.source import MetadataRecord
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.wal_events import WAL_METADATA_TOPIC, WalEvent
+from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.storage.protocol import Capability, ObjectStore, WritableObjectStore
 from tieredctl.wal.steps import Publish
 
@@ -27,6 +28,7 @@ EVENT_FOLDER = WAL_METADATA_TOPIC + "-"
 """What every key of the log begins with."""
 _KEY = re.compile(rf"{WAL_METADATA_TOPIC}-(0|[1-9][0-9]{{0,9}})/([0-9]{{20}})\.log", re.ASCII)
 _LARGEST_FILE = 1 << 28
+_READ_AT_ONCE = 256
 METADATA_PARTITIONS = 1
 """Of a log that tieredctl writes: it has one writer at a time. One with more is read too."""
 
@@ -60,9 +62,11 @@ class EventLogContents:
 
 def read_event_log(store: ObjectStore) -> EventLogContents:
     """Reads all of it. What cannot be read is a finding, and reading resumes after it."""
-    contents = EventLogContents()
-    for log_file in sorted(_files(store)):
-        _read_file(store, log_file, contents)
+    contents, files = EventLogContents(), sorted(_files(store))
+    for first in range(0, len(files), _READ_AT_ONCE):
+        some = files[first : first + _READ_AT_ONCE]
+        for log_file, data in zip(some, in_parallel(store, lambda one: _read(store, one), some), strict=True):
+            _take_file(log_file, data, contents)
     return contents
 
 
@@ -77,18 +81,22 @@ def is_event_key(key: str) -> bool:
     return _KEY.fullmatch(key) is not None
 
 
-def _read_file(store: ObjectStore, log_file: _LogFile, contents: EventLogContents) -> None:
+def _read(store: ObjectStore, log_file: _LogFile) -> bytes | None:
+    """A file's bytes; None where no upload can have written so many."""
+    return None if log_file.size > _LARGEST_FILE else store.read(log_file.key)
+
+
+def _take_file(log_file: _LogFile, data: bytes | None, contents: EventLogContents) -> None:
     expected = contents.end_offsets.get(log_file.partition, 0)
     if log_file.base_offset != expected:
         reason = f"events from offset {expected} to {log_file.base_offset - 1} are missing before it"
         if log_file.base_offset < expected:
             reason = f"it begins at offset {log_file.base_offset}, but offset {expected} comes next"
         contents.findings.append(_damaged(log_file, reason))
-    if log_file.size > _LARGEST_FILE:
+    if data is None:
         contents.findings.append(_damaged(log_file, f"{log_file.size} bytes are too many for one upload's events"))
         contents.end_offsets[log_file.partition] = max(expected, log_file.base_offset)
         return
-    data = store.read(log_file.key)
     end = max(expected, log_file.base_offset)
     if len(data) != log_file.size:
         contents.findings.append(_damaged(log_file, f"{len(data)} of {log_file.size} bytes were read"))

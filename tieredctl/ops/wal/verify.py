@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.record_batches import HEADER_BYTES, read_batch_header
+from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
@@ -62,9 +63,11 @@ def verify_wal(
     store: ObjectStore,
     contents: WalContents,
     level: WalLevel,
+    clock: Clock,
     tell: Callable[[WalVerification], None] = lambda _verification: None,
 ) -> WalVerification:
-    """Compares the listing with the events, and reads as much as the level says."""
+    """Compares the listing with the events, and reads as much as the level says. What began less than the clock's
+    `older_than_ms` ago may still end: it is not a finding."""
     result = WalVerification(level, list(contents.events.findings))
     result.findings += _refused(contents)
     segments = {one.segment_id: one for one in contents.events.segments()}
@@ -72,10 +75,12 @@ def verify_wal(
     result.findings += _unreferenced(contents, known)
     promised = []
     for one in known:
-        result.findings += _of_state(store, contents, one)
+        is_stuck = clock.now_ms - one.metadata.event_timestamp_ms >= clock.older_than_ms
+        if one.metadata.state is _FINISHED or is_stuck:
+            result.findings += _of_state(store, contents, one)
         if one.metadata.state is _FINISHED:
             promised.append(one)
-            result.findings += _of_segments(one, segments)
+            result.findings += _of_segments(one, segments, is_stuck=is_stuck)
     result.findings += _unannounced(store, promised, segments)
     result.findings += gaps_in(by_partition([one for one in segments.values() if _was_uploaded(one)]))
     result.objects = len(promised)
@@ -185,13 +190,15 @@ def _of_state(store: ObjectStore, contents: WalContents, one: KnownCombined) -> 
     return []
 
 
-def _of_segments(one: KnownCombined, segments: dict[str, KnownWalSegment]) -> list[Finding]:
+def _of_segments(one: KnownCombined, segments: dict[str, KnownWalSegment], *, is_stuck: bool) -> list[Finding]:
     """Whether the events about an uploaded object's segments agree with those about the object."""
     found = []
     key, combined_id = object_key(one.metadata.combined_segment_id), one.metadata.combined_segment_id
     for entry in one.metadata.entries:
         segment = segments.get(entry.segment_id)
         if segment is None or segment.metadata.state is _States.COPY_SEGMENT_STARTED:
+            if not is_stuck:
+                continue
             evidence = {
                 "combinedSegmentId": combined_id,
                 "key": key,
