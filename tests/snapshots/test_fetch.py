@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from fcntl import LOCK_EX, flock
@@ -12,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.cli.command_line import Outcome
+from tests.cli.command_line import Outcome, environment
 from tests.conftest import examples
 from tests.kraft_snapshots import snapshot_bytes, topic_record
 from tests.rigs.scripted_controller import (
@@ -26,6 +29,7 @@ from tests.rigs.scripted_controller import (
 from tieredctl.cli.main import run
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.kafka.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from tieredctl.kafka.metadata_quorum import MetadataQuorum
 from tieredctl.ops.snapshots.fetching import FetchedSnapshot, fetch_snapshot
 
@@ -44,7 +48,7 @@ def snapshot_of(timestamp: int) -> bytes:
 
 SNAPSHOT, OTHER_SNAPSHOT = snapshot_of(1700000000000), snapshot_of(1700000000001)
 NAME = "00000000000000000047-0000000005.checkpoint"
-CLEAN, FAILED, USAGE, CORRUPTION, LOCKED = 0, 1, 2, 4, 11
+CLEAN, FAILED, USAGE, CORRUPTION, LOCKED, INTERRUPTED = 0, 1, 2, 4, 11, 130
 CHUNK = 100
 
 
@@ -85,6 +89,34 @@ def fetch(controller: ScriptedController, tmp_path: Path, capfd: pytest.CaptureF
 
 def part_name(file: str = NAME, controller: int = 1) -> str:
     return f"{file}.47-5.controller-{controller}.part"
+
+
+def test_the_request_has_the_bytes_of_the_schema() -> None:
+    topics = FetchSnapshotRequest.TopicSnapshot
+    partitions = topics.PartitionSnapshot
+    snapshot_id = partitions.SnapshotId(end_offset=1000, epoch=5)
+    asked = partitions(partition=0, current_leader_epoch=0, snapshot_id=snapshot_id, position=0)
+    topic = topics(name="__cluster_metadata", partitions=[asked])
+
+    request = FetchSnapshotRequest(version=0, replica_id=2, max_bytes=(1 << 31) - 1, topics=[topic])
+
+    assert request.encode().hex() == (
+        "000000027fffffff02135f5f636c75737465725f6d6574616461746102000000000000000000000000000003e800000005"
+        "000000000000000000000000"
+    )
+
+
+def test_the_response_has_the_bytes_of_the_schema() -> None:
+    encoded = bytes.fromhex(
+        "00000000000002135f5f636c75737465725f6d657461646174610200000000000000000000000003e8000000050000000000000000ae"
+        "00000000000000000500000000000000"
+    )
+
+    (topic,) = FetchSnapshotResponse.decode(encoded, version=0).topics
+
+    (partition,) = topic.partitions
+    assert (partition.snapshot_id.end_offset, partition.snapshot_id.epoch) == (1000, 5)
+    assert (partition.size, partition.position, bytes(partition.unaligned_records)) == (174, 0, bytes(4))
 
 
 def test_the_latest_snapshot_goes_to_a_folder_under_its_own_name(fetch: Fetch, controller: ScriptedController) -> None:
@@ -355,6 +387,28 @@ def test_however_often_it_is_interrupted_the_file_is_the_controllers(
             assert all(SNAPSHOT.startswith(file.read_bytes()) for file in folder.iterdir())
 
     assert [file.read_bytes() for file in folder.iterdir()] == [SNAPSHOT]
+
+
+def test_interrupted_by_the_user_it_says_that_it_can_go_on(
+    fetch: Fetch, controller: ScriptedController, tmp_path: Path
+) -> None:
+    words = ("snapshot", "fetch", "--bootstrap-controller", controller.address, "--to", str(tmp_path / "snapshots"))
+    chunk = controller._chunk
+
+    def and_interrupt(version: int, frame: bytes) -> object:
+        if len(controller.positions) == 3:
+            running.send_signal(signal.SIGINT)
+        return chunk(version, frame)
+
+    controller._chunk = and_interrupt  # type: ignore[method-assign]
+    command = [sys.executable, "-m", "tieredctl", *words, "--max-bytes", str(CHUNK)]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment())
+    _, err = running.communicate(timeout=300)
+    controller._chunk = chunk  # type: ignore[method-assign]
+
+    assert (running.returncode, "resumes" in err) == (INTERRUPTED, True), err
+    assert list(fetch.left()) == [part_name()]
+    assert (fetch().exit_code, fetch.left()) == (CLEAN, {NAME: SNAPSHOT})
 
 
 def test_two_runs_do_not_mix(fetch: Fetch, tmp_path: Path) -> None:

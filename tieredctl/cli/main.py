@@ -35,6 +35,7 @@ _GO_ON = (
     ("partition", "remove"),
     ("recover", "indexes"),
     ("recover", "metadata"),
+    ("snapshot", "fetch"),
     ("wal", "upload"),
     ("wal", "clean"),
     ("wal", "purge"),
