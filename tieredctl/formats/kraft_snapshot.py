@@ -24,7 +24,7 @@ class SnapshotOrder:
     first, the footer's last."""
 
     def __init__(self) -> None:
-        self._following_offset = 0
+        self._following_offset: int | None = 0
         self._begun = False
         self._ended = False
 
@@ -36,12 +36,16 @@ class SnapshotOrder:
             found = DecodeError("snapshot does not begin with a header", position)
         elif self._ended:
             found = DecodeError("snapshot continues after its footer", position)
-        elif header.base_offset != following:
+        elif following is not None and header.base_offset != following:
             found = DecodeError(f"batch begins with offset {header.base_offset}, not {following}", position)
         self._begun = True
         self._ended = kind == ControlType.SNAPSHOT_FOOTER
         self._following_offset = header.last_offset + 1
         return found
+
+    def skip(self) -> None:
+        """What comes next is damaged."""
+        self._begun, self._ended, self._following_offset = True, False, None
 
     def end(self, size: int) -> DecodeError | None:
         """What is wrong where a snapshot of `size` bytes ends after the batches so far."""

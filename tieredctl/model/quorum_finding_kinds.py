@@ -8,7 +8,51 @@ from tieredctl.model.finding_kind import FindingKind, Severity
 _REPLICATION = "kafka-metadata-quorum --bootstrap-server … describe --replication"
 _DUMP = "kafka-dump-log --cluster-metadata-decoder --files FILE"
 
+_INSPECT = "tieredctl snapshot inspect {file}"
+
 QUORUM_FINDING_KINDS = (
+    FindingKind(
+        FindingCode.KRAFT_SNAPSHOT_DAMAGED,
+        Severity.CRITICAL,
+        "a KRaft snapshot is not whole and sound: no node can start from it",
+        _INSPECT,
+    ),
+    FindingKind(
+        FindingCode.KRAFT_SNAPSHOT_MISNAMED,
+        Severity.ERROR,
+        "a KRaft snapshot's name contradicts its batches, or the log",
+        _INSPECT,
+    ),
+    FindingKind(
+        FindingCode.KRAFT_LOG_DAMAGED,
+        Severity.CRITICAL,
+        "the metadata log has a damaged batch, or offsets or epochs that do not follow each other",
+        _INSPECT,
+    ),
+    FindingKind(
+        FindingCode.KRAFT_LOG_TORN,
+        Severity.INFO,
+        "the last batch of the metadata log was not written to its end: normal after a kill",
+        _INSPECT,
+    ),
+    FindingKind(
+        FindingCode.KRAFT_LOG_START_UNCOVERED,
+        Severity.CRITICAL,
+        "no sound snapshot has what came before the start of the metadata log",
+        "tieredctl snapshot fetch --bootstrap-controller HOST:PORT",
+    ),
+    FindingKind(
+        FindingCode.KRAFT_LOG_BEFORE_SNAPSHOT,
+        Severity.WARNING,
+        "the metadata log ends before the latest snapshot: a node empties it when it starts",
+        "tieredctl snapshot ls …",
+    ),
+    FindingKind(
+        FindingCode.KRAFT_EPOCHS_DISAGREE,
+        Severity.ERROR,
+        "the leader-epoch checkpoint of the metadata log contradicts the log",
+        "tieredctl store inspect {file}",
+    ),
     FindingKind(
         FindingCode.KRAFT_RECORD_UNKNOWN,
         Severity.WARNING,

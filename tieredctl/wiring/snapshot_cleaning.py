@@ -67,13 +67,18 @@ def snapshot_cleaning(
         message = f"{path} is neither a {CLUSTER_METADATA_FOLDER} nor a log directory that has one."
         raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, message, hint="Name a stopped node's log directory.")
     log_dir = folder.parent
-    limits = RetentionLimits(
-        _limit(log_dir, RETENTION_MS, max_age_ms, DEFAULT_RETENTION_MS),
-        _limit(log_dir, RETENTION_BYTES, max_bytes, DEFAULT_RETENTION_BYTES),
-    )
+    limits = retention_limits(log_dir, max_age_ms=max_age_ms, max_bytes=max_bytes)
     with stopped_node(log_dir) as node, in_sentences(folder), opened_node_folder(folder) as opened:
         plan_again = partial(_plan, opened, limits, now_ms)
         yield SnapshotCleaning(plan_again(), opened, plan_again, node.demand_stopped)
+
+
+def retention_limits(log_dir: Path, *, max_age_ms: int | None = None, max_bytes: int | None = None) -> RetentionLimits:
+    """The limits that are given, or else the node's own, or Kafka's defaults. Raises TieredctlError."""
+    return RetentionLimits(
+        _limit(log_dir, RETENTION_MS, max_age_ms, DEFAULT_RETENTION_MS),
+        _limit(log_dir, RETENTION_BYTES, max_bytes, DEFAULT_RETENTION_BYTES),
+    )
 
 
 def _limit(log_dir: Path, name: str, given: int | None, default: int) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
 from tieredctl.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
     SegmentPart,
@@ -42,7 +42,9 @@ class RecordFile:
             order = SnapshotOrder()
             for part in sound_batches(file_chunks(self.path, size), size, self.base_offset):
                 if isinstance(part, Damage):
-                    yield from self._damage(part, size)
+                    order.skip()
+                    if not self._is_preallocated(part, size):
+                        yield DecodeError(part.reason, part.position)
                     continue
                 fault = order.next_batch(*part) if self.is_snapshot else None
                 if fault is not None:
@@ -53,29 +55,36 @@ class RecordFile:
 
     def lines(self, lines: RecordLines) -> Iterator[str | DecodeError]:
         """The same as text, whole lines at a time."""
-        from tieredctl.formats.batch_columns import AsColumns
+        for block in self.blocks():
+            if isinstance(block, LogBlock):
+                for part in lines.of_block(block):
+                    yield DecodeError(part.reason, part.position) if isinstance(part, Damage) else part
+            else:
+                yield DecodeError(block.reason, block.position)
 
+    def blocks(self) -> Iterator[LogBlock[HeaderColumns] | Damage | DecodeError]:
+        """Sound batches, many at a time; damage; and where those of a snapshot are out of order. Raises TieredctlError
+        where the file cannot be read."""
         with reading(self.path):
             size = regular_size(self.path)
             order = SnapshotOrder()
             for block in scan_log(file_chunks(self.path, size), size, AsColumns(), self.base_offset):
                 if isinstance(block, Damage):
-                    yield from self._damage(block, size)
+                    order.skip()
+                    if not self._is_preallocated(block, size):
+                        yield block
                     continue
                 if self.is_snapshot:
                     yield from _faults(order, block)
-                for part in lines.of_block(block):
-                    yield DecodeError(part.reason, part.position) if isinstance(part, Damage) else part
+                yield block
             yield from self._end(order, size)
 
-    def _damage(self, damage: Damage, size: int) -> Iterator[DecodeError]:
-        if damage.header is None and damage.end == size and self._is_zero_from(damage.position):
-            return  # preallocated, not damaged
-        yield DecodeError(damage.reason, damage.position)
-
-    def _is_zero_from(self, position: int) -> bool:
+    def _is_preallocated(self, damage: Damage, size: int) -> bool:
+        """Whether there is nothing but zeros up to the end."""
+        if damage.header is not None or damage.end != size:
+            return False
         with self.path.open("rb") as file:
-            file.seek(position)
+            file.seek(damage.position)
             return not any(any(piece) for piece in iter(lambda: file.read(1 << 20), b""))
 
     def _end(self, order: SnapshotOrder, size: int) -> Iterator[DecodeError]:
@@ -84,7 +93,7 @@ class RecordFile:
             yield fault
 
 
-def _faults(order: SnapshotOrder, block: LogBlock[Any]) -> Iterator[DecodeError]:
+def _faults(order: SnapshotOrder, block: LogBlock[HeaderColumns]) -> Iterator[DecodeError]:
     view = memoryview(block.buffer)
     for position, row in zip(map(int, block.positions), block.headers, strict=True):
         header = BatchHeader._make(row.item())
@@ -110,6 +119,18 @@ def metadata_log_folder(path: Path) -> Path:
     """The folder of the metadata log: the one given, or the one of its name in it."""
     inner = path / METADATA_LOG_FOLDER
     return inner if inner.is_dir() else path
+
+
+def left_over_files(folder: Path) -> list[Path]:
+    """Snapshots and parts of the log in a folder that are being written, fetched or deleted, or were when a node
+    stopped."""
+    names = (path.name for path in folder.iterdir())
+    return [folder / name for name in sorted(names) if _is_left_over(name)]
+
+
+def _is_left_over(name: str) -> bool:
+    found = parse_kraft_snapshot_name(name) or parse_segment_file_name(name)
+    return found is not None and found.transition is not None
 
 
 def _of_folder(path: Path) -> Sequence[RecordFile]:

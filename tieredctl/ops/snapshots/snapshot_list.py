@@ -1,0 +1,136 @@
+"""The snapshots of a node, or single ones: name, size, age, how each stands to the log, what retention makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, KraftSnapshotName, Transition, parse_kraft_snapshot_name
+from tieredctl.formats.kraft_log import KraftLogRecord
+from tieredctl.formats.log_scan import LogBlock
+from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, SnapshotId
+from tieredctl.kraft.retention import KeptSegment, KeptSnapshot, RetentionLimits, expired
+from tieredctl.ops.documents import Document
+from tieredctl.ops.file_reading import reading, regular_size
+from tieredctl.ops.snapshots.record_files import RecordFile, is_named_snapshot, record_files
+
+_COMPLETE, _PART, _DELETED, _BOOTSTRAP = "complete", "part", "deleted", "bootstrap"
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """What a node has of the log, by its files: a running node may have raised the start in memory."""
+
+    start: int | None
+    end: int | None
+    """Exclusive; None where damage hides it."""
+    segments: Sequence[KeptSegment]
+
+    def document(self) -> Document:
+        return {
+            "logStartOffset": self.start,
+            "logEndOffset": self.end,
+            "highWatermark": None,  # in no file
+        }
+
+
+def last_contained_ms(file: RecordFile) -> int | None:
+    """When the last record that a snapshot contains was written, by its header; None where it has no sound one."""
+    try:
+        first = next(file.records(), None)
+    except TieredctlError:
+        return None
+    fields = first.content.fields if isinstance(first, KraftLogRecord) else None
+    return None if fields is None else fields.get("LastContainedLogTimestamp")
+
+
+def log_range(segments: Sequence[RecordFile]) -> LogRange:
+    """Reads the last segment alone. Raises TieredctlError."""
+    if not segments:
+        return LogRange(None, None, ())
+    end = segments[-1].base_offset
+    for part in segments[-1].blocks():
+        if isinstance(part, LogBlock):
+            last = part.headers[-1]
+            end = int(last["baseOffset"]) + int(last["lastOffsetDelta"]) + 1
+        elif isinstance(part, DecodeError) or not part.torn:
+            end = None
+            break
+    kept = [KeptSegment(one.base_offset or 0, regular_size(one.path)) for one in segments]
+    return LogRange(segments[0].base_offset, end, kept)
+
+
+def node_rows(folder: Path, now_ms: int, limits: RetentionLimits) -> tuple[list[Document], LogRange]:
+    """A row for each snapshot in a node's folder, finished or not, and what there is of the log. Raises
+    TieredctlError."""
+    with reading(folder):
+        paths = sorted(path for path in folder.iterdir() if is_named_snapshot(path.name))
+        segments = [file for file in record_files([folder]) if not file.is_snapshot]
+        rows = [_row(path, now_ms) for path in paths]
+        log = log_range(segments)
+    finished: dict[SnapshotId, Document] = {}
+    for path, row in zip(paths, rows, strict=True):
+        name = parse_kraft_snapshot_name(path.name)
+        if name is not None and name.transition is None:
+            finished[SnapshotId(name.epoch, name.end_offset)] = row
+        elif name is not None:
+            row |= {"mayBeDeleted": True, "reason": "it was never finished: a node deletes it when it starts"}
+    kept = [KeptSnapshot(one, row["size"], row["lastContainedLogTimestamp"]) for one, row in sorted(finished.items())]
+    removals = expired(kept, log.segments, limits, now_ms).removals
+    gone = {one.what.id: one.reason for one in removals if isinstance(one.what, KeptSnapshot)}
+    for one, row in finished.items():
+        reason = _why_deleted(one, log, gone)
+        stays = "it is the latest, with which a node starts" if one == kept[-1].id else "the limits keep it"
+        row |= {"log": _place(one, log), "mayBeDeleted": reason is not None, "reason": reason or stays}
+    return rows, log
+
+
+def file_row(path: Path, now_ms: int) -> Document:
+    """The row of a single snapshot, of which only the name and the content are known. Raises TieredctlError."""
+    with reading(path):
+        return _row(path, now_ms)
+
+
+def _row(path: Path, now_ms: int) -> Document:
+    name = parse_kraft_snapshot_name(path.name)
+    contained_ms = last_contained_ms(RecordFile(path, is_snapshot=True))
+    return {
+        "file": str(path),
+        "state": _state(path.name, name),
+        "endOffset": name and name.end_offset,
+        "epoch": name and name.epoch,
+        "lastContainedOffset": name.end_offset - 1 if name and name.end_offset else None,
+        "lastContainedLogTimestamp": contained_ms,
+        "ageMs": now_ms - contained_ms if contained_ms else None,  # 0 stands for none
+        "size": regular_size(path),
+        "log": None,
+        "mayBeDeleted": None,
+        "reason": None,
+    }
+
+
+def _state(file_name: str, name: KraftSnapshotName | None) -> str | None:
+    if name is None:
+        return _BOOTSTRAP if file_name == BOOTSTRAP_CHECKPOINT else None
+    if name.transition is None:
+        return _BOOTSTRAP if SnapshotId(name.epoch, name.end_offset) == BOOTSTRAP_SNAPSHOT else _COMPLETE
+    return _DELETED if name.transition is Transition.DELETED else _PART
+
+
+def _place(one: SnapshotId, log: LogRange) -> str | None:
+    """Where a snapshot ends, seen from the log: only within it are both contiguous."""
+    if log.start is None:
+        return None
+    if one.end_offset < log.start:
+        return "before"
+    if log.end is None:
+        return "unknown"
+    return "within" if one.end_offset <= log.end else "after"
+
+
+def _why_deleted(one: SnapshotId, log: LogRange, gone: Mapping[SnapshotId, str]) -> str | None:
+    if log.start is not None and one.end_offset < log.start:
+        return "it ends before the log's start: a node deletes it when it starts"
+    return gone.get(one)
