@@ -81,8 +81,7 @@ class Partitions:
 def numbered(tables: ControlPlaneTables) -> tuple[Partitions, BatchRows, ProducerRows]:
     """Batches and producers by the numbers of their partitions, in the order of the tables."""
     parts = [_partition_columns(table) for table in (tables.logs, tables.batches, tables.producers)]
-    distinct, numbers = np.unique(np.concatenate(parts), return_inverse=True)
-    logs, batches, producers = np.split(numbers, np.cumsum([len(part) for part in parts])[:-1])
+    distinct, (logs, batches, producers) = _distinct(parts)
     log_of = np.full(len(distinct), -1, np.int64)
     log_of[logs] = np.arange(len(logs))
     topics = tables.logs["topic"].to_pylist()
@@ -105,6 +104,28 @@ def number_of_each(wanted: Ints, among: Ints) -> tuple[Ints, Flags]:
     """Where each number is among distinct ascending ones, and whether it is there."""
     at = np.minimum(np.searchsorted(among, wanted), max(len(among) - 1, 0))
     return at, among[at] == wanted if len(among) else np.zeros(len(wanted), np.bool_)
+
+
+def _distinct(parts: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], list[Ints]]:
+    """The distinct values of all parts, and of each part the numbers of its values.
+
+    Equal ones mostly lie side by side: only the first of them is compared with all others.
+    """
+    begins = [np.flatnonzero(_changes(part)) for part in parts]
+    heads = [part[begin] for part, begin in zip(parts, begins, strict=True)]
+    distinct, numbers = np.unique(np.concatenate(heads), return_inverse=True)
+    of_heads = np.split(numbers, np.cumsum([len(head) for head in heads])[:-1])
+    lengths = [np.diff(np.append(begin, len(part))) for part, begin in zip(parts, begins, strict=True)]
+    return distinct, [np.repeat(number, length) for number, length in zip(of_heads, lengths, strict=True)]
+
+
+def _changes(part: NDArray[Any]) -> Flags:
+    changes = np.ones(len(part), np.bool_)
+    if len(part):
+        changes[1:] = False
+        for name in part.dtype.names or ():
+            changes[1:] |= part[name][1:] != part[name][:-1]
+    return changes
 
 
 def _partition_columns(table: pa.Table) -> NDArray[Any]:

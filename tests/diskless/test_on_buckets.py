@@ -1,0 +1,146 @@
+"""The same answers on real object servers as on a folder; and a control plane that dies meanwhile."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
+from tests.rigs.inkless import Inkless
+from tests.rigs.object_servers import SECRET_KEY
+from tieredctl.control_plane.postgres import PostgresControlPlane
+from tieredctl.diskless.control_plane import ControlPlaneTables
+
+KEY = "kafka-prod/diskless/j8sPwINeRtKiPiZlT01R0w"
+SERVERS: dict[str, type[Bucket]] = {"versitygw": S3Bucket, "fake_gcs_server": GcsBucket}
+_prefixes = count()
+
+
+@dataclass(frozen=True)
+class InBucket:
+    """The captured objects in a bucket of their own prefix, beside the captured control plane."""
+
+    inkless: Inkless
+    bucket: Bucket
+    prefix: str
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        settings = [
+            word for name, value in self.bucket.options.items() for word in ("--store-option", f"{name}={value}")
+        ]
+        return (*self.inkless.control_plane, "--store", f"{self.bucket.scheme}://{BUCKET}/{self.prefix}", *settings)
+
+
+@pytest.fixture(params=SERVERS)
+def in_bucket(request: pytest.FixtureRequest, inkless: Inkless) -> InBucket:
+    """On each kind of server. What was uploaded is as old as the test."""
+    bucket = SERVERS[request.param](request.getfixturevalue(request.param).endpoint)
+    prefix = f"diskless{next(_prefixes)}"
+    for key, data in inkless.capture.objects().items():
+        bucket.put(f"{prefix}/{key}", data)
+    return InBucket(inkless, bucket, prefix)
+
+
+@pytest.mark.parametrize("level", ["listing", "headers", "full"])
+def test_a_bucket_is_verified(in_bucket: InBucket, tieredctl: Tieredctl, level: str) -> None:
+    outcome = tieredctl("diskless", "verify", "--level", level, *in_bucket.places, "-o", "json")
+
+    summary = outcome.document()["summary"]
+    assert (outcome.exit_code, outcome.document()["items"]) == (0, [])
+    assert (summary["objects"], summary["batches"]) == (12, {"listing": 0, "headers": 19, "full": 50}[level])
+    assert SECRET_KEY not in outcome.out + outcome.err
+
+
+def test_a_lost_and_a_damaged_object_are_found_in_a_bucket(in_bucket: InBucket, tieredctl: Tieredctl) -> None:
+    lost = in_bucket.inkless.capture.document["roles"]["latest_shared_file"]
+    in_bucket.bucket.remove(f"{in_bucket.prefix}/{lost}")
+    data = bytearray(in_bucket.inkless.capture.objects()[KEY])
+    data[900] ^= 1
+    in_bucket.bucket.put(f"{in_bucket.prefix}/{KEY}", bytes(data))
+
+    outcome = tieredctl("diskless", "verify", "--level", "full", *in_bucket.places, "-o", "json")
+
+    found = {item["evidence"]["key"]: item["code"] for item in outcome.document()["items"]}
+    assert (outcome.exit_code, found) == (4, {lost: "object-missing", KEY: "batch-corrupt"})
+
+
+def test_young_objects_of_a_bucket_are_in_progress(in_bucket: InBucket, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "1h", *in_bucket.places, "-o", "json")
+
+    assert outcome.exit_code == 0
+    assert outcome.document()["summary"]["status"]["in-progress"]["objects"] == 4
+
+
+def test_an_object_of_a_bucket_is_inspected_and_explained(in_bucket: InBucket, tieredctl: Tieredctl) -> None:
+    inspected = tieredctl("diskless", "inspect", KEY, *in_bucket.places, "-o", "jsonl")
+    explained = tieredctl("diskless", "explain", "orders:0@45", *in_bucket.places, "-o", "jsonl")
+
+    assert [item["position"] for item in inspected.lines()] == [0, 480, 790]
+    assert explained.lines()[0]["recordBatch"] == {"position": 790, "size": 512}
+
+
+@pytest.fixture
+def kill_database(inkless: Inkless) -> Iterator[Callable[[], None]]:
+    """Kills the server without letting it finish anything; it is started again in the end."""
+    yield lambda: inkless.server.stop(signal.SIGQUIT)
+    inkless.server.start()
+
+
+DYING = ("before it is read", "after it was read")
+
+
+@pytest.mark.parametrize("when", DYING)
+@pytest.mark.parametrize("command", [("verify", "--level", "full"), ("orphans", "scan", "--min-age", "1h")])
+def test_a_database_that_dies_meanwhile_makes_nothing_lost_and_nothing_orphaned(
+    inkless: Inkless,
+    tieredctl: Tieredctl,
+    monkeypatch: pytest.MonkeyPatch,
+    kill_database: Callable[[], None],
+    command: tuple[str, ...],
+    when: str,
+) -> None:
+    (inkless.bucket / KEY).unlink()
+    tables = PostgresControlPlane.tables
+
+    def dying(self: PostgresControlPlane) -> ControlPlaneTables:
+        if when == DYING[0]:
+            kill_database()
+        found = tables(self)
+        kill_database()
+        return found
+
+    monkeypatch.setattr(PostgresControlPlane, "tables", dying)
+
+    outcome = tieredctl("diskless", *command, *inkless.places, "-o", "jsonl")
+
+    assert outcome.exit_code in (1, 5)
+    assert "object-missing" not in outcome.out + outcome.err
+    assert '"orphan"' not in outcome.out
+    assert "Traceback" not in outcome.err
+
+
+def test_a_database_that_was_restarted_answers_again(
+    inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question has its own connection."""
+    asked = PostgresControlPlane.states_of
+
+    def restarted(self: PostgresControlPlane, keys: Any) -> Any:
+        inkless.server.stop(signal.SIGQUIT)
+        inkless.server.start()
+        return asked(self, keys)
+
+    monkeypatch.setattr(PostgresControlPlane, "states_of", restarted)
+    (inkless.bucket / KEY).unlink()
+
+    outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "24h", *inkless.places)
+
+    assert outcome.exit_code == 4
+    assert "object-missing" in outcome.err
