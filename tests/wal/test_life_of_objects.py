@@ -20,7 +20,7 @@ from tests.wal_histories import OTHER
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.wal.deletion import deletion_steps
-from tieredctl.wal.leadership import deletions_beyond, segments_beyond, upload_from
+from tieredctl.wal.leadership import deletions_beyond, recoverable_end, segments_beyond, upload_from
 from tieredctl.wal.lifecycle import JudgedObject, judge_objects
 from tieredctl.wal.places import WAL_SUFFIX
 from tieredctl.wal.reading import fetch_from_offset
@@ -183,6 +183,18 @@ class LifeOfObjects(RuleBasedStateMachine):
                 if not segments or segments & self.excused or is_old or one.is_safe_elsewhere(batch):
                     continue
                 assert readers.segment_for(batch.leader_epoch, batch.first) is not None, batch
+
+    @invariant()
+    def a_new_broker_rebuilds_all_up_to_what_was_waiting_for_its_upload(self) -> None:
+        known = self.replayed()
+        for one in self.partitions:
+            readers, end = known.partition(one.partition), one.log_start
+            for batch in one.lineage():
+                in_wal = readers.segment_for(batch.leader_epoch, batch.first) is not None
+                if not in_wal and batch.last >= one.tiered_end:
+                    break
+                end = batch.last + 1
+            assert recoverable_end(readers, one.tiered, one.epochs, one.log_start) == end
 
     def teardown(self) -> None:
         """In the end all is tiered or past its retention, and cleaners are left to do their work."""
