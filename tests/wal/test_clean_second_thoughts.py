@@ -1,0 +1,132 @@
+"""What was planned is judged again before anything goes, and what is gone is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.metadata_logs import COPIED, DELETED, DELETING, started, updated, write_events
+from tests.wal.local_partitions import ORDERS, batch, write_partition
+from tieredctl.cli.arguments import clock_ms
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.local_replicas import read_local_replicas
+from tieredctl.kafka.log_directory import LogDirectories
+from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
+from tieredctl.ops.cluster.live_topics import TopicSources
+from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.wal.clean import Cleaning, CleanOutcome, CleanPlan, plan_cleaning
+from tieredctl.ops.wal.contents import read_events
+from tieredctl.ops.wal.local_batches import local_active_logs
+from tieredctl.ops.wal.need import FreshNeeds, RemoteMetadata
+from tieredctl.ops.wal.upload import ActiveSegmentsUpload
+from tieredctl.storage.memory import MemoryStore
+from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject
+
+CLUSTER_ID = "jN0vM9WEQ9yDgLgdYvRvMg"
+TIERED: list[MetadataEvent] = [started(1, 0, 1, partition=ORDERS[0]), updated(1, COPIED, partition=ORDERS[0])]
+GIVE_UP_AFTER_MS = 3_600_000
+
+
+class Lying(MemoryStore):
+    """Reports every deletion as done, and does none."""
+
+    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
+        return [Deletion(stored, DeletionOutcome.GONE) for stored in objects]
+
+
+@pytest.fixture(params=[MemoryStore])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> MemoryStore:
+    """An object with two offsets of a partition, both of which remote storage has, too."""
+    made: MemoryStore = request.param()
+    write_partition(tmp_path / "logs", ORDERS[0], [batch(0), batch(1)])
+    logs = local_active_logs(read_local_replicas([tmp_path / "logs"]))
+    assert ActiveSegmentsUpload(made, logs, 1, clock_ms, 1 << 20).run().objects == 1
+    return made
+
+
+@pytest.fixture
+def fresh(store: MemoryStore, tmp_path: Path) -> Iterator[FreshNeeds]:
+    write_events(tmp_path / "metadata", *TIERED)
+    followed = FollowedMetadata(lambda: LogDirectories([tmp_path / "metadata"]), CLUSTER_ID)
+    with closing(followed):
+        yield FreshNeeds(store, RemoteMetadata(followed), TopicSources(), None, clock_ms, GIVE_UP_AFTER_MS)
+
+
+@pytest.fixture
+def plan(store: MemoryStore, fresh: FreshNeeds) -> CleanPlan:
+    planned = plan_cleaning(store, fresh, CLUSTER_ID)
+    assert len(planned.objects) == 1
+    return planned
+
+
+def clean(plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds) -> CleanOutcome:
+    return Cleaning(plan, "plan", CLUSTER_ID, store, fresh, clock_ms).run()
+
+
+def there(store: MemoryStore) -> list[str]:
+    return [stored.key for stored in store.list() if "/" not in stored.key]
+
+
+def states(store: MemoryStore) -> set[RemoteLogSegmentState]:
+    events = read_events(store)
+    return {one.metadata.state for one in events.combined()} | {one.metadata.state for one in events.segments()}
+
+
+def test_what_remote_storage_lost_since_the_plan_stays(
+    plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds, tmp_path: Path
+) -> None:
+    gone = [updated(1, state, partition=ORDERS[0]) for state in (DELETING, DELETED)]
+    write_events(tmp_path / "metadata", *TIERED, *gone)
+
+    outcome = clean(plan, store, fresh)
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.code is ErrorCode.WORLD_CHANGED
+    assert there(store) == [plan.objects[0].key]
+    assert states(store) == {RemoteLogSegmentState.COPY_SEGMENT_FINISHED}
+
+
+def test_what_was_rewritten_since_the_plan_stays(plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds) -> None:
+    key = plan.objects[0].key
+    store.put(key, store.read(key), clock_ms())
+
+    outcome = clean(plan, store, fresh)
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.code is ErrorCode.WORLD_CHANGED
+    assert there(store) == [key]
+
+
+def test_while_another_run_holds_the_lease_nothing_goes(plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds) -> None:
+    with lease_held(store, "another", clock_ms), pytest.raises(TieredctlError) as refused:
+        clean(plan, store, fresh)
+
+    assert refused.value.code is ErrorCode.LOCKED
+    assert there(store) == [plan.objects[0].key]
+
+
+@pytest.mark.parametrize("store", [Lying], indirect=True)
+def test_a_deletion_that_a_store_only_reports_is_not_on_record_as_done(
+    plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds
+) -> None:
+    outcome = clean(plan, store, fresh)
+
+    assert (outcome.done, outcome.failed) == (0, 1)
+    assert states(store) == {RemoteLogSegmentState.DELETE_SEGMENT_STARTED}
+
+
+def test_what_somebody_else_removed_since_the_plan_is_led_to_its_end(
+    plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds
+) -> None:
+    found = store.head(plan.objects[0].key)
+    assert found is not None
+    store.delete([found])
+
+    outcome = clean(plan, store, fresh)
+
+    assert (outcome.done, outcome.skipped, outcome.stopped) == (0, 1, None)
+    assert states(store) == {RemoteLogSegmentState.DELETE_SEGMENT_FINISHED}
