@@ -174,7 +174,7 @@ def test_a_control_record_of_a_later_release_is_named_by_its_number(inspect: Ins
     ended = inspect(log, "-o", "jsonl")
 
     assert ended.exit_code == ExitCode.CLEAN
-    assert ended.lines() == [{"type": "ControlRecord42", "version": None, "data": None}]
+    assert ended.lines() == [{"type": "ControlRecord42", "version": None, "data": "AQ=="}]
 
 
 @pytest.mark.parametrize("output", ["jsonl", "json", "table", "csv"])

@@ -47,12 +47,13 @@ def test_a_damaged_snapshot_is_corruption(tieredctl: Tieredctl, node: Path, outp
     assert "snapshot does not end with a footer, at byte 3630" in ended.out
 
 
-@pytest.mark.parametrize("command", ["verify", "ls"])
+@pytest.mark.parametrize("command", ["verify", "ls", "inspect"])
+@pytest.mark.parametrize("name", ["somewhere", LATEST, "00000000000000000000.log"])
 @pytest.mark.parametrize("place", ["missing", "empty folder"])
 def test_a_path_without_snapshots_is_a_usage_error(
-    tieredctl: Tieredctl, tmp_path: Path, command: str, place: str
+    tieredctl: Tieredctl, tmp_path: Path, command: str, name: str, place: str
 ) -> None:
-    path = tmp_path / "somewhere"
+    path = tmp_path / name
     if place == "empty folder":
         path.mkdir()
 
@@ -72,6 +73,13 @@ def test_any_bytes_are_a_finding(tieredctl: Tieredctl, tmp_path: Path, content: 
 
     assert ended.exit_code == ExitCode.CORRUPTION
     assert tieredctl("snapshot", "ls", file, "-o", output).exit_code == ExitCode.CLEAN
+
+
+def test_a_log_alone_is_not_listed(tieredctl: Tieredctl, node: Path) -> None:
+    ended = tieredctl("snapshot", "ls", node / "00000000000000000000.log")
+
+    assert ended.exit_code == ExitCode.USAGE
+    assert "is not a KRaft snapshot" in ended.err
 
 
 @pytest.mark.parametrize("output", OUTPUTS)

@@ -95,7 +95,7 @@ def test_value_of_a_control_record(kind: ControlType, fields: dict[str, Any], en
 def test_a_control_record_of_a_later_type_is_not_read_but_is_not_an_error() -> None:
     record = decode_control_record(Record(0, 0, bytes.fromhex("00000063"), b"?"))
 
-    assert record == ControlRecord(99, None)
+    assert record == ControlRecord(99, None, b"?")
     assert record.type_name == "UNKNOWN"
 
 

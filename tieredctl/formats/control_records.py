@@ -43,6 +43,8 @@ class ControlRecord(NamedTuple):
 
     type: int
     fields: Values | None
+    payload: bytes | None = None
+    """The value of a record whose type is not known."""
 
     @property
     def type_name(self) -> str:
@@ -62,7 +64,7 @@ def decode_control_record(record: Record) -> ControlRecord:
     """
     kind = read_control_type(record)
     if kind not in _KNOWN_TYPES:
-        return ControlRecord(kind, None)
+        return ControlRecord(kind, None, record.value or b"")
     value = record.value or b""
     if len(value) < _VERSION_LAYOUT.size:
         raise DecodeError(f"control record {ControlType(kind).name} has no version", 0)

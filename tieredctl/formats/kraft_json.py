@@ -63,7 +63,7 @@ def record_document(content: ControlRecord | KraftRecord) -> dict[str, Any]:
     data: Any = None
     if content.schema is not None and content.fields is not None:
         data = json_document(content.schema, content.fields)
-    elif isinstance(content, KraftRecord):
+    elif content.payload is not None:
         data = base64_text(content.payload)
     return {"type": kind.type, "version": kind.version, "data": data}
 

@@ -111,6 +111,7 @@ def record_files(paths: Iterable[Path]) -> list[RecordFile]:
     found: list[RecordFile] = []
     for path in paths:
         with reading(path):
+            path.stat()  # raises where there is nothing
             found += _of_folder(path) if path.is_dir() else [_record_file(path)]
     return found
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, KraftSnapshotName, Transition, parse_kraft_snapshot_name
 from tieredctl.formats.kraft_log import KraftLogRecord
 from tieredctl.formats.log_scan import LogBlock
@@ -89,6 +89,10 @@ def node_rows(folder: Path, now_ms: int, limits: RetentionLimits) -> tuple[list[
 
 def file_row(path: Path, now_ms: int) -> Document:
     """The row of a single snapshot, of which only the name and the content are known. Raises TieredctlError."""
+    (file,) = record_files([path])
+    if not file.is_snapshot:
+        hint = "Give snapshots, or the folder that has them."
+        raise TieredctlError(ErrorCode.USAGE, f"{path} is not a KRaft snapshot.", hint=hint)
     with reading(path):
         return _row(path, now_ms)
 
