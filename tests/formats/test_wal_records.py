@@ -49,6 +49,14 @@ def test_the_form_is_kafkas_flexible_encoding_in_the_frame_of_remote_log_metadat
     )  # fmt: skip
 
 
+def test_segments_have_the_ids_of_remote_log_metadata_byte_for_byte() -> None:
+    ours, kip_405s = encode_wal_event(wal_started(7, 0, 9)), encode_event(started(7, 0, 9))
+
+    length = len(b"\x02t") + 16 + 4 + 1 + 16 + 1
+    assert ours[3 : 3 + length] == kip_405s[3 : 3 + length]
+    assert ours[3 + length :].startswith(bytes(8) + (9).to_bytes(8))
+
+
 @pytest.mark.parametrize("event", [wal_started(0, 0, 9), wal_updated(0, COPIED), combined_started([entry(0)])])
 def test_neither_topic_takes_an_event_of_the_other(event: WalEvent) -> None:
     with pytest.raises(DecodeError, match="apiKey"):

@@ -157,13 +157,14 @@ def test_a_segment_that_was_uploaded_again_is_needed_where_it_is_now() -> None:
     assert needs(judged(wal)) == [Need.ELSEWHERE, Need.IN_PROGRESS]
 
 
-def test_what_a_leader_of_the_past_announced_is_not_needed() -> None:
+def test_what_a_leader_of_the_past_announced_is_not_needed_once_its_upload_is_given_up() -> None:
     wal = ModelWal()
     wal.do(uploading(wal, [item(9, PARTITION, 0, 3, leader_epoch=5)], 90))
 
     wal.do(uploading(wal, ITEMS, 100))
 
-    assert needs(judged(wal)) == [Need.OF_FORMER_LEADER, Need.NEEDED]
+    assert needs(judged(wal)) == [Need.IN_PROGRESS, Need.NEEDED]
+    assert needs(judged(wal, after_ms=10 * 60_000 + 1)) == [Need.OF_FORMER_LEADER, Need.NEEDED]
 
 
 def test_what_no_event_is_left_of_is_unknown_and_kept() -> None:

@@ -35,7 +35,7 @@ class Need(IntEnum):
     ELSEWHERE = 1
     """It was uploaded again, in another object."""
     OF_FORMER_LEADER = 2
-    """A leader of the past announced it: no reader takes its events."""
+    """A leader of the past announced it, and no reader takes its events; its upload was given up."""
     TIERED = 3
     """Remote storage has all of its records."""
     BELOW_LOG_START = 4
@@ -149,7 +149,7 @@ def judge_objects(
     of_segments = lookup.rows_of(places)
     ages = _Ages(wal, of_segments, len(ids), facts, now_ms)
     needs = _needs(wal, tiered, facts, ages, give_up_after_ms)
-    listed = _listed(wal, lookup, places)
+    listed = _listed(wal, lookup, places, given_up_ms=now_ms - give_up_after_ms)
     entries = _Entries(
         np.concatenate([of_segments, listed.objects]),
         np.concatenate([wal.segments.partitions.astype(np.int64), listed.partitions]),
@@ -244,8 +244,9 @@ def _covered(wal: ReplayedWal, tiered: TieredRanges) -> Flags:
     return all_covered
 
 
-def _listed(wal: ReplayedWal, lookup: UuidLookup, places: UuidColumns) -> _Entries:
-    """The segments that objects list, and that do not say themselves that they are there."""
+def _listed(wal: ReplayedWal, lookup: UuidLookup, places: UuidColumns, *, given_up_ms: int) -> _Entries:
+    """The segments that objects list, and that do not say themselves that they are there. Of an object without an event
+    since `given_up_ms` no upload goes on."""
     contents = wal.events.combined_contents.entries
     rows, owners = contents.rows_of(wal.combined.lasts)
     objects = lookup.rows_of(wal.combined.segment_ids)[owners]
@@ -257,7 +258,10 @@ def _listed(wal: ReplayedWal, lookup: UuidLookup, places: UuidColumns) -> _Entri
     stale, _ = uuids_of_texts(sorted({one.segment_id for one in wal.events.stale}))
     needs = np.full(len(rows), Need.UNKNOWN, np.int8)
     if len(stale):
-        needs[UuidSet(stale).has(ids)] = Need.OF_FORMER_LEADER
+        are_stale = UuidSet(stale).has(ids)
+        needs[are_stale] = Need.IN_PROGRESS
+        last_events = wal.events.combined_contents.event_timestamps.values[wal.combined.lasts][owners]
+        needs[are_stale & (last_events < given_up_ms)] = Need.OF_FORMER_LEADER
     needs[is_known] = Need.ELSEWHERE
     rest = np.flatnonzero(~here)
     return _Entries(objects[rest], partitions[rest], ids.at(rest), needs[rest])
