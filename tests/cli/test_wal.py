@@ -152,6 +152,27 @@ def test_a_log_that_ends_before_what_is_uploaded_adds_nothing(
     assert "wal-log-behind" in outcome.err
 
 
+def test_a_new_leaders_log_replaces_what_it_does_not_have(tmp_path: Path, store: Path, tieredctl: Tieredctl) -> None:
+    """KIP-1176, "Leader Failover and Recovery in an AZ Outage": B1 uploaded up to offset 10, B2 has 5 and goes on."""
+    old = [batch(offset) for offset in range(11)]
+    new = [*old[:6], *(batch(offset, epoch=1, size=50) for offset in range(6, 14))]
+    write_partition(tmp_path / "b1", ORDERS[0], old)
+    write_partition(tmp_path / "b2", ORDERS[0], new)
+    of_b1 = (*upload_words(tmp_path / "b1", store), "--upload-bytes", "300", "--apply")
+    assert tieredctl(*of_b1).exit_code == 0
+
+    outcome = tieredctl(*upload_words(tmp_path / "b2", store), "--apply", "-o", "json")
+
+    assert outcome.exit_code == 0, outcome.err
+    assert outcome.document()["summary"]["deleted"] > 0
+    assert restored(tieredctl, store, tmp_path / "to")[0] == 0
+    assert (tmp_path / "to/orders-0" / f"{0:020d}.log").read_bytes() == b"".join(new)
+    assert tieredctl("wal", "verify", "--store", f"file:{store}", "--level", "full").exit_code == 0
+    again = tieredctl(*of_b1)
+    assert again.exit_code == 3
+    assert "wal-log-behind" in again.err
+
+
 def test_inspect_shows_which_offsets_are_where(uploaded: Path, tieredctl: Tieredctl) -> None:
     outcome = tieredctl("wal", "inspect", "--store", f"file:{uploaded}", "-o", "json")
 

@@ -84,13 +84,18 @@ def upload(
     if not apply:
         plan = place.plan()
         amount = f"{counted(len(plan.segments), 'segment')} in {counted(plan.objects, 'object')}"
-        view.say(f"To upload to {plan.url}: {amount}, {counted(plan.summary()['bytes'], 'byte')}.")
+        view.say(f"To upload to {plan.url}: {amount}, {counted(plan.summary()['bytes'], 'byte')}.", *_cut(plan.deleted))
         return view.plan("WalUploadPlan", plan, _COLUMNS)
     outcome = place.apply(clock_ms, without_lease=no_lease, tell=view.teller(_progress))
-    view.say(f"Uploaded {_amount(outcome)} to {place.store.url}.")
+    view.say(f"Uploaded {_amount(outcome)} to {place.store.url}.", *_cut(outcome.deleted))
     source = {"kind": "log-dir", "store": place.store.url}
-    summary = outcome.counts() | {"objects": outcome.objects, "applied": True}
+    summary = outcome.counts() | {"objects": outcome.objects, "deleted": outcome.deleted, "applied": True}
     return view.end(Listing("WalUpload", source, outcome.segments, _COLUMNS, summary, _FIELDS), outcome)
+
+
+def _cut(deleted: int) -> list[str]:
+    what = counted(deleted, "segment of an earlier leader is", "segments of earlier leaders are")
+    return [f"{what} not in these logs: deleted by events."] if deleted else []
 
 
 def _amount(outcome: UploadOutcome) -> str:

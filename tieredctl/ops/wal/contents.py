@@ -13,7 +13,7 @@ from tieredctl.kafka.source import MetadataRecord, chunk_of
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.model.ids import TopicIdPartition, uuid_bytes
+from tieredctl.model.ids import uuid_bytes
 from tieredctl.model.wal_events import WAL_METADATA_TOPIC
 from tieredctl.ops.wal.event_log import METADATA_PARTITIONS, EventLogContents, is_event_key, read_event_log
 from tieredctl.ops.wal.object_check import object_finding
@@ -137,13 +137,3 @@ def demand_whole(events: KnownEvents, url: str) -> None:
         message = f"The events in {url} are damaged ({counted(len(events.findings), 'finding')}): "
         message += f"{first.subject}: {first.message}."
         raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint="`tieredctl wal verify` shows all of it.")
-
-
-def uploaded_ends(events: KnownEvents) -> dict[TopicIdPartition, int]:
-    """For each partition, the offset after the last one that is uploaded."""
-    ends: dict[TopicIdPartition, int] = {}
-    for segment in events.segments():
-        if segment.is_readable:
-            partition = segment.metadata.topic_id_partition
-            ends[partition] = max(ends.get(partition, 0), segment.metadata.end_offset + 1)
-    return ends

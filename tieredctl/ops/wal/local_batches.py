@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.formats.file_names import SegmentPart, segment_file_name
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.checkpoints import EpochEntry, read_leader_epoch_checkpoint
+from tieredctl.formats.file_names import LEADER_EPOCH_CHECKPOINT, SegmentPart, segment_file_name
 from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
 from tieredctl.formats.record_batches import BatchHeader
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.leader_log import LeaderLog
 from tieredctl.model.local_replica import LocalReplica, LocalSegment
 
 _PIECE_BYTES = 1 << 22
@@ -53,13 +55,24 @@ class LocalActiveLog:
                     findings.append(self._damaged(segment, found))
                     return
 
-    def end(self) -> tuple[int, int]:
-        """The leader epoch of its last batch, and the offset after it; what a leader has is the greatest of its
-        replicas'."""
-        end = -1, self.segments[-1].base_offset if self.segments else 0
-        for batch in self.batches(end[1], []):
-            end = batch.header.partition_leader_epoch, batch.header.last_offset + 1
-        return end
+    def leader_log(self) -> LeaderLog:
+        """The log as its leader would have it: up to the end of its last sound batch, with the leader epochs of its
+        batches, and before them those of its checkpoint, if that can be read."""
+        base = end = self.segments[0].base_offset if self.segments else 0
+        epochs: dict[int, int] = {}
+        for batch in self.batches(base, []):
+            epochs.setdefault(batch.header.partition_leader_epoch, batch.header.base_offset)
+            end = batch.header.last_offset + 1
+        # Its entries between are of batches that are here; that of a leader which wrote nothing yet is at the end.
+        known = {epoch: start for epoch, start in self._checkpoint() if start <= base or start >= end}
+        starts = tuple(sorted((epochs | known).items()))
+        return LeaderLog(base, base, end, starts)
+
+    def _checkpoint(self) -> list[EpochEntry]:
+        try:
+            return read_leader_epoch_checkpoint((self.folder / LEADER_EPOCH_CHECKPOINT).read_bytes())
+        except (OSError, DecodeError):
+            return []
 
     def _of_segment(self, segment: LocalSegment) -> Iterator[LocalBatch | Damage]:
         path = self.folder / segment_file_name(segment.base_offset, SegmentPart.LOG)
@@ -107,6 +120,16 @@ def local_active_logs(
         if segments:
             chosen.setdefault(replica.partition, []).append(log)
     return [
-        logs[0] if len(logs) == 1 else max(logs, key=LocalActiveLog.end)
+        logs[0] if len(logs) == 1 else max(logs, key=_latest_and_longest)
         for _, logs in sorted(chosen.items(), key=lambda one: (one[0].topic, one[0].topic_id, one[0].partition))
     ]
+
+
+def _latest_and_longest(log: LocalActiveLog) -> tuple[int, int]:
+    leader = log.leader_log()
+    return latest_epoch(leader), leader.end_offset
+
+
+def latest_epoch(leader: LeaderLog) -> int:
+    """That of its leader; -1 where there was none."""
+    return max((epoch for epoch, _ in leader.leader_epochs), default=-1)

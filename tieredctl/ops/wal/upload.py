@@ -7,26 +7,31 @@ another id. Only objects whose end is on record count as uploaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 from uuid import uuid4
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
-from tieredctl.model.ids import TopicIdPartition, uuid_text
-from tieredctl.model.wal_events import RemoteWalLogSegmentMetadata, RemoteWalLogSegmentMetadataUpdate
+from tieredctl.model.ids import uuid_text
+from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.wal_events import NO_LEADER, RemoteWalLogSegmentMetadata, RemoteWalLogSegmentMetadataUpdate
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
-from tieredctl.ops.wal.contents import demand_whole, read_events, uploaded_ends
+from tieredctl.ops.wal.contents import KnownEvents, demand_whole, read_events
 from tieredctl.ops.wal.event_log import METADATA_PARTITIONS, EventLog
-from tieredctl.ops.wal.local_batches import LocalActiveLog, LocalBatch
+from tieredctl.ops.wal.local_batches import LocalActiveLog, LocalBatch, latest_epoch
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 from tieredctl.wal.combiner import Combiner, CombinerSettings
+from tieredctl.wal.leadership import deletions_beyond, segments_beyond, upload_from
 from tieredctl.wal.places import object_key
+from tieredctl.wal.replayed import KnownWalSegment, WalPartition
 from tieredctl.wal.sections import QueueItem, queue_item
 from tieredctl.wal.steps import Publish, PutObject
 from tieredctl.wal.upload import upload_steps
@@ -40,6 +45,8 @@ class UploadOutcome(Outcome):
 
     segments: list[Document] = field(default_factory=list)
     objects: int = 0
+    deleted: int = 0
+    """Segments of earlier leaders that the logs do not have: deleted by events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class UploadPlan:
     url: str
     segments: list[Document]
     objects: int
+    deleted: int
+    """Segments of earlier leaders that the logs do not have, and that would be deleted by events."""
     damage: list[Finding]
 
     def source(self) -> Document:
@@ -59,7 +68,7 @@ class UploadPlan:
 
     def summary(self) -> Document:
         size = sum(row["segmentSizeInBytes"] for row in self.segments)
-        return {"planned": len(self.segments), "objects": self.objects, "bytes": size}
+        return {"planned": len(self.segments), "objects": self.objects, "bytes": size, "deleted": self.deleted}
 
     def findings(self) -> list[Finding]:
         return self.damage
@@ -69,22 +78,48 @@ def plan_upload(store: ObjectStore, logs: Sequence[LocalActiveLog], upload_bytes
     """What an upload would do. Raises TieredctlError if nothing may be uploaded."""
     events = read_events(store)
     demand_whole(events, store.url)
-    packing = _Packing(logs, uploaded_ends(events), upload_bytes, _UNKNOWN_BROKER, 0)
+    findings: list[Finding] = []
+    due = _due(events, logs, findings)
+    packing = _Packing(due, upload_bytes, _UNKNOWN_BROKER, 0, findings)
     uploads = list(packing.uploads())
     rows = [_row(item.metadata, number) for number, items in enumerate(uploads) for item in items]
-    return UploadPlan(store.url, rows, len(uploads), packing.findings)
+    return UploadPlan(store.url, rows, len(uploads), sum(len(one.beyond) for one in due), findings)
+
+
+class _DueLog(NamedTuple):
+    """A log of which something may be due for upload."""
+
+    log: LocalActiveLog
+    leader: LeaderLog
+    wal: WalPartition
+    from_offset: int
+    beyond: Sequence[KnownWalSegment]
+    """What earlier leaders uploaded, and this log does not have."""
+
+
+def _due(events: KnownEvents, logs: Sequence[LocalActiveLog], findings: list[Finding]) -> list[_DueLog]:
+    """The logs that are of the leader that uploaded last, or of a later one."""
+    due = []
+    for log in logs:
+        leader, wal = log.leader_log(), events.replayed.partition(log.partition)
+        beyond = [one for one in segments_beyond(wal, leader) if one.is_readable]
+        uploaded_by = max((one.leader_epoch for one in wal.segments.values() if one.is_readable), default=NO_LEADER)
+        if beyond and latest_epoch(leader) <= uploaded_by:
+            findings.append(_behind(log, leader, max(one.metadata.end_offset for one in beyond)))
+        else:
+            due.append(_DueLog(log, leader, wal, upload_from(wal, RemoteLogMetadataCache(), leader), beyond))
+    return due
 
 
 @dataclass(slots=True)
 class _Packing:
     """What goes into which object, in the order of the logs."""
 
-    logs: Sequence[LocalActiveLog]
-    ends: Mapping[TopicIdPartition, int]
+    due: Sequence[_DueLog]
     upload_bytes: int
     broker_id: int
     now_ms: int
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Finding]
 
     def uploads(self) -> Iterator[tuple[QueueItem, ...]]:
         """Streams: no more than an object is held."""
@@ -98,30 +133,27 @@ class _Packing:
             yield upload.items
 
     def _items(self) -> Iterator[QueueItem]:
-        for log in self.logs:
-            uploaded = self.ends.get(log.partition, 0)
-            if uploaded and log.end()[1] < uploaded:
-                self.findings.append(_behind(log, uploaded))
-                continue
+        for one in self.due:
             batches: list[LocalBatch] = []
             size = 0
-            for batch in log.batches(uploaded, self.findings):
+            for batch in one.log.batches(one.from_offset, self.findings):
                 if batches and size + len(batch.data) > self.upload_bytes:
-                    yield self._item(log.partition, batches)
+                    yield self._item(one, batches)
                     batches, size = [], 0
                 batches.append(batch)
                 size += len(batch.data)
             if batches:
-                yield self._item(log.partition, batches)
+                yield self._item(one, batches)
 
-    def _item(self, partition: TopicIdPartition, batches: Sequence[LocalBatch]) -> QueueItem:
+    def _item(self, one: _DueLog, batches: Sequence[LocalBatch]) -> QueueItem:
+        partition = one.log.partition
         try:
             return queue_item(
                 partition,
                 _random_id(),
                 b"".join(batch.data for batch in batches),
                 broker_id=self.broker_id,
-                leader_epoch=batches[-1].header.partition_leader_epoch,
+                leader_epoch=latest_epoch(one.leader),
                 event_timestamp_ms=self.now_ms,
             )
         except DecodeError as error:
@@ -149,9 +181,10 @@ class ActiveSegmentsUpload:
             events = read_events(self.store)
             demand_whole(events, self.store.url)
             log = EventLog(self.store, events.log.end_offsets, lease.clock)
-            ends = uploaded_ends(events)
-            packing = _Packing(self.logs, ends, self.upload_bytes, self.broker_id, lease.clock(), outcome.findings)
+            due = _due(events, self.logs, outcome.findings)
+            packing = _Packing(due, self.upload_bytes, self.broker_id, lease.clock(), outcome.findings)
             try:
+                self._cut(log, due, outcome)
                 for items in packing.uploads():
                     lease.renew()
                     self._upload(log, items, outcome)
@@ -159,6 +192,19 @@ class ActiveSegmentsUpload:
             except TieredctlError as error:
                 outcome.stopped = error
         return outcome
+
+    def _cut(self, log: EventLog, due: Sequence[_DueLog], outcome: UploadOutcome) -> None:
+        """As a new leader does: what it does not have of its partition is deleted, by events, before it uploads."""
+        for one in due:
+            steps = deletions_beyond(
+                one.wal,
+                one.leader,
+                broker_id=self.broker_id,
+                leader_epoch=latest_epoch(one.leader),
+                clock_ms=self.clock_ms,
+            )
+            log.append(list(steps))
+            outcome.deleted += len(one.beyond)
 
     def _upload(self, log: EventLog, items: Sequence[QueueItem], outcome: UploadOutcome) -> None:
         combined_id = _random_id()
@@ -198,16 +244,19 @@ class ActiveSegmentsUpload:
             raise TieredctlError(ErrorCode.UNWRITABLE, message)
 
 
-def _behind(log: LocalActiveLog, uploaded: int) -> Finding:
-    partition, end = log.partition, log.end()[1]
-    message = f"the log ends at offset {end}, and offsets up to {uploaded - 1} are uploaded: nothing of it was added"
+def _behind(log: LocalActiveLog, leader: LeaderLog, uploaded: int) -> Finding:
+    partition = log.partition
+    message = (
+        f"it ends at offset {leader.end_offset} of leader epoch {latest_epoch(leader)}, and this or a later leader "
+        f"uploaded offsets up to {uploaded} that it does not have: nothing of it was added"
+    )
     evidence = {
         "topic": partition.topic,
         "topicId": partition.topic_id,
         "partition": partition.partition,
         "file": str(log.folder),
-        "logEndOffset": end,
-        "uploadedEndOffset": uploaded,
+        "logEndOffset": leader.end_offset,
+        "uploadedEndOffset": uploaded + 1,
     }
     about = PartitionSubject(partition)
     return Finding(FindingCode.WAL_LOG_BEHIND, str(log.folder), message, evidence, about=about)
