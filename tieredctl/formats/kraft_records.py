@@ -65,14 +65,20 @@ def _file_name(kind: KraftRecordType) -> str:
 
 
 _TYPES = {int(kind): kind for kind in KraftRecordType}
+_SCHEMAS: dict[tuple[int, int], Struct] = {}
+"""Those that were needed; what is not known is not kept."""
 
 
 def kraft_schema(api_key: int, version: int) -> Struct | None:
     """What a record's payload follows; None where the apiKey or its version is not known here."""
+    schema = _SCHEMAS.get((api_key, version))
+    if schema is not None:
+        return schema
     kind = _TYPES.get(api_key)
     if kind is None or version not in kind.message.versions:
         return None
-    return kind.message.schema(version)
+    schema = _SCHEMAS[api_key, version] = kind.message.schema(version)
+    return schema
 
 
 class KraftRecord(NamedTuple):

@@ -84,6 +84,14 @@ class Struct:
     fields: tuple[Field, ...]
     flexible: bool = False
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Counted once: readers are found by it, record by record."""
+        return hash((self.name, self.fields, self.flexible))
+
     @cached_property
     def positional(self) -> tuple[Field, ...]:
         return tuple(field for field in self.fields if field.tag is None)

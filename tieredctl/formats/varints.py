@@ -7,10 +7,14 @@ from tieredctl.errors import DecodeError
 Buffer = bytes | bytearray | memoryview
 
 _INT_BITS, _LONG_BITS = 32, 64
+_LONG = 0x80
+"""The bit of a byte after which more follow."""
 
 
 def read_unsigned_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """An unsigned 32-bit varint and the position after it. Reads no byte at or beyond `end`."""
+    if position < end and (byte := buffer[position]) < _LONG:  # most are
+        return byte, position + 1
     return _read(buffer, position, end, _INT_BITS)
 
 

@@ -162,6 +162,8 @@ def _primitives_reader(kind: Array, element: Primitive, where: str, read_length:
     def read(buffer: Buffer, position: int, end: int) -> tuple[list[Any] | None, int]:
         start = position
         count, position = read_length(buffer, position, end)
+        if count == 0:
+            return [], position
         if count == -1 and kind.nullable:
             return None, position
         stop = position + count * width
