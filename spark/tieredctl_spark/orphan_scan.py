@@ -39,7 +39,7 @@ from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.session import spark_session
 from tieredctl_spark.transforms.buckets import bucket_count
 from tieredctl_spark.transforms.listed_objects import listed_counts, unreserved
-from tieredctl_spark.transforms.metadata_rows import events_in, metadata_rows
+from tieredctl_spark.transforms.metadata_rows import events_in, kept_metadata
 from tieredctl_spark.transforms.object_verdicts import object_verdicts, with_known_partitions
 from tieredctl_spark.transforms.segment_states import segment_states
 
@@ -151,7 +151,7 @@ def scanned(
     objects = unreserved(objects)
     topics_place = places.topics or TopicsPlace.beside(metadata)
     with metadata.open() as stream, topics_place.open() as topics:
-        rows = metadata_rows(session, metadata).kept(keep, "metadata")
+        rows = kept_metadata(session, metadata, stream.source, keep)
         facts = metadata_facts(rows, stream, keep)
         events = events_in(rows)
         segments = segment_states(events, bucket_count(2 * facts.events)).kept(keep, "segments")

@@ -283,9 +283,14 @@ def killed_run(kafka_4: Path, runs: Runs) -> None:
 def test_a_run_whose_driver_was_killed_loses_only_what_it_had_not_committed(
     runs: Runs, tasks: list[SegmentTask]
 ) -> None:
+    rows = Ledger(runs.output).rows().select("segmentId").toArrow()
+    committed = set(rows["segmentId"].to_pylist())
+
     read = runs.read(tasks)
 
-    assert read < ids(tasks)
+    assert committed
+    assert read == ids(tasks) - committed
+    assert read
     assert runs.read(tasks) == set()
 
 
@@ -385,6 +390,20 @@ def test_the_graver_of_two_results_of_one_moment_counts(runs: Runs, tasks: list[
     enter(runs, "one", [entry(tasks[0], found(tasks[0]))], NOW)
     enter(runs, "two", [entry(tasks[0], sound(tasks[0]))], NOW)
     enter(runs, "three", [entry(tasks[1], sound(tasks[1]))], NOW)
+
+    known = Ledger(runs.output).sound(ASKED).select("fingerprint").toArrow().to_pylist()
+
+    assert [row["fingerprint"] for row in known] == [tasks[1].metadata.segment_id]
+
+
+def test_a_finding_outlasts_what_a_driver_with_another_clock_calls_sound_later(
+    runs: Runs, tasks: list[SegmentTask]
+) -> None:
+    seen = NOW - timedelta(hours=1)
+    for number, later in enumerate((4, 6)):
+        task = tasks[number]
+        enter(runs, f"one-{number}", [entry(task, found(task))], seen)
+        enter(runs, f"two-{number}", [entry(task, sound(task))], seen + timedelta(minutes=later))
 
     known = Ledger(runs.output).sound(ASKED).select("fingerprint").toArrow().to_pylist()
 

@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,13 +19,15 @@ from tieredctl_spark.output_folder import OutputFolder
 from tests.metadata_logs import copied, write_events
 from tests.spark.damage import REMOTE
 from tieredctl.cli.main import run
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
-from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata
 from tieredctl.model.ids import uuid_text
 from tieredctl.model.ownership import ObjectStatus
+from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES, TopicSources
 from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.export import export_metadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.wiring.orphans import ScanPlaces, opened_scan
@@ -175,6 +179,37 @@ def test_a_listing_to_resume_is_of_the_local_engine(command_line: CommandLine, t
 
     assert code == ExitCode.USAGE
     assert "local engine" in error
+
+
+def test_a_log_that_loses_its_end_before_it_is_read_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    bucket, output, export = (
+        tmp_path / REMOTE,
+        OutputFolder(spark, str(tmp_path / "output")),
+        tmp_path / "export.parquet",
+    )
+    bucket.mkdir(parents=True)
+
+    def export_of(*events: MetadataEvent) -> None:
+        folder = tmp_path / f"data-{len(events)}"
+        write_events(folder, *events)
+        with MetadataPlace((folder,)).open() as stream:
+            export_metadata(stream, export, force=True)
+
+    class CutMeanwhile(TopicsPlace):
+        """It is opened after the metadata was, and before that is planned."""
+
+        @contextmanager
+        def open(self) -> Iterator[TopicSources]:
+            export_of(*copied(1, 0, 9))
+            yield NO_TOPIC_SOURCES
+
+    export_of(*copied(1, 0, 9), *copied(2, 10, 19))
+    places = ScanPlaces(MetadataPlace(export=export), StorePlace(f"file:{bucket}", {}, LAYOUT.name), CutMeanwhile())
+
+    with pytest.raises(TieredctlError, match="holds offsets from 0 up to 2 where it is read") as raised:
+        scanned(spark, places, options_of(0), output.keep, EVERYTHING)
+
+    assert raised.value.code is ErrorCode.UNREADABLE
 
 
 def test_what_gets_an_owner_after_it_was_listed_is_not_orphaned(spark: SparkSession, tmp_path: Path) -> None:

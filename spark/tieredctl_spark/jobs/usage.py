@@ -27,7 +27,7 @@ from tieredctl_spark.metadata_facts import metadata_facts
 from tieredctl_spark.output_folder import OutputFolder, json_line
 from tieredctl_spark.session import spark_session
 from tieredctl_spark.transforms.listed_objects import listed_objects, unreserved
-from tieredctl_spark.transforms.metadata_rows import copies_in, metadata_rows
+from tieredctl_spark.transforms.metadata_rows import copies_in, kept_metadata
 from tieredctl_spark.transforms.usage import storage_usage
 
 _SUMMARY = "summary.json"
@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
         output.write_text(_SUMMARY, json_line({"kind": "Usage", "summary": {"success": False}}))
         objects = unreserved(listed_objects(session, *remote).kept(output.keep, "listing"))
         with metadata.open() as stream:
-            rows = metadata_rows(session, metadata).kept(output.keep, "metadata")
+            rows = kept_metadata(session, metadata, stream.source, output.keep)
             facts = metadata_facts(rows, stream, output.keep)
             source = {**stream.source.describe(), "store": remote.store.url, "layout": remote.layout.name}
         usage = output.keep(storage_usage(objects.rows(), copies_in(rows).rows(), price), "usage")

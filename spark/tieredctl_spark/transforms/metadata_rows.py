@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,10 +11,11 @@ from pyspark.sql import SparkSession
 
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA, SEGMENT_METADATA_UPDATE
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
+from tieredctl.ops.metadata.stretches import MetadataSource, demand_held
 from tieredctl.ops.orphans.state_columns import EVENT_SCHEMA
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.metadata_shares import FINDING, METADATA_SCHEMA, planned_shares, share_tables
-from tieredctl_spark.packed import Packed, packed_parts
+from tieredctl_spark.packed import Keep, Packed, packed_parts
 from tieredctl_spark.worker_failures import one_sentence
 
 _API_KEYS: dict[str, int | None] = {
@@ -49,6 +51,16 @@ def metadata_rows(session: SparkSession, place: MetadataPlace) -> Packed:
             yield from map(narrow_rows, share_tables(place, shares[number]))
 
     return packed_parts(session, len(shares), read, ROW_SCHEMA, len(shares))
+
+
+def kept_metadata(session: SparkSession, place: MetadataPlace, opened: MetadataSource, keep: Keep) -> Packed:
+    """`metadata_rows` of a place that was opened before, all of its records of then among them. Raises TieredctlError
+    `unreadable` where some are gone by now: what was read may lack them."""
+    rows = metadata_rows(session, place).kept(keep, "metadata")
+    with closing(place.open_source()) as now:
+        for number in opened.metadata_partitions():
+            demand_held(now, number, opened.offset_range(number), was_read=False)
+    return rows
 
 
 def narrow_rows(records: pa.Table) -> pa.Table:
