@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.metadata_logs import copied, segment_id, write_events
 from tests.rigs.inkless import Inkless
+from tieredctl.model.ids import TopicIdPartition
 
 
 def test_each_batch_of_the_capture_is_found_by_its_last_offset(inkless: Inkless, tieredctl: Tieredctl) -> None:
@@ -103,6 +107,35 @@ def test_before_the_switch_an_offset_is_in_the_classic_log(inkless: Inkless, tie
     outcome = tieredctl("diskless", "explain", "audit:0@499", *inkless.control_plane, "-o", "json")
 
     assert (outcome.exit_code, outcome.document()["items"][0]["tier"]) == (0, "remote")
+
+
+@pytest.mark.parametrize(
+    ("offset", "tier", "exit_code", "has_segment"),
+    [(300, "remote", 0, True), (515, "none", 3, False), (520, "diskless", 0, False), (305, "remote", 0, True)],
+)
+def test_where_a_partition_lies_in_both_tiers_both_are_asked(
+    inkless: Inkless,
+    tieredctl: Tieredctl,
+    tmp_path: Path,
+    *,
+    offset: int,
+    tier: str,
+    exit_code: int,
+    has_segment: bool,
+) -> None:
+    ids = {topic["name"]: topic["topic_id"] for topic in inkless.capture.document["topics"]}
+    audit = TopicIdPartition(ids["audit"], "audit", 0)
+    log_dir = tmp_path / "logs"
+    log_dir.mkdir()
+    write_events(log_dir, *copied(1, 300, 509, partition=audit))
+
+    outcome = tieredctl(
+        "diskless", "explain", f"audit:0@{offset}", *inkless.control_plane, "--log-dir", log_dir, "-o", "json"
+    )
+
+    (item,) = outcome.document()["items"]
+    assert (outcome.exit_code, item["tier"]) == (exit_code, tier)
+    assert (item["tiered"] and item["tiered"]["segmentId"]) == (segment_id(1) if has_segment else None)
 
 
 def test_a_table_has_a_row_for_each_fact(inkless: Inkless, tieredctl: Tieredctl) -> None:

@@ -375,6 +375,25 @@ def test_what_is_missing_is_unknown_while_the_control_plane_cannot_be_asked_agai
     assert (finding["code"], outcome.document()["summary"]["complete"]) == ("unreadable", False)
 
 
+def test_a_store_that_stops_answering_makes_the_rest_unknown(
+    tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, asked = FileStore.stream, count()
+
+    def stopping(self: FileStore, key: str, *words: int) -> Any:
+        if next(asked) >= 5:
+            raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "The store does not answer.")
+        return stream(self, key, *words)
+
+    monkeypatch.setattr(FileStore, "stream", stopping)
+
+    outcome = verified(tidy, tieredctl)
+
+    summary = outcome.document()["summary"]
+    assert outcome.finding(5)["code"] == "unreadable"
+    assert (summary["objects"], summary["notLookedAt"], summary["complete"]) == (5, 7, False)
+
+
 def test_an_object_that_is_altered_on_the_way_is_not_called_damaged(
     tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,17 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tieredctl.diskless.control_plane import ControlPlaneTables
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.diskless.bucket import DisklessBucket, demand_overlap, read_bucket
-from tieredctl.ops.diskless.explain import DisklessExplanation, explain, find_log
+from tieredctl.ops.diskless.explain import DisklessExplanation, explain, find_log, with_tiered
 from tieredctl.ops.diskless.inspect import InspectedObject, inspect
 from tieredctl.ops.diskless.scan import DisklessScan
 from tieredctl.ops.diskless.status import Uncommitted, uncommitted
 from tieredctl.ops.diskless.verify import DisklessVerification, Progress, verify
-from tieredctl.ops.documents import Document
+from tieredctl.ops.documents import Document, segment_document
+from tieredctl.ops.explanation.explain import explain_metadata
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.report import Level
 from tieredctl.wiring.control_plane import ControlPlanePlace
-from tieredctl.wiring.places import StorePlace
+from tieredctl.wiring.places import MetadataPlace, StorePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +86,38 @@ def inspect_diskless(place: ControlPlanePlace | None, bucket: StorePlace, key: s
 
 
 def explain_diskless(
-    place: ControlPlanePlace, bucket: StorePlace | None, where: TopicIdPartition, offset: int
+    place: ControlPlanePlace,
+    bucket: StorePlace | None,
+    metadata: MetadataPlace | None,
+    where: TopicIdPartition,
+    offset: int,
 ) -> tuple[Document, DisklessExplanation]:
-    """Where that is, and where an offset lies; the topic's id may be empty. Raises TieredctlError as the places,
-    `find_log` and `explain` do."""
+    """Where that is, and where an offset lies; the topic's id may be empty. `metadata` is that of the same cluster's
+    tiered segments, which is asked besides.
+
+    Raises TieredctlError as the places, `find_log` and `explain` do.
+    """
     control_plane = place.open()
     source = dict(control_plane.describe())
     name, log = find_log(control_plane, where.topic, where.partition, offset, where.topic_id or None)
     store = None if bucket is None else bucket.open_store()
-    return source | {"store": store and store.url}, explain(name, log, offset, store)
+    found = explain(name, log, offset, store)
+    if metadata is not None:
+        found = with_tiered(found, _tiered(metadata, name, offset, found.findings))
+    return source | {"store": store and store.url}, found
+
+
+def _tiered(metadata: MetadataPlace, name: TopicIdPartition, offset: int, findings: list[Finding]) -> Document | None:
+    """The segment that holds the offset by the metadata topic; None where none does."""
+    with metadata.open() as stream:
+        try:
+            known = explain_metadata(stream, Selection(name.topic, name.topic_id, name.partition), offset)
+        except TieredctlError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC:
+                raise
+            known = None
+        findings += [finding for finding in stream.findings if finding.kind.incomplete]
+    return None if known is None or known.segment is None else segment_document(known.segment)
 
 
 def _read(place: ControlPlanePlace, bucket: StorePlace) -> tuple[Document, DisklessBucket]:

@@ -10,6 +10,7 @@ from tieredctl.cli.arguments import topic_partition_offset
 from tieredctl.cli.diskless_places import DisklessOptions
 from tieredctl.cli.options import TopicId
 from tieredctl.cli.output import Item, Listing, TableColumn
+from tieredctl.cli.places import MetadataOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
@@ -22,12 +23,14 @@ def explain(
     where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION@OFFSET", help="A record, such as orders:3@1200.")],
     topic_id: TopicId = None,
     places: DisklessOptions,
+    metadata_options: MetadataOptions,
     view: View,
 ) -> ExitCode:
     """Show where an offset lies: its object, the bytes in it, the file's state, and how many other partitions share it.
 
-    With --store, also whether the object is there and which record batch in it holds the offset. Exit 3 if nothing
-    holds the offset, 4 if it should.
+    With --store, also whether the object is there and which record batch in it holds the offset. A partition may also
+    have tiered segments: with a source of their metadata, it is asked too. Exit 3 if nothing holds the offset, 4 if it
+    should.
     For example: tieredctl diskless explain orders:3@1200 --control-plane service=inkless
     """
     from tieredctl.ops.diskless.explain import Tier
@@ -37,7 +40,8 @@ def explain(
     if offset is None:
         raise TieredctlError(ErrorCode.USAGE, "Name one offset, as TOPIC:PARTITION@OFFSET.")
     meant = TopicIdPartition(topic_id or "", topic, partition)
-    source, found = explain_diskless(places.place(), places.bucket_if_given(), meant, offset)
+    metadata = metadata_options.place() if metadata_options.are_given else None
+    source, found = explain_diskless(places.place(), places.bucket_if_given(), metadata, meant, offset)
     items = _facts(found.document) if view.is_table else [found.document]
     listing = Listing("DisklessExplanation", source, items, _COLUMNS, {"tier": found.tier.value})
     return view.show(listing, found.findings, ExitCode.FINDINGS if found.tier is Tier.NONE else ExitCode.CLEAN)

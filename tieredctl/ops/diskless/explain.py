@@ -92,6 +92,18 @@ def explain(name: TopicIdPartition, told: FoundLog, offset: int, store: ObjectSt
     return DisklessExplanation(tier, document | {"tier": tier.value, "reason": reason}, findings)
 
 
+def with_tiered(found: DisklessExplanation, segment: Document | None) -> DisklessExplanation:
+    """The same, with the tiered segment that has the offset, as the metadata topic was asked about it."""
+    tier = found.tier
+    told: Document = {"tiered": segment}
+    if tier is Tier.REMOTE and segment is None:
+        tier = Tier.NONE
+        told |= {"tier": tier.value, "reason": "no tiered segment has it; a classic log on a broker's disk may"}
+    elif tier is Tier.REMOTE:
+        told["reason"] = "it is in a tiered segment"
+    return DisklessExplanation(tier, found.document | told, found.findings)
+
+
 def _tier(log: Mapping[str, Any], offset: int) -> tuple[Tier, str | None]:
     if offset >= log["highWatermark"]:
         return Tier.NONE, "it is not below the high watermark: nothing was committed there yet"

@@ -8,10 +8,10 @@ import numpy as np
 
 from tieredctl.diskless.control_plane import ControlPlaneTables
 from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import Severity
 from tieredctl.model.findings import Finding
-from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.diskless.batch_rows import BatchRows, Partitions, column
 from tieredctl.ops.diskless.finding_places import partition_finding
 
@@ -23,84 +23,90 @@ def check_offsets(
 ) -> Iterator[Finding]:
     """Gaps and overlaps, and logs that say something else than their batches do.
 
-    Rows come by partition and last offset. Those with the ids in `contradicted` are reported already: what does not fit
-    beside them is not reported again.
+    Rows come by partition and last offset. Those with the ids in `contradicted` are reported already: what they alone
+    explain is not reported again.
     """
-    doubted = np.zeros(len(partitions.names), np.bool_)
-    doubted[rows.partitions[np.isin(rows.ids, contradicted)]] = True
-    yield from _between(rows, partitions, doubted)
-    yield from _at_the_ends(tables, rows, partitions, doubted)
-
-
-def _between(rows: BatchRows, partitions: Partitions, doubted: Flags) -> Iterator[Finding]:
-    """Marks the partitions in which it finds something as doubted."""
-    same = rows.partitions[1:] == rows.partitions[:-1]
-    step = rows.bases[1:] - (rows.lasts[:-1] + 1)
-    inverted = np.flatnonzero(rows.bases > rows.lasts)
-    for row in inverted.tolist():
-        number = int(rows.partitions[row])
-        if not doubted[number]:
-            offsets = (int(rows.bases[row]), int(rows.lasts[row]))
-            message = f"batch {rows.ids[row]} ends at offset {offsets[1]}, before it begins at {offsets[0]}"
-            yield partition_finding(
-                _OVERLAP, partitions.names[number], message, offsets=offsets, severity=Severity.CRITICAL
-            )
-    found = np.flatnonzero(same & (step != 0)) + 1
-    reported = [row for row in found.tolist() if not doubted[rows.partitions[row]]]
-    for row in reported:
-        name = partitions.names[int(rows.partitions[row])]
-        before, base = int(rows.lasts[row - 1]) + 1, int(rows.bases[row])
-        ids = [int(rows.ids[row - 1]), int(rows.ids[row])]
-        if base > before:
-            message = f"offsets {before} to {base - 1} are in no batch"
-            yield partition_finding(_GAP, name, message, offsets=(before, base - 1), batchIds=ids)
-        else:
-            shared = (base, before - 1)
-            message = f"offsets {base} to {before - 1} are in more than one batch"
-            yield partition_finding(_OVERLAP, name, message, offsets=shared, severity=Severity.CRITICAL, batchIds=ids)
-    doubted[rows.partitions[[*reported, *inverted.tolist()]]] = True
-
-
-def _at_the_ends(
-    tables: ControlPlaneTables, rows: BatchRows, partitions: Partitions, doubted: Flags
-) -> Iterator[Finding]:
+    check = _OffsetCheck(rows, partitions, np.isin(rows.ids, contradicted))
+    yield from check.seams()
     # Of a partition that was switched from a classic log, offsets before the switch are in no batch.
     starts = np.maximum(column(tables.logs, "logStartOffset"), column(tables.logs, "disklessStartOffset"))
-    ends = column(tables.logs, "highWatermark")
-    stated = column(tables.logs, "byteSize")
-    bounds = np.searchsorted(rows.partitions, np.arange(len(partitions.names) + 1))
+    ends, sizes = column(tables.logs, "highWatermark"), column(tables.logs, "byteSize")
     for number, log in enumerate(partitions.logs.tolist()):
-        first, after = int(bounds[number]), int(bounds[number + 1])
-        if doubted[number]:
-            continue
-        name = partitions.names[number]
         if log < 0:
-            if first < after:
-                message = f"{after - first} of its batches are there, and its log is not"
-                yield partition_finding(_LOG, name, message, severity=Severity.CRITICAL)
-            continue
-        start, end = int(starts[log]), int(ends[log])
-        base, last = (int(rows.bases[first]), int(rows.lasts[after - 1])) if first < after else (start, start - 1)
-        if base > start or last + 1 < end:
-            yield from _missing(name, start, base, last, end)
-            continue
+            yield from check.without_log(number)
+        else:
+            yield from check.ends(number, int(starts[log]), int(ends[log]), int(sizes[log]))
+
+
+class _OffsetCheck:
+    """The batches of every partition, side by side."""
+
+    def __init__(self, rows: BatchRows, partitions: Partitions, contradicted: Flags) -> None:
+        self._rows, self._names = rows, partitions.names
+        self._contradicted = contradicted
+        self._bounds = np.searchsorted(rows.partitions, np.arange(len(partitions.names) + 1))
+        self._odd = np.zeros(len(partitions.names), np.bool_)
+        """Partitions about which something is reported: their bytes do not add up either."""
+        self._odd[rows.partitions[contradicted]] = True
+
+    def seams(self) -> Iterator[Finding]:
+        """Between two batches of a partition, and in a batch that ends before it begins."""
+        rows = self._rows
+        for row in np.flatnonzero((rows.bases > rows.lasts) & ~self._contradicted).tolist():
+            offsets = (int(rows.bases[row]), int(rows.lasts[row]))
+            message = f"batch {rows.ids[row]} ends at offset {offsets[1]}, before it begins at {offsets[0]}"
+            yield self._found(_OVERLAP, int(rows.partitions[row]), message, offsets, Severity.CRITICAL)
+        same = rows.partitions[1:] == rows.partitions[:-1]
+        for row in (np.flatnonzero(same & (rows.bases[1:] != rows.lasts[:-1] + 1)) + 1).tolist():
+            number, before, base = int(rows.partitions[row]), int(rows.lasts[row - 1]) + 1, int(rows.bases[row])
+            if base > before:
+                yield from self._gap(number, before, base - 1)
+            elif not (self._contradicted[row] or self._contradicted[row - 1]):
+                message = f"offsets {base} to {before - 1} are in more than one batch"
+                yield self._found(_OVERLAP, number, message, (base, before - 1), Severity.CRITICAL)
+
+    def without_log(self, number: int) -> Iterator[Finding]:
+        """A partition that only batches or producers name."""
+        count = int(self._bounds[number + 1] - self._bounds[number])
+        if count:
+            batches = counted(count, "batch of it is", "batches of it are")
+            yield self._found(_LOG, number, f"{batches} there, and its log is not", None, Severity.CRITICAL)
+
+    def ends(self, number: int, start: int, end: int, size: int) -> Iterator[Finding]:
+        """From a log's start to its high watermark (exclusive), and its bytes."""
+        rows = self._rows.at(slice(int(self._bounds[number]), int(self._bounds[number + 1])))
+        base, last = (int(rows.bases[0]), int(rows.lasts[-1])) if len(rows) else (end, end - 1)
+        if start < base:
+            yield from self._gap(number, start, base - 1)
+        if last + 1 < end:
+            yield from self._gap(number, last + 1, end - 1)
+        if self._odd[number]:
+            return
         if last + 1 > end:
-            message = (
-                f"its batches end at offset {last}, and its high watermark is {end}: records after it are not read"
-            )
-            yield partition_finding(_LOG, name, message, offsets=(end, last), severity=Severity.CRITICAL)
-            continue
-        if first < after and int(rows.lasts[first]) < start:
-            message = f"a batch ends at offset {rows.lasts[first]}, before the log begins at {start}"
-            yield partition_finding(_LOG, name, message, offsets=(base, int(rows.lasts[first])))
-        held = int(rows.sizes[first:after].sum())
-        if held != stated[log]:
-            message = f"its batches have {held} bytes, and its log says {stated[log]}: retention by size acts wrongly"
-            yield partition_finding(_LOG, name, message, batchBytes=held, logBytes=int(stated[log]))
+            message = f"its batches end at offset {last}, and its high watermark is {end}: the rest is not served"
+            yield self._found(_LOG, number, message, (end, last), Severity.CRITICAL)
+        elif len(rows) and int(rows.lasts[0]) < start:
+            message = f"a batch ends at offset {rows.lasts[0]}, before the log begins at {start}"
+            yield self._found(_LOG, number, message, (base, int(rows.lasts[0])))
+        elif (held := int(rows.sizes.sum())) != size:
+            message = f"its batches have {held} bytes, and its log says {size}: retention by size acts wrongly"
+            yield partition_finding(_LOG, self._names[number], message, batchBytes=held, logBytes=size)
 
+    def _gap(self, number: int, first: int, last: int) -> Iterator[Finding]:
+        """Offsets that no batch has, unless one that is contradicted lies there or beside them."""
+        own = slice(int(self._bounds[number]), int(self._bounds[number + 1]))
+        rows = self._rows
+        there = (rows.bases[own] <= last + 1) & (rows.lasts[own] >= first - 1) & self._contradicted[own]
+        if not there.any():
+            yield self._found(_GAP, number, f"offsets {first} to {last} are in no batch", (first, last))
 
-def _missing(name: TopicIdPartition, start: int, base: int, last: int, end: int) -> Iterator[Finding]:
-    for first, after in ((start, base), (last + 1, end)):
-        if first < after:
-            message = f"offsets {first} to {after - 1} are in no batch"
-            yield partition_finding(_GAP, name, message, offsets=(first, after - 1))
+    def _found(
+        self,
+        code: FindingCode,
+        number: int,
+        message: str,
+        offsets: tuple[int, int] | None,
+        severity: Severity | None = None,
+    ) -> Finding:
+        self._odd[number] = True
+        return partition_finding(code, self._names[number], message, offsets=offsets, severity=severity)

@@ -8,6 +8,7 @@ from threading import Event
 
 import numpy as np
 
+from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.diskless.batch_rows import BatchRows, Partitions, ProducerRows, numbered
@@ -54,7 +55,7 @@ class _Run:
     producers: ProducerRows
     files: FileRows
     result: DisklessVerification
-    contradicted: list[np.ndarray] = field(default_factory=list)
+    contradicted: list[Ints] = field(default_factory=list)
     missing: list[int] = field(default_factory=list)
 
 
@@ -79,7 +80,7 @@ def verify(
     return result
 
 
-def _read_objects(run: _Run, claims_twice: np.ndarray, progress: Progress | None) -> None:
+def _read_objects(run: _Run, claims_twice: Flags, progress: Progress | None) -> None:
     """Objects that are there are read; those that are not are gathered."""
     bucket, files, result = run.bucket, run.files, run.result
     run.missing += unlisted(files, bucket.listed, bucket.store)
@@ -130,7 +131,7 @@ def _count(run: _Run, numbers: list[int], reports: Iterable[ObjectReport | None]
         run.contradicted.append(report.contradicted)
 
 
-def _tasks(run: _Run, numbers: list[int], claims_twice: np.ndarray) -> Iterator[ObjectTask]:
+def _tasks(run: _Run, numbers: list[int], claims_twice: Flags) -> Iterator[ObjectTask]:
     files = run.files
     owners = rows_of_producers(run.rows, run.producers) if run.level is Level.FULL else np.zeros(0, np.int64)
     by_owner = np.argsort(owners, kind="stable")
