@@ -6,14 +6,16 @@ as bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
+from functools import cache
 from typing import NamedTuple
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.message_json import Message, message
 from tieredctl.formats.schema import Struct
 from tieredctl.formats.varints import Buffer, read_unsigned_varint, unsigned_varint
-from tieredctl.formats.wire import Values, read_whole, writer
+from tieredctl.formats.wire import Values, whole_reader, writer
 
 FRAME_VERSION = 1
 
@@ -110,13 +112,20 @@ def decode_kraft_record(value: Buffer) -> KraftRecord:
     api_key, position = read_unsigned_varint(value, position, end)
     version, position = read_unsigned_varint(value, position, end)
     payload = bytes(value[position:])
-    schema = kraft_schema(api_key, version)
-    if schema is None:
+    read = _payload_reader(api_key, version)
+    if read is None:
         return KraftRecord(api_key, version, payload, None)
     try:
-        return KraftRecord(api_key, version, payload, read_whole(schema, payload))
+        return KraftRecord(api_key, version, payload, read(payload))
     except DecodeError as error:
         raise DecodeError(error.reason, position + error.position) from None
+
+
+@cache
+def _payload_reader(api_key: int, version: int) -> Callable[[Buffer], Values] | None:
+    """Kept by numbers: a schema's own hash takes as long as reading a small record."""
+    schema = kraft_schema(api_key, version)
+    return None if schema is None else whole_reader(schema)
 
 
 def encode_kraft_record(api_key: int, version: int, fields: Values) -> bytes:

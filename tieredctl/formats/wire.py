@@ -56,12 +56,23 @@ def writer(schema: Struct) -> Writer:
     return write
 
 
+@cache
+def whole_reader(schema: Struct) -> Callable[[Buffer], Values]:
+    """The reader of a buffer that holds one struct and nothing else."""
+    read = reader(schema)
+
+    def read_whole(buffer: Buffer) -> Values:
+        values, position = read(buffer, 0, len(buffer))
+        if position != len(buffer):
+            raise DecodeError(f"{len(buffer) - position} bytes left over after {schema.name}", position)
+        return values
+
+    return read_whole
+
+
 def read_whole(schema: Struct, buffer: Buffer) -> Values:
     """A buffer that holds one struct and nothing else."""
-    values, position = reader(schema)(buffer, 0, len(buffer))
-    if position != len(buffer):
-        raise DecodeError(f"{len(buffer) - position} bytes left over after {schema.name}", position)
-    return values
+    return whole_reader(schema)(buffer)
 
 
 def _steps(schema: Struct) -> Iterator[_Step]:

@@ -6,6 +6,7 @@ Sources: MetadataDelta.replay and the deltas below it, PartitionRegistration.mer
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TypeVar
 
 from tieredctl.formats.kraft_records import KraftRecordType
@@ -36,8 +37,12 @@ def apply_record(image: ClusterImage, kind: KraftRecordType, fields: Values) -> 
 
 def _complete(kind: KraftRecordType, fields: Values) -> Values:
     """The fields of the latest version, with defaults where the record's own version has none."""
-    latest = kind.message.schema(kind.message.latest_version)
-    return {one.name: fields.get(one.name, one.default) for one in latest.fields}
+    return {name: fields.get(name, default) for name, default in _defaults(kind)}
+
+
+@cache
+def _defaults(kind: KraftRecordType) -> list[tuple[str, object]]:
+    return [(one.name, one.default) for one in kind.message.schema(kind.message.latest_version).fields]
 
 
 def _topic(image: ClusterImage, fields: Values) -> None:
