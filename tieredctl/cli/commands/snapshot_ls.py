@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tieredctl.cli.arguments import given_path, now_ms
+from tieredctl.cli.arguments import GREATEST_INT32, GREATEST_INT64, given_path, now_ms
 from tieredctl.cli.options import Now
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.view import View
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.kraft.follower import Answer, follower_answer
+from tieredctl.ops.documents import Document
 from tieredctl.ops.snapshots.record_files import metadata_log_folder
 from tieredctl.ops.snapshots.snapshot_list import file_row, node_rows
+from tieredctl.wiring.metadata_replica import read_replica
 from tieredctl.wiring.snapshot_cleaning import retention_limits
 
 _COLUMNS = (
@@ -32,6 +36,9 @@ _COLUMNS = (
 )
 
 
+_OFFSET_AND_EPOCH = re.compile(r"([0-9]{1,19}):([0-9]{1,10})")
+
+
 def list_snapshots(
     *,
     paths: Annotated[
@@ -40,6 +47,13 @@ def list_snapshots(
             metavar="PATH", parser=given_path, help="A node's __cluster_metadata-0 or log directory, or snapshots."
         ),
     ],
+    follower_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OFFSET:EPOCH",
+            help="Also show what each node, if it leads, sends a follower at the end of such a log.",
+        ),
+    ] = None,
     now: Now = None,
     view: View,
 ) -> ExitCode:
@@ -47,7 +61,7 @@ def list_snapshots(
 
     For example: tieredctl snapshot ls /var/lib/kafka -o wide
     """
-    moment = now_ms(now)
+    moment, follower = now_ms(now), None if follower_at is None else _offset_and_epoch(follower_at)
     rows: list[Item] = []
     logs: list[dict[str, Any]] = []
     for path in paths:
@@ -56,6 +70,10 @@ def list_snapshots(
             found, log = node_rows(folder, moment, retention_limits(folder.resolve().parent))
             rows += found
             logs.append({"folder": str(folder), **log.document()})
+            if follower is not None:
+                logs[-1]["follower"] = follower_answer(read_replica(folder), *follower).document()
+        elif follower is not None:
+            raise TieredctlError(ErrorCode.USAGE, f"--follower-at is for nodes' folders, and {path} is not one.")
         else:
             rows.append(file_row(path, moment))
     source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}
@@ -65,6 +83,7 @@ def list_snapshots(
         for log in logs
         if log["logStartOffset"] is not None
     ]
+    sentences += [_sent(follower_at, log["follower"]) for log in logs if "follower" in log]
     return view.show(
         Listing("Snapshots", source, rows, _COLUMNS, summary), sentences=sentences if view.is_table else ()
     )
@@ -72,3 +91,19 @@ def list_snapshots(
 
 def _known(offset: int | None) -> object:
     return "an offset that damage hides" if offset is None else offset
+
+
+def _offset_and_epoch(text: str) -> tuple[int, int]:
+    match = _OFFSET_AND_EPOCH.fullmatch(text)
+    if match is None or int(match[1]) > GREATEST_INT64 or int(match[2]) > GREATEST_INT32:
+        raise TieredctlError(ErrorCode.USAGE, f"--follower-at {text!r:.60} is not OFFSET:EPOCH.")
+    return int(match[1]), int(match[2])
+
+
+def _sent(follower_at: str | None, answer: Document) -> str:
+    what = {
+        Answer.RECORDS: f"records from offset {answer['endOffset']} on",
+        Answer.SNAPSHOT: f"the snapshot {answer['endOffset']}-{answer['epoch']}",
+        Answer.DIVERGING: f"no records: truncate to offset {answer['endOffset']} of epoch {answer['epoch']}",
+    }
+    return f"A follower at {follower_at} is sent {what[Answer(answer['answer'])]} ({answer['reason']})."
