@@ -20,6 +20,7 @@ from tests.faults.aiven_storage_manager import AivenStorageManager, encoded_size
 from tests.metadata_logs import COPIED
 from tests.sample_events import SEGMENT_ID, SNAPSHOT
 from tests.wal_histories import combined_started, combined_updated, entry, wal_started, wal_updated
+from tieredctl.formats.arriving_snapshot import ArrivingSnapshot
 from tieredctl.formats.batch_columns import AsColumns
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint, read_offset_checkpoint
 from tieredctl.formats.clean_shutdown import read_clean_shutdown
@@ -73,6 +74,7 @@ from tieredctl.formats.remote_log_snapshot import (
     encode_remote_log_snapshot,
     read_remote_log_snapshot,
 )
+from tieredctl.formats.snapshot_times import snapshot_times
 from tieredctl.formats.wal_columns import decode_wal_columns
 from tieredctl.formats.wal_objects import combined_object, read_index
 from tieredctl.formats.wal_records import decode_wal_event, encode_wal_event
@@ -229,6 +231,14 @@ def read_snapshot(data: bytes) -> object:
     return list(read_kraft_snapshot([data], len(data)))
 
 
+def read_arriving_snapshot(data: bytes) -> object:
+    arriving = ArrivingSnapshot(len(data))
+    middle = len(data) // 2
+    found = [batch for piece in (data[:middle], data[middle:]) for batch in arriving.add(piece)]
+    arriving.demand_whole()
+    return found
+
+
 def read_control_record(data: bytes) -> object:
     return decode_control_record(Record(0, 0, data[:4], data[4:]))
 
@@ -350,6 +360,8 @@ READERS = [
     Reader("meta.properties", [PROPERTIES], read_meta_properties),
     Reader("partition.metadata", [PARTITION_METADATA], read_partition_metadata),
     Reader("quorum-state", QUORUM_STATES, read_quorum_state),
+    Reader("arriving snapshot", [KRAFT_SNAPSHOT], read_arriving_snapshot, sealed_batches),
+    Reader("a snapshot's times", [KRAFT_SNAPSHOT], snapshot_times, sealed_batches),
     Reader("clean shutdown", [CLEAN_SHUTDOWN], read_clean_shutdown),
     Reader("file names", [name.encode() for name in NAMES], read_names),
     Reader("file kind", OF_ANY_KIND, partial(identify, "a file")),

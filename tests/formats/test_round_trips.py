@@ -29,6 +29,7 @@ from tieredctl.formats.checkpoints import (
     read_leader_epoch_checkpoint,
     read_offset_checkpoint,
 )
+from tieredctl.formats.clean_shutdown import CleanShutdown, encode_clean_shutdown, read_clean_shutdown
 from tieredctl.formats.committed_offsets import (
     CommittedOffsets,
     CommittedOffsetsForm,
@@ -56,12 +57,13 @@ from tieredctl.formats.partition_metadata import (
     read_partition_metadata,
 )
 from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_snapshot, read_producer_snapshot
+from tieredctl.formats.quorum_state import QuorumState, encode_quorum_state, read_quorum_state
 from tieredctl.formats.remote_log_snapshot import (
     RemoteLogSnapshot,
     encode_remote_log_snapshot,
     read_remote_log_snapshot,
 )
-from tieredctl.formats.schema import Struct
+from tieredctl.formats.schema import UNKNOWN_TAGS, Struct
 from tieredctl.formats.varints import (
     read_unsigned_varint,
     read_varint,
@@ -165,6 +167,23 @@ def test_java_properties(properties: dict[str, str]) -> None:
 )
 def test_meta_properties(meta: MetaProperties) -> None:
     assert read_meta_properties(encode_meta_properties(meta)) == meta
+
+
+@given(st.data(), st.integers(0, 1))
+def test_quorum_state(data: st.DataObject, version: int) -> None:
+    values = data.draw(values_of(message("QuorumStateData").schema(version)))
+    for part in (values, *(values.get("CurrentVoters") or ())):
+        part.pop(UNKNOWN_TAGS, None)  # JSON has none
+    state = QuorumState(version, values)
+
+    assert read_quorum_state(encode_quorum_state(state)) == state
+
+
+@given(POSITIVE_INT32, INT64)
+def test_clean_shutdown(version: int, broker_epoch: int) -> None:
+    shutdown = CleanShutdown(version, broker_epoch)
+
+    assert read_clean_shutdown(encode_clean_shutdown(shutdown)) == shutdown
 
 
 def stored_segments(form: RecordForm) -> st.SearchStrategy[RemoteLogSegmentMetadataSnapshot]:

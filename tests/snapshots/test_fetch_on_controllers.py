@@ -140,10 +140,12 @@ GUARDED = {
     "sasl.mechanism.controller.protocol": "PLAIN",
     "listener.name.controller.plain.sasl.jaas.config": (
         "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        'username="node" password="n0de" user_node="n0de" user_operator="s3cret";'
+        'username="node" password="n0de" user_node="n0de" user_operator="s3cret" user_guest="s3cret";'
     ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:node;User:operator;User:ANONYMOUS",
 }
-"""A controller's listener that wants a login."""
+"""A controller's listener that wants a login, and serves one user of two."""
 LOGIN = """
 security.protocol=SASL_PLAINTEXT
 sasl.mechanism=PLAIN
@@ -205,6 +207,10 @@ def test_after_a_kill_it_goes_on_and_where_the_snapshot_is_gone_that_is_said(
 
     assert deleted.value.code is ErrorCode.SNAPSHOT_UNAVAILABLE
     assert [bool(part) and content.startswith(part) for part in left] == [True]
+    client.write_text(LOGIN.replace("operator", "guest"))
+    guest = tieredctl(capfd, "--bootstrap-controller", controller, "--command-config", client, "--to", folder)
+
+    assert (guest.exit_code, "ClusterAction" in guest.err) == (FAILED, True), guest
     assert (stranger.exit_code, "needs a login (SASL)" in stranger.err) == (FAILED, True), stranger
     assert done.resumed_from == len(left[0])
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {newer.name: content}
