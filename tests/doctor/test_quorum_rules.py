@@ -184,6 +184,26 @@ class TestTrimming:
 
         assert "metadata-log-untrimmed" not in codes(metadata_logs=[replace(LOG, snapshots=[due, SNAPSHOT])])
 
+    @pytest.mark.parametrize(
+        ("days", "settings", "untrimmed"),
+        [
+            (7, {}, False),
+            (8, {}, True),
+            (8, {"metadata_max_retention_ms": str(9 * DAY_MS)}, False),
+            (99, {"metadata_max_retention_ms": "-1"}, False),
+            (99, {"metadata_log_max_snapshot_interval_ms": "0"}, False),
+        ],
+    )
+    def test_of_a_live_leader_the_age_of_its_log_tells(
+        self, days: int, settings: dict[str, str], untrimmed: bool
+    ) -> None:
+        log = replace(LOG, segments=None, first_record_ms=NOW_MS - days * DAY_MS)
+
+        seen = codes(metadata_logs=[log], **with_settings(**settings))
+        assert ("metadata-log-untrimmed" in seen) == untrimmed
+        unknown = codes(metadata_logs=[replace(log, first_record_ms=None)], **with_settings(**settings))
+        assert "metadata-log-untrimmed" not in unknown
+
     def test_what_is_on_the_leaders_disk_is_unknown_by_its_answers(self) -> None:
         log = replace(LOG, snapshots=[self.OLD, SNAPSHOT], segments=None)
 
@@ -200,13 +220,14 @@ class TestWhatIsSeen:
             yield made
 
     def test_the_leader_tells_of_its_latest(self, controller: ScriptedController) -> None:
+        controller.log = encode_batch([Record(1, 1600000000000, None, b"v")])
         quorum = MetadataQuorum(controller.address)
 
         seen = with_metadata_logs(SOUND, [], quorum)
         quorum.close()
 
         latest = SeenSnapshot(47, 5, len(self.BYTES), self.AS_OF_MS, self.AS_OF_MS)
-        assert seen.metadata_logs == [SeenMetadataLog(1, "leader 1", 0, [latest])]
+        assert seen.metadata_logs == [SeenMetadataLog(1, "leader 1", 0, [latest], None, 1600000000000)]
 
     def test_its_disk_tells_more(self, controller: ScriptedController) -> None:
         quorum = MetadataQuorum(controller.address)

@@ -27,6 +27,8 @@ class ScriptedController:
 
     snapshot: bytes
     snapshot_id: tuple[int, int] | None = (47, 5)
+    log: bytes = b""
+    """What it has of the log from its beginning on."""
     node_id: int = 1
     epoch: int = 5
     leader_id: int = 1
@@ -104,7 +106,8 @@ class ScriptedController:
                 version=version, leader_id=self.leader_id, leader_epoch=self.epoch
             )
         }
-        if self.snapshot_id is not None and not error:
+        is_sent_the_snapshot = asked.fetch_offset == 0 and not error
+        if self.snapshot_id is not None and is_sent_the_snapshot:
             end_offset, epoch = self.snapshot_id
             tags["snapshot_id"] = partitions.SnapshotId(version=version, end_offset=end_offset, epoch=epoch)
         partition = partitions(
@@ -114,7 +117,7 @@ class ScriptedController:
             high_watermark=50,
             log_start_offset=0,
             aborted_transactions=[],
-            records=b"",
+            records=b"" if is_sent_the_snapshot and self.snapshot_id else self.log,
             **tags,
         )
         topic = topics(version=version, topic_id=UUID(int=1), partitions=[partition])

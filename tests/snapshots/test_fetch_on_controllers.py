@@ -20,6 +20,7 @@ from tieredctl.cli.main import run
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName, parse_kraft_snapshot_name
 from tieredctl.kafka.live_cluster import LiveCluster
+from tieredctl.kafka.local_metadata_logs import read_local_metadata_logs
 from tieredctl.kafka.metadata_quorum import MetadataQuorum
 from tieredctl.model.clock import Clock
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
@@ -113,6 +114,17 @@ def test_kafka_hides_its_reasons_and_they_are_found_all_the_same(
     assert (broker.exit_code, "is not a controller's listener" in broker.err) == (USAGE, True)
     assert f"ends before byte {1 << 30}" in beyond.value.message
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_leader_shows_how_old_its_log_is(driven: DrivenBroker) -> None:
+    (on_disk,) = read_local_metadata_logs([driven.broker.log_dir])
+
+    with closing(MetadataQuorum(driven.broker.controller_address)) as quorum:
+        by_its_answer = quorum.log_begins_ms()
+
+    assert on_disk.first_record_ms is not None
+    assert by_its_answer is not None
+    assert 0 <= by_its_answer - on_disk.first_record_ms < 1000 * SECONDS
 
 
 @pytest.mark.parametrize("by", ["--bootstrap-controller", "--log-dir"])

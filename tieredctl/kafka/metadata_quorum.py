@@ -114,6 +114,21 @@ class MetadataQuorum:
             if tries > _TRIES_AT_ONCE:
                 time.sleep(_SECONDS_BETWEEN_TRIES)
 
+    def log_begins_ms(self) -> int | None:
+        leader = self.leader()
+        # At the log's start a leader with a snapshot answers with that; after it with records, if it has the epoch.
+        after, epoch = 0, 0
+        if leader.latest_snapshot is not None:
+            after, epoch = leader.log_start_offset + 1, leader.latest_snapshot.epoch
+        try:
+            answer = self._fetch(leader.epoch, after, epoch)
+        except Unreachable as error:
+            raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, f"The leader did not answer: {error}.") from None
+        partition = _only(_only(answer.responses, "partitions"))
+        if answer.error_code or partition is None or partition.error_code:
+            return None
+        return first_record_ms(bytes(partition.records or b""))
+
     def chunk(self, snapshot: KraftSnapshotName, position: int, max_bytes: int) -> SnapshotChunk:
         deadline = time.monotonic() + self._patience
         while True:
@@ -163,15 +178,15 @@ class MetadataQuorum:
                 return _out_of_range(leader, snapshot, position)
         return _not_found(leader, snapshot)
 
-    def _fetch(self, epoch: int) -> Any:
+    def _fetch(self, epoch: int, offset: int = 0, last_fetched_epoch: int = 0) -> Any:
         from kafka.protocol.consumer import FetchRequest
 
         topics = FetchRequest.FetchTopic
         asked = topics.FetchPartition(
             partition=0,
             current_leader_epoch=epoch,
-            fetch_offset=0,
-            last_fetched_epoch=0,
+            fetch_offset=offset,
+            last_fetched_epoch=last_fetched_epoch,
             log_start_offset=-1,
             partition_max_bytes=1,
         )
@@ -284,7 +299,6 @@ def _leader(partition: Any) -> QuorumLeader:
         latest,
         partition.log_start_offset,
         partition.high_watermark,
-        None if latest is not None else first_record_ms(bytes(partition.records or b"")),
     )
 
 

@@ -10,8 +10,7 @@ from tieredctl.formats.file_names import KraftSnapshotName
 class QuorumLeader(NamedTuple):
     """The controller that leads the metadata log, and its latest snapshot, if it has one.
 
-    `log_start_offset` and `high_watermark` are those of its log; the latter is exclusive. `first_record_ms` is when the
-    log's first record was written; it is not known where there is a snapshot.
+    `log_start_offset` and `high_watermark` are those of its log; the latter is exclusive.
     """
 
     node_id: int
@@ -19,7 +18,6 @@ class QuorumLeader(NamedTuple):
     latest_snapshot: KraftSnapshotName | None
     log_start_offset: int
     high_watermark: int
-    first_record_ms: int | None = None
 
 
 class SnapshotChunk(NamedTuple):
@@ -48,6 +46,10 @@ class SnapshotSource(Protocol):
         Raises LeaderChanged where that controller leads no longer, TieredctlError `snapshot-unavailable` where it has
         no such snapshot, or none that is so long.
         """
+        ...
+
+    def log_begins_ms(self) -> int | None:
+        """When one of the first records of the leader's log was written; None where it does not show that."""
         ...
 
     def describe(self) -> dict[str, object]:

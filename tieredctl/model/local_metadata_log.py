@@ -40,7 +40,7 @@ class SeenMetadataLog:
     snapshots: Sequence[SeenSnapshot]
     segments: Sequence[SeenSegment] | None = None
     first_record_ms: int | None = None
-    """When the first record of the log was written, where that is known."""
+    """When the first record of the log, or one of the first, was written; None where unknown."""
 
     @property
     def latest_snapshot(self) -> SeenSnapshot | None:

@@ -187,7 +187,7 @@ def _leaders_log(source: SnapshotSource) -> SeenMetadataLog:
         snapshots = [SeenSnapshot(latest.end_offset, latest.epoch, chunk.size, *times)]
     where = f"leader {leader.node_id}"
     return SeenMetadataLog(
-        leader.node_id, where, leader.log_start_offset, snapshots, first_record_ms=leader.first_record_ms
+        leader.node_id, where, leader.log_start_offset, snapshots, first_record_ms=source.log_begins_ms()
     )
 
 

@@ -151,11 +151,12 @@ def _why_overdue(cluster: ClusterSnapshot, log: SeenMetadataLog, age_ms: int | N
 
 def _untrimmed(cluster: ClusterSnapshot, log: SeenMetadataLog) -> Iterator[Finding]:
     """What a running node would have deleted long ago."""
-    if log.segments is None:
-        return
     limits = RetentionLimits(
         _limit(cluster, RETENTION_MS, DEFAULT_RETENTION_MS), _limit(cluster, RETENTION_BYTES, DEFAULT_RETENTION_BYTES)
     )
+    if log.segments is None:
+        yield from _begins_too_early(cluster, log, limits)
+        return
     segments = [KeptSegment(one.base_offset, one.size) for one in log.segments]
     gone = expired(_kept(log.snapshots), segments, limits, cluster.clock.now_ms - _CLEANING_TAKES_MS)
     if not gone.removals:
@@ -171,6 +172,24 @@ def _untrimmed(cluster: ClusterSnapshot, log: SeenMetadataLog) -> Iterator[Findi
     parts = f"{counted(len(gone.snapshots), 'snapshot')} and {counted(len(gone.segments), 'segment')}"
     message = f"{parts} should be gone by {RETENTION_MS} and {RETENTION_BYTES}: {gone.removals[0].reason}"
     yield Finding(FindingCode.METADATA_LOG_UNTRIMMED, _subject(log), message, evidence)
+
+
+def _begins_too_early(cluster: ClusterSnapshot, log: SeenMetadataLog, limits: RetentionLimits) -> Iterator[Finding]:
+    """By the age of the log's beginning alone: that goes as far back as the oldest snapshot that retention keeps."""
+    interval = _limit(cluster, SNAPSHOT_INTERVAL_MS, DEFAULT_SNAPSHOT_INTERVAL_MS)
+    if limits.max_age_ms < 0 or interval <= 0 or log.latest_snapshot is None or log.first_record_ms is None:
+        return
+    age_ms = cluster.clock.now_ms - log.first_record_ms
+    if age_ms > limits.max_age_ms + _OVERDUE * interval + _CLEANING_TAKES_MS:
+        evidence = {
+            "nodeId": log.node_id,
+            "where": log.where,
+            "logStartOffset": log.log_start_offset,
+            "ageMs": age_ms,
+        }
+        begins = f"the log begins at offset {log.log_start_offset}, {_duration(age_ms)} ago"
+        message = f"{begins}, and should not go back further than {_duration(limits.max_age_ms)} ({RETENTION_MS})"
+        yield Finding(FindingCode.METADATA_LOG_UNTRIMMED, _subject(log), message, evidence)
 
 
 def _kept(snapshots: Sequence[SeenSnapshot]) -> list[KeptSnapshot]:
