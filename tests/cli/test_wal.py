@@ -173,6 +173,23 @@ def test_a_new_leaders_log_replaces_what_it_does_not_have(tmp_path: Path, store:
     assert "wal-log-behind" in again.err
 
 
+def test_of_a_topic_that_was_made_again_one_is_chosen_by_its_id(
+    tmp_path: Path, store: Path, tieredctl: Tieredctl
+) -> None:
+    made_again = TopicIdPartition(OTHER.topic_id, "orders", 0)
+    for folder, partition, batches in (("a", ORDERS[0], FIRST[:1]), ("b", made_again, FIRST[:2])):
+        write_partition(tmp_path / folder, partition, batches)
+        assert tieredctl(*upload_words(tmp_path / folder, store), "--apply").exit_code == 0
+
+    both = restored(tieredctl, store, tmp_path / "to")
+    one = restored(tieredctl, store, tmp_path / "to", "--topic-id", OTHER.topic_id)
+
+    assert (both[0], one[0]) == (2, 0)
+    assert (tmp_path / "to/orders-0" / f"{0:020d}.log").read_bytes() == b"".join(FIRST[:2])
+    inspect = ("wal", "inspect", "--store", f"file:{store}", "-o", "jsonl")
+    assert len(tieredctl(*inspect, "--topic-id", ORDERS[0].topic_id).lines()) == 1
+
+
 def test_inspect_shows_which_offsets_are_where(uploaded: Path, tieredctl: Tieredctl) -> None:
     outcome = tieredctl("wal", "inspect", "--store", f"file:{uploaded}", "-o", "json")
 

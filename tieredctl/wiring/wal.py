@@ -17,6 +17,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.removal import RemovalMode
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.wal.clean import Cleaning, CleanOutcome, CleanPlan, plan_cleaning
 from tieredctl.ops.wal.contents import KnownEvents, demand_whole, events_of_objects, read_events
 from tieredctl.ops.wal.local_batches import LocalActiveLog, local_active_logs
@@ -92,8 +93,7 @@ def restore_wal(
     place: StorePlace,
     to: Path,
     *,
-    topic: str | None,
-    partition: int | None,
+    selection: Selection,
     broker_files_from: Path | None,
     with_gaps: bool,
     without_events: bool,
@@ -107,26 +107,19 @@ def restore_wal(
         hint = None if without_events else "Where only the objects are left, give --without-events."
         raise TieredctlError(ErrorCode.PATH_MISSING, message, hint=hint)
     demand_whole(events, store.url)
-    partitions = _selected(events, topic, partition)
-    if not partitions and topic is not None:
-        raise TieredctlError(
-            ErrorCode.UNKNOWN_TOPIC,
-            f"The events in {store.url} have nothing uploaded of {topic!r}.",
-            hint="List what is there with `tieredctl wal inspect`.",
-        )
+    partitions = {one: some for one, some in _readable(events).items() if selection.has(one)}
+    if not partitions and selection != Selection():
+        message = f"The events in {store.url} have nothing uploaded of {selection}."
+        hint = "List what is there with `tieredctl wal inspect`."
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
     gaps = gaps_in(partitions)
     if gaps and not with_gaps:
         return Restored(store.url, gaps, None)
     return Restored(store.url, gaps, restore(store, partitions, to, broker_files_from=broker_files_from, tell=tell))
 
 
-def _selected(events: KnownEvents, topic: str | None, partition: int | None) -> Partitions:
-    found = by_partition([one for one in events.segments() if one.is_readable])
-    return {
-        one: segments
-        for one, segments in found.items()
-        if topic in (None, one.topic) and partition in (None, one.partition)
-    }
+def _readable(events: KnownEvents) -> Partitions:
+    return by_partition([one for one in events.segments() if one.is_readable])
 
 
 @dataclass(frozen=True, slots=True)

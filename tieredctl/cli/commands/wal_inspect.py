@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tieredctl.cli.commands.wal_upload import wal_store
-from tieredctl.cli.options import Partition, Store, StoreOptions, Topic
+from tieredctl.cli.options import Store, StoreOptions
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Item, Listing, TableColumn
+from tieredctl.cli.places import PartitionOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
@@ -43,8 +44,7 @@ def inspect(
     *,
     store: Store = None,
     store_option: StoreOptions = None,
-    topic: Topic = None,
-    partition: Partition = None,
+    selected: PartitionOptions,
     view: View,
 ) -> ExitCode:
     """Show the combined objects of a store: states, and which offsets of which partitions are at which bytes.
@@ -57,7 +57,7 @@ def inspect(
 
     opened = wal_store(store, store_option).open_store()
     contents = read_contents(opened)
-    found = inspect_wal(opened, contents, topic, partition)
+    found = inspect_wal(opened, contents, selected.selection())
     findings = contents.events.findings
     summary = {**found.summary, "findings": finding_documents(findings)}
     amount = f"{counted(summary['objects'], 'object')}, {counted(summary['bytes'], 'byte')}"

@@ -9,8 +9,9 @@ import typer
 
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.commands.wal_upload import wal_store
-from tieredctl.cli.options import Partition, Store, StoreOptions, Topic
+from tieredctl.cli.options import Store, StoreOptions
 from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.places import PartitionOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
@@ -38,8 +39,7 @@ def restore(
     to: Annotated[
         Path, typer.Option("--to", metavar="DIR", parser=given_path, help="The log directory to write; new or empty.")
     ],
-    topic: Topic = None,
-    partition: Partition = None,
+    selected: PartitionOptions,
     broker_files_from: Annotated[
         Path | None,
         typer.Option(
@@ -71,8 +71,7 @@ def restore(
     restored = restore_wal(
         wal_store(store, store_option),
         to,
-        topic=topic,
-        partition=partition,
+        selection=selected.selection(),
         broker_files_from=broker_files_from,
         with_gaps=with_gaps,
         without_events=without_events,

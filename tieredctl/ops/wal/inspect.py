@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.wal_events import RemoteLogSegmentMetadataEntry
 from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.wal.contents import WalContents
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 from tieredctl.wal.places import object_key
@@ -24,7 +26,7 @@ class WalInspection:
     summary: Document
 
 
-def inspect_wal(store: ObjectStore, contents: WalContents, topic: str | None, partition: int | None) -> WalInspection:
+def inspect_wal(store: ObjectStore, contents: WalContents, selection: Selection) -> WalInspection:
     """What the events and the listing have. Of objects without events the index is read, too.
 
     Raises TieredctlError where the store does not answer.
@@ -38,7 +40,7 @@ def inspect_wal(store: ObjectStore, contents: WalContents, topic: str | None, pa
         for combined_id, stored in sorted(contents.objects.items())
         if combined_id not in named
     )
-    shown = [row for row in rows if _is_selected(row, topic, partition)]
+    shown = [row for row in rows if _is_selected(row, selection)]
     states = Counter(row["state"] or "none" for row in shown)
     summary = {
         "objects": sum(row["size"] is not None for row in shown),
@@ -119,7 +121,7 @@ def _epochs(epochs: Sequence[tuple[int, int]]) -> Iterator[Document]:
     return ({"leaderEpoch": epoch, "offset": offset} for epoch, offset in epochs)
 
 
-def _is_selected(row: Document, topic: str | None, partition: int | None) -> bool:
-    if topic is None and partition is None:
-        return True
-    return any(topic in (None, one["topic"]) and partition in (None, one["partition"]) for one in row["segments"])
+def _is_selected(row: Document, selection: Selection) -> bool:
+    """Whether any of its segments is; without a selection also what has none."""
+    partitions = (TopicIdPartition(one["topicId"], one["topic"], one["partition"]) for one in row["segments"])
+    return selection == Selection() or any(map(selection.has, partitions))
