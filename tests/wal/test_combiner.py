@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION
 from tests.wal.model_wal import batch, item
 from tests.wal_histories import OTHER
 from tieredctl.errors import DecodeError
 from tieredctl.wal.combiner import Combiner, CombinerSettings, UploadCause
-from tieredctl.wal.sections import divided, queue_item
+from tieredctl.wal.sections import QueueItem, divided, queue_item
 
 SETTINGS = CombinerSettings(interval_ms=20, upload_bytes=1000, queue_size=3)
 SMALL, LARGE = item(1, PARTITION, 0, 0), item(2, OTHER, 0, 99)
@@ -111,3 +113,29 @@ def test_a_long_section_is_divided_between_batches() -> None:
     assert [len(part) // length for part in parts] == [3, 3, 1]
     assert b"".join(parts) == b"".join(batches)
     assert list(divided(b"".join(batches), 1)) == batches
+
+
+ONE_OF_EACH_SIZE = [
+    item(number, PARTITION, number, number, records=batch(number, number, size=number * 40)) for number in range(20)
+]
+
+
+@given(st.lists(st.tuples(st.sampled_from(ONE_OF_EACH_SIZE), st.integers(0, 8)), max_size=60), st.integers(1, 3_000))
+def test_everything_is_uploaded_once_in_order_within_the_interval_and_no_larger_than_it_must_be(
+    offers: list[tuple[QueueItem, int]], upload_bytes: int
+) -> None:
+    combiner, now_ms = Combiner(CombinerSettings(interval_ms=5, upload_bytes=upload_bytes)), 0
+    offered, uploaded = list[tuple[int, QueueItem]](), list[QueueItem]()
+    for queued, pause_ms in [*offers, (ONE_OF_EACH_SIZE[0], 10)]:
+        combiner.offer(queued, now_ms)
+        offered.append((now_ms, queued))
+        for _ in range(pause_ms):
+            while upload := combiner.next_upload(now_ms):
+                size = sum(len(one.records) for one in upload.items)
+                assert size - len(upload.items[-1].records) < upload_bytes
+                assert upload.cause is UploadCause.QUICK or size >= upload_bytes
+                uploaded += upload.items
+            assert all(now_ms - since < 5 for since, _ in offered[len(uploaded) :])
+            now_ms += 1
+
+    assert uploaded == [queued for _, queued in offered]
