@@ -304,6 +304,34 @@ def test_a_strangers_object_needs_attention(uploaded: Path, tieredctl: Tieredctl
     assert outcome.finding(3)["code"] == "wal-object-unreferenced"
 
 
+def test_of_a_bucket_that_is_given_by_mistake_not_all_objects_are_findings(store: Path, tieredctl: Tieredctl) -> None:
+    for number in range(1_100):
+        (store / f"{number}.log").touch()
+
+    document = tieredctl("wal", "verify", "--store", f"file:{store}", "-o", "json").document()
+
+    assert (document["summary"]["otherObjects"], len(document["items"])) == (1_100, 1_000)
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "yaml", "csv"])
+def test_every_command_has_every_format(output: str, log_dir: Path, uploaded: Path, tieredctl: Tieredctl) -> None:
+    (log_dir / "orders-0" / f"{0:020d}.log").write_bytes(b"".join([*FIRST, batch(6, epoch=1)]))
+    objects(uploaded)[0].unlink()
+    there = ("--store", f"file:{uploaded}", "-o", output)
+
+    for words in (
+        ("inspect",),
+        ("verify",),
+        ("explain", "orders:0@5"),
+        ("upload", "--log-dir", log_dir),
+        ("restore", "--topic", "other", "--to", log_dir.with_name(output)),
+    ):
+        outcome = tieredctl("wal", *words, *there)
+        # The object that is missing may be of any of them.
+        assert outcome.exit_code in (0, 4), outcome.err
+        assert outcome.out or "is not in file:" in outcome.err
+
+
 def first_file(store: Path) -> Path:
     return min((store / EVENTS).iterdir())
 

@@ -23,6 +23,8 @@ from tieredctl.wal.places import WAL_SUFFIX
 from tieredctl.wal.recovery import recovered_events
 from tieredctl.wal.replayed import KnownCombined, KnownWalSegment, ReplayedWal
 
+_OTHERS_KEPT = 1_000
+"""A bucket that is given by mistake may have millions."""
 _KEY = re.compile(rf"([A-Za-z0-9_-]{{22}}){re.escape(WAL_SUFFIX)}", re.ASCII)
 
 
@@ -53,7 +55,9 @@ class WalContents:
     objects: dict[str, StoredObject] = field(default_factory=dict)
     """The combined objects, by their ids."""
     others: list[StoredObject] = field(default_factory=list)
-    """What is neither a combined object nor of the event log."""
+    """What is neither a combined object nor of the event log: the first of them."""
+    others_count: int = 0
+    """How many there are."""
 
 
 def read_events(store: ObjectStore) -> KnownEvents:
@@ -107,14 +111,16 @@ def _replayed(log: EventLogContents) -> KnownEvents:
 def read_contents(store: ObjectStore) -> WalContents:
     """Lists the store first, then reads the events: what is uploaded in between has events and no object here, and
     is looked for again by whoever needs to know."""
-    objects, others = dict[str, StoredObject](), list[StoredObject]()
+    objects, others, others_count = dict[str, StoredObject](), list[StoredObject](), 0
     for stored in list_unreserved(store):
         combined_id = combined_id_of(stored.key)
         if combined_id is not None:
             objects[combined_id] = stored
         elif not is_event_key(stored.key):
-            others.append(stored)
-    return WalContents(read_events(store), objects, others)
+            others_count += 1
+            if others_count <= _OTHERS_KEPT:
+                others.append(stored)
+    return WalContents(read_events(store), objects, others, others_count)
 
 
 def combined_id_of(key: str) -> str | None:

@@ -47,7 +47,7 @@ def inspect_wal(store: ObjectStore, contents: WalContents, selection: Selection)
         "bytes": sum(row["size"] or 0 for row in shown),
         "segments": sum(len(row["segments"]) for row in shown),
         "states": dict(sorted(states.items())),
-        "otherObjects": len(contents.others),
+        "otherObjects": contents.others_count,
         "endOffsets": {str(number): end for number, end in sorted(contents.events.log.end_offsets.items())},
     }
     return WalInspection(shown, summary)

@@ -34,6 +34,7 @@ from tieredctl.wal.reading import fetch_log_segment
 from tieredctl.wal.replayed import KnownWalSegment
 
 _NO_END = 1 << 63
+_VERIFY = "`tieredctl wal verify` shows all that is damaged or missing."
 _MOST_LOG_BYTES = 1 << 30
 _MOST_OFFSETS = (1 << 31) - 1
 """Of one log file, whose indexes have relative offsets of 32 bits."""
@@ -102,7 +103,10 @@ def _batches(store: ObjectStore, segments: Sequence[KnownWalSegment]) -> Iterato
     following, ends = segments[0].metadata.start_offset, _ends_of_epochs(segments)
     for segment in segments:
         key = object_key(segment.combined_segment_id)
-        data = fetch_log_segment(store, segment)
+        try:
+            data = fetch_log_segment(store, segment)
+        except TieredctlError as error:
+            raise _lost(key, store) if error.code is ErrorCode.OBJECT_MISSING else error from None
         first, end, last = segment.metadata.start_offset, segment.metadata.end_offset, None
         for block in scan_log([data], len(data), OneByOne()):
             if isinstance(block, Damage):
@@ -135,9 +139,14 @@ def _ends_of_epochs(segments: Sequence[KnownWalSegment]) -> dict[int, int]:
     return ends
 
 
+def _lost(key: str, store: ObjectStore) -> TieredctlError:
+    message = f"{key} is not in {store.url}, though the events say that it was uploaded."
+    return TieredctlError(ErrorCode.UNDECODABLE, message, hint=_VERIFY)
+
+
 def _damaged(key: str, segment: KnownWalSegment, reason: str) -> TieredctlError:
     message = f"{key} is not what the events say, from byte {segment.start_file_position}: {reason}."
-    return TieredctlError(ErrorCode.UNDECODABLE, message, hint="`tieredctl wal verify` shows all that is damaged.")
+    return TieredctlError(ErrorCode.UNDECODABLE, message, hint=_VERIFY)
 
 
 class _LogWriter:

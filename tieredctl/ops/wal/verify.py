@@ -41,6 +41,8 @@ class WalVerification:
     bytes_read: int = 0
     batches: int = 0
     records: int = 0
+    other_objects: int = 0
+    """That no upload can have made; the first of them are findings."""
     not_looked_at: int = 0
     """Objects, because the store stopped answering."""
 
@@ -54,6 +56,7 @@ class WalVerification:
             "batches": self.batches,
             "records": self.records,
             "skipped": self.not_looked_at,
+            "otherObjects": self.other_objects,
             "complete": not any(finding.kind.incomplete for finding in self.findings),
             "findings": len(self.findings),
         }
@@ -68,7 +71,7 @@ def verify_wal(
 ) -> WalVerification:
     """Compares the listing with the events, and reads as much as the level says. What began less than the clock's
     `older_than_ms` ago may still end: it is not a finding."""
-    result = WalVerification(level, list(contents.events.findings))
+    result = WalVerification(level, list(contents.events.findings), other_objects=contents.others_count)
     result.findings += _refused(contents)
     segments = {one.segment_id: one for one in contents.events.segments()}
     known = contents.events.combined()
