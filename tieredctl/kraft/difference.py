@@ -36,6 +36,11 @@ class Change(NamedTuple):
         return f"{what}: {said}"
 
 
+def in_words(values: Mapping[str, Any]) -> str:
+    """Values that are shown, for people: without those that are empty."""
+    return ", ".join(f"{name} {_word(value)}" for name, value in values.items() if value not in (None, []))
+
+
 def changes(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
     """What changed from one image to the other, kind by kind; what went before what came."""
     earlier, later = _by_kind(before), _by_kind(after)

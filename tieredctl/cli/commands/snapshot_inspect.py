@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from tieredctl.cli.arguments import given_path
+from tieredctl.cli.commands.snapshot_cluster import show_cluster
 from tieredctl.cli.options import Output, Quiet
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
-from tieredctl.errors import ExitCode, worst
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
 from tieredctl.ops.snapshots.record_files import record_files
 from tieredctl.ops.snapshots.record_listing import RecordListing
@@ -33,6 +34,10 @@ def inspect(
         list[str] | None,
         typer.Option("--type", metavar="TYPE", help="Only records of this type, such as TOPIC; repeat it for several."),
     ] = None,
+    cluster: Annotated[
+        bool,
+        typer.Option("--cluster", help="Show the cluster as of the snapshot; of a folder, as of the log's end."),
+    ] = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
@@ -40,6 +45,10 @@ def inspect(
 
     tieredctl snapshot inspect /var/lib/kafka/__cluster_metadata-0 -o jsonl
     """
+    if cluster:
+        if types:
+            raise TieredctlError(ErrorCode.USAGE, "--type is for records; omit it with --cluster.")
+        return show_cluster(paths, output, quiet=quiet)
     files, wanted = record_files(paths), wanted_types(types or [])
     records = RecordListing(files, wanted)
     source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}

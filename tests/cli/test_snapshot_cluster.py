@@ -1,0 +1,81 @@
+"""`snapshot inspect --cluster`: the cluster as of a snapshot, or of the end of the log after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tests.kraft_snapshots import topic_record, write_snapshot
+from tests.random_metadata_records import encoded
+from tieredctl.errors import ExitCode
+from tieredctl.formats.kraft_records import KraftRecordType
+from tieredctl.model.ids import uuid_text
+
+TOPIC_ID = uuid_text(bytes(range(16)))
+CREDENTIAL = {"Name": "alice", "Mechanism": 1, "Salt": b"pepper77", "StoredKey": b"hashed77", "ServerKey": b"signed77"}
+PASSWORD = {"ResourceType": 4, "ResourceName": "1", "Name": "ssl.key.password", "Value": "hunter2"}
+
+
+@pytest.fixture
+def data(captures: Path) -> Path:
+    return captures / "kafka-4.3.1/data"
+
+
+def test_all_that_a_stopped_brokers_folder_says(tieredctl: Tieredctl, data: Path) -> None:
+    outcome = tieredctl("snapshot", "inspect", data, "--cluster", "-o", "json")
+
+    document = outcome.document()
+    items = {(item["kind"], item["subject"]): item["values"] for item in document["items"]}
+    assert outcome.exit_code == ExitCode.CLEAN
+    assert document["summary"]["topics"] == sum(kind == "topic" for kind, _ in items)
+    assert document["summary"]["fencedBrokers"] == [1]
+    assert (document["summary"]["endOffset"], document["summary"]["metadataVersion"]) == (123, 30)
+    assert items["topic", "orders7"] == {"topicId": "Ex-aw3fEQIi3do0H9Y7cKQ", "partitions": 3}
+    assert items["config", "topic orders7: local.retention.ms"] == {"value": "1500"}
+    assert items["partition", "orders7-0"]["replicas"] == [1]
+    assert items["broker", "1"]["endPoints"][0]["port"] == 29092
+
+
+def test_a_snapshot_alone_has_what_was_deleted_since(tieredctl: Tieredctl, data: Path) -> None:
+    snapshot = data / "__cluster_metadata-0/00000000000000000085-0000000001.checkpoint"
+
+    outcome = tieredctl("snapshot", "inspect", snapshot, "--cluster", "-o", "jsonl")
+
+    assert "gone7" in {item["subject"] for item in outcome.lines() if item["kind"] == "topic"}
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "yaml", "csv"])
+def test_no_format_shows_a_secret(tieredctl: Tieredctl, tmp_path: Path, output: str) -> None:
+    credential = encoded(KraftRecordType.USER_SCRAM_CREDENTIAL, CREDENTIAL)
+    snapshot = write_snapshot(
+        tmp_path, 1, topic_record(TOPIC_ID), credential, encoded(KraftRecordType.CONFIG, PASSWORD)
+    )
+
+    outcome = tieredctl("snapshot", "inspect", snapshot, "--cluster", "-o", output)
+
+    assert outcome.exit_code == ExitCode.CLEAN
+    assert "alice" in outcome.out
+    assert "(hidden)" in outcome.out
+    for secret in ("hunter2", "pepper77", "hashed77", b"pepper77".hex(), b"hashed77".hex(), b"signed77".hex()):
+        assert secret not in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("{data}", "{data}", "--cluster"), ExitCode.USAGE),
+        (("{data}", "--cluster", "--type", "TOPIC"), ExitCode.USAGE),
+        (("nowhere", "--cluster"), ExitCode.USAGE),
+        (("/dev/null", "--cluster"), ExitCode.FAILURE),
+        (("{data}/__cluster_metadata-0/quorum-state", "--cluster"), ExitCode.CORRUPTION),
+    ],
+)
+def test_what_is_not_one_cluster_ends_in_a_sentence(
+    tieredctl: Tieredctl, data: Path, words: tuple[str, ...], code: ExitCode
+) -> None:
+    outcome = tieredctl("snapshot", "inspect", *(word.format(data=data) for word in words))
+
+    assert (outcome.exit_code, outcome.out) == (code, "")
+    assert "Traceback" not in outcome.err
