@@ -98,7 +98,8 @@ def test_disks_and_the_store_are_looked_at_where_they_are_given(driven: DrivenBr
     outcome = doctor(driven.broker, *everywhere(driven.broker), "--kafka-version", driven.broker.jars.version)
 
     summary = outcome.document()["summary"]
-    assert findings(outcome) == SETTINGS | OF_THE_METADATA | bugs(driven.broker.jars.release)
+    on_disk = {("metadata-snapshot", "node 1")}
+    assert findings(outcome) == SETTINGS | OF_THE_METADATA | on_disk | bugs(driven.broker.jars.release)
     assert summary["auxiliaryObjects"] >= summary["partitions"] * 2
     assert summary["transactionIndexes"] > 0  # those of the transactions that were aborted
     assert summary["replicasOnDisk"] > summary["partitions"]
