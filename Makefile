@@ -71,9 +71,10 @@ bench: $(VENV)/development.installed $(VENV)/packages.installed ## Measure speed
 
 OBJECTS ?= 1000000
 GIGABYTES ?= 0
+SCALE ?=
 
-bench-scale: $(VENV)/development.installed $(VENV)/packages.installed ## Measure Spark and this machine: OBJECTS=1000000 GIGABYTES=25
-	@$(BIN)/python -m benchmarks.scale --objects $(OBJECTS) --verify-gigabytes $(GIGABYTES)
+bench-scale: $(VENV)/development.installed $(VENV)/packages.installed ## Measure Spark and this machine: OBJECTS=1000000 GIGABYTES=25 SCALE=--iceberg
+	@$(BIN)/python -m benchmarks.scale --objects $(OBJECTS) --verify-gigabytes $(GIGABYTES) $(SCALE)
 
 fuzz: $(VENV)/development.installed $(VENV)/packages.installed ## Feed five million damaged inputs to the readers: 15 minutes
 	@TIEREDCTL_FUZZ_INPUTS=5000000 $(BIN)/python -m pytest --timeout 0 tests/formats/test_fuzz.py

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,10 +72,17 @@ class _Segments:
     deleted: npt.NDArray[np.bool_]
 
 
-def write_large_store(folder: Path, objects: int, *, skew: float = 0.0, seed: int = 1) -> LargeStore:
-    """Writes all of it. `skew` is the share of all segments that one topic has beyond its own part."""
+def write_large_store(
+    folder: Path, objects: int, *, skew: float = 0.0, metadata_skew: float = 0.0, seed: int = 1
+) -> LargeStore:
+    """Writes all of it. `skew` is the share of all segments that one topic has beyond its own part, `metadata_skew`
+    that of the partitions whose events are in the first metadata partition."""
     partitions = _partitions()
-    segments = _segments(objects // len(SUFFIXES), len(partitions), skew, np.random.default_rng(seed))
+    crowded = {
+        tuple(range(PARTITIONS_OF_TOPIC)): skew,
+        tuple(np.flatnonzero(_homes(partitions) == 0).tolist()): metadata_skew,
+    }
+    segments = _segments(objects // len(SUFFIXES), len(partitions), crowded, np.random.default_rng(seed))
     log_dir, inventory = folder / "data", folder / "inventory"
     _write_logs(log_dir, partitions, segments)
     inventory.mkdir(parents=True)
@@ -96,11 +103,20 @@ def _partitions() -> list[TopicIdPartition]:
     ]
 
 
-def _segments(count: int, partitions: int, skew: float, random: np.random.Generator) -> _Segments:
-    """By the order of their partitions, evenly spread but for the first topic's."""
+def _homes(partitions: list[TopicIdPartition]) -> Numbers:
+    """The metadata partition of each."""
+    numbers = [metadata_partition(one.topic_id, one.partition, DEFAULT_METADATA_PARTITIONS) for one in partitions]
+    return np.array(numbers, np.int64)
+
+
+def _segments(
+    count: int, partitions: int, crowded: Mapping[tuple[int, ...], float], random: np.random.Generator
+) -> _Segments:
+    """By the order of their partitions, evenly spread but for the share of all that some have besides."""
     owners = random.integers(0, partitions, count)
-    of_first_topic = random.random(count) < skew
-    owners[of_first_topic] = random.integers(0, PARTITIONS_OF_TOPIC, int(of_first_topic.sum()))
+    for some, share in crowded.items():
+        moved = random.random(count) < share
+        owners[moved] = random.choice(some, int(moved.sum()))
     owners.sort()
     firsts = np.searchsorted(owners, owners)
     ids = np.frombuffer(random.bytes(16 * count), np.uint8).reshape(count, 16)
@@ -140,10 +156,7 @@ def _big_endian(numbers: Numbers, kind: str) -> Bytes:
 
 def _write_logs(folder: Path, partitions: list[TopicIdPartition], segments: _Segments) -> None:
     """As brokers mostly do, an event a batch; partitions take turns, as their segments grow together."""
-    homes = np.array(
-        [metadata_partition(one.topic_id, one.partition, DEFAULT_METADATA_PARTITIONS) for one in partitions]
-    )
-    of_segments = homes[segments.owners]
+    of_segments = _homes(partitions)[segments.owners]
     for number in range(DEFAULT_METADATA_PARTITIONS):
         mine = np.flatnonzero(of_segments == number)
         mine = mine[np.argsort(segments.places[mine], kind="stable")]
@@ -320,8 +333,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--objects", type=int, default=1_000_000)
     parser.add_argument("--skew", type=float, default=0.0, help="the first topic's share of all segments")
+    parser.add_argument("--metadata-skew", type=float, default=0.0, help="one metadata partition's share of all events")
     options = parser.parse_args()
-    print(write_large_store(options.folder, options.objects, skew=options.skew))
+    skews = {"skew": options.skew, "metadata_skew": options.metadata_skew}
+    print(write_large_store(options.folder, options.objects, **skews))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """What a large store takes, here and on Spark: `make bench-scale`. Spark is `local[2]` with a heap of 1 GiB.
 
 Orphans: every contender reads the same inventory in Parquet; tieredctl reads and replays the metadata's logs as well,
-the anti-join gets the ids of live segments ready-made. All have to find exactly the orphans that were generated.
+the anti-join gets the ids of live segments ready-made, and Iceberg a table whose manifests name the live objects. All
+have to find exactly the orphans that were generated.
 
 Verification: every contender reads all bytes of segments of 1 GiB; the anchor only computes a CRC of them."""
 
@@ -11,6 +12,7 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -68,6 +70,13 @@ def contenders(store: LargeStore, endpoint: Mapping[str, str]) -> list[Scaled]:
     ]
 
 
+def icebergs(store: LargeStore, folder: Path) -> list[Scaled]:
+    """Iceberg's search, whose first run fetches it."""
+    from benchmarks.iceberg import iceberg_with
+
+    return [Scaled("Iceberg's remove_orphan_files", iceberg_with(store, folder).command(store))]
+
+
 def verifiers(folder: Path, gigabytes: int, batch_bytes: int, compression: CompressionName) -> list[Scaled]:
     """The anchor is the first."""
     segment = generate_segment(folder / "segment", 1 << 30, batch_bytes=batch_bytes, compression=compression)
@@ -101,23 +110,43 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=main.__doc__)
     parser.add_argument("--objects", type=int, default=1_000_000, help="to find the orphans of; 0 for none")
     parser.add_argument("--skew", type=float, default=0.0, help="the first topic's share of all segments")
+    parser.add_argument("--metadata-skew", type=float, default=0.0, help="one metadata partition's share of all events")
+    parser.add_argument("--iceberg", action="store_true", help="measure Iceberg's remove_orphan_files beside them")
+    parser.add_argument("--driver", action="store_true", help="what a scan on Spark takes of the driver, too")
     parser.add_argument("--verify-gigabytes", type=int, default=0, help="to verify, of each kind of segment")
     parser.add_argument("--repetitions", type=int, default=3)
     options = parser.parse_args()
     measured: dict[str, list[Scaled]] = {}
     if options.objects:
         with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder, versitygw() as server:
-            store = write_large_store(Path(folder), options.objects, skew=options.skew)
-            title = f"{store.objects:,} objects, {store.segments:,} segments, {store.orphans:,} orphans"
+            skews = options.skew, options.metadata_skew
+            store = write_large_store(Path(folder), options.objects, skew=skews[0], metadata_skew=skews[1])
+            title = f"{store.objects:,} objects, {store.segments:,} segments, {store.orphans:,} orphans, skew {skews}"
             bucket = S3Bucket(server.endpoint).options
-            measured[f"{title}, skew {options.skew:g}"] = raced(contenders(store, bucket), options.repetitions)
+            racing = contenders(store, bucket) + (icebergs(store, Path(folder)) if options.iceberg else [])
+            measured[title] = raced(racing, options.repetitions)
+            _show(measured)
+            if options.driver:
+                print(f"The driver's own memory: {driver_memory(store)}\n", flush=True)
     for batch_bytes, compression in SEGMENT_KINDS if options.verify_gigabytes else ():
         with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
             kinds = verifiers(Path(folder), options.verify_gigabytes, batch_bytes, compression)
             title = f"{options.verify_gigabytes} GB, batches of {batch_bytes} bytes, compression {compression}"
             measured[title] = raced(kinds, options.repetitions)
-    for title, rows in measured.items():
-        print(f"{title}\n{table(rows)}\n")
+            _show(measured)
+
+
+def driver_memory(store: LargeStore) -> str:
+    """Of a scan whose executors are processes of their own."""
+    words = python("spark_driver", store.log_dir, str(store.parquet_manifest.parent / "*.parquet"), str(store.orphans))
+    told = subprocess.run(words, env=_environment(), check=True, capture_output=True, text=True).stdout.split()
+    return f"{told[-2]} MB of Java's heap after collections, {told[-1]} MB in Python"
+
+
+def _show(measured: Mapping[str, list[Scaled]]) -> None:
+    """The last table is printed, all are written."""
+    title = list(measured)[-1]
+    print(f"{title}\n{table(measured[title])}\n", flush=True)
     document = {
         title: [{"name": one.name, "runs": [asdict(run) for run in one.runs]} for one in rows]
         for title, rows in measured.items()
@@ -128,17 +157,21 @@ def main() -> None:
 
 def raced(contending: list[Scaled], repetitions: int) -> list[Scaled]:
     """Runs all in turn, so that other load on the machine affects all of them alike."""
-    environment = os.environ | {
-        "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": sys.executable,
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-    }
     for number in range(repetitions):
         for one in contending:
             print(f"  {number + 1} of {repetitions}: {one.name}", file=sys.stderr, flush=True)
-            one.runs.append(run_tree(one.command, environment, one.exit_code))
+            one.runs.append(run_tree(one.command, _environment(one.command[0]), one.exit_code))
     return contending
+
+
+def _environment(interpreter: str = sys.executable) -> Mapping[str, str]:
+    """Of a command that this Python runs, or another."""
+    return os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": interpreter,
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+    }
 
 
 if __name__ == "__main__":

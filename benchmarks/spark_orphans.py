@@ -35,11 +35,12 @@ def main() -> None:
     """Counts the orphans."""
     log_dir, inventory, orphans = sys.argv[1:]
     with small_session() as session:
-        found = _orphans(session, MetadataPlace((Path(log_dir),)), inventory, layout_named("local"))
+        found = found_orphans(session, MetadataPlace((Path(log_dir),)), inventory, layout_named("local"))
     assert found == int(orphans), found
 
 
-def _orphans(session: SparkSession, place: MetadataPlace, inventory: str, layout: Layout) -> int:
+def found_orphans(session: SparkSession, place: MetadataPlace, inventory: str, layout: Layout) -> int:
+    """How many objects of an inventory in Parquet are orphans by the metadata of a place."""
     objects = _listed(session, inventory, layout).kept(_kept, "listing")
     with place.open() as stream:
         rows = metadata_rows(session, place).kept(_kept, "metadata")
@@ -84,4 +85,5 @@ def _listed(session: SparkSession, inventory: str, layout: Layout) -> Packed:
     return packed_rows(rows, LISTED_SCHEMA, explained)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What a scan for orphans takes of the driver: `python -m benchmarks.spark_driver LOG-DIR INVENTORY ORPHANS`.
+
+Executors are processes of their own. Prints the most that the driver's heap in Java held after a full collection, and
+the most memory that its Python had, in MB."""
+
+from __future__ import annotations
+
+import re
+import resource
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from benchmarks.spark_orphans import found_orphans
+from benchmarks.spark_sessions import small_session
+from tieredctl.layouts.registry import layout_named
+from tieredctl.wiring.places import MetadataPlace
+
+_AFTER_COLLECTION = re.compile(r"Pause Full .*->(\d+)M\(")
+_SECONDS_BETWEEN_COLLECTIONS = 1.0
+
+
+def main() -> None:
+    """Finds the orphans, and prints two numbers."""
+    log_dir, inventory, orphans = sys.argv[1:]
+    with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
+        log = Path(folder, "gc.log")
+        java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:gc:file={log}"
+        settings = {"spark_master": "local-cluster[1,2,1024]", "spark_driver_extraJavaOptions": java}
+        with small_session(**settings) as session, _collections(session):
+            found = found_orphans(session, MetadataPlace((Path(log_dir),)), inventory, layout_named("local"))
+        assert found == int(orphans), found
+        heap = max(int(held) for held in _AFTER_COLLECTION.findall(log.read_text(encoding="utf-8")))
+    print(heap, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+@contextmanager
+def _collections(session: SparkSession) -> Iterator[None]:
+    """Collects the driver's garbage again and again."""
+    is_over = threading.Event()
+
+    def collect() -> None:
+        while not is_over.wait(_SECONDS_BETWEEN_COLLECTIONS):
+            session.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
+
+    collecting = threading.Thread(target=collect)
+    collecting.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        collecting.join()
+
+
+main()
