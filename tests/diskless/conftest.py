@@ -52,6 +52,16 @@ def inkless(captured_server: PostgresServer, capture: InklessCapture, tmp_path: 
 
 
 @pytest.fixture
+def tidy(inkless: Inkless) -> Inkless:
+    """The capture without what nothing needs any more."""
+    roles = inkless.capture.document["roles"]
+    left = [roles[name] for name in ("orphan_broker_killed", "orphan_database_down")]
+    for key in (*left, *roles["deleting_object_present"]):
+        (inkless.bucket / key).unlink()
+    return inkless
+
+
+@pytest.fixture
 def inkless_alone(inkless: Inkless) -> Inkless:
     """The same, in a database of its own, whose schema may be altered."""
     database = f"control_plane_{next(_numbers)}"

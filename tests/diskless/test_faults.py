@@ -3,55 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from itertools import count
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.cli.command_line import Outcome, Tieredctl
+from tests.cli.command_line import Tieredctl
+from tests.diskless.changes import FOLDER, KEPT_PARTLY, ONE_BATCH, PRUNED, TWO_PARTITIONS, Change, cut, flip, verified
 from tests.rigs.inkless import Inkless
-from tieredctl.control_plane.postgres import PostgresControlPlane
-from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.storage.file import FileStore
 
-FOLDER = "kafka-prod/diskless/"
-TWO_PARTITIONS = f"{FOLDER}j8sPwINeRtKiPiZlT01R0w"
-"""File 2: payments-0 at offset 0, two record batches of idempotent producers, and orders-0 at offset 42."""
-PRUNED, KEPT_PARTLY = f"{FOLDER}gQj1GrCqRnKjVRnEfy1SLg", f"{FOLDER}4n3RX4WnSiefm6pycS9bxQ"
-"""Both with 2586 bytes, of the same partitions; file 10 has the batches 25 and 26."""
-ONE_BATCH = f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg"
-"""File 15: orders-1 at offsets 7 to 11, batch 33."""
 HOURS_AGO = -3 * 3600
 
 
-@pytest.fixture
-def tidy(inkless: Inkless) -> Inkless:
-    """The capture without what nothing needs any more."""
-    roles = inkless.capture.document["roles"]
-    left = [roles[name] for name in ("orphan_broker_killed", "orphan_database_down")]
-    for key in (*left, *roles["deleting_object_present"]):
-        (inkless.bucket / key).unlink()
-    return inkless
-
-
-def alter(*statements: str) -> Callable[[Inkless], None]:
+def alter(*statements: str) -> Change:
     return lambda inkless: inkless.run(*statements)
-
-
-def flip(key: str, position: int) -> Callable[[Inkless], None]:
-    def change(inkless: Inkless) -> None:
-        path = inkless.bucket / key
-        data = bytearray(path.read_bytes())
-        data[position] ^= 0x01
-        path.write_bytes(data)
-
-    return change
-
-
-def cut(key: str, size: int) -> Callable[[Inkless], None]:
-    return lambda inkless: os.truncate(inkless.bucket / key, size)
 
 
 def remove(inkless: Inkless) -> None:
@@ -73,7 +37,7 @@ def add_unknown_file(inkless: Inkless) -> None:
 class Fault(NamedTuple):
     """How to make it, and what is found: code, exit code, some of the evidence."""
 
-    make: Callable[[Inkless], None]
+    make: Change
     code: str
     exit_code: int
     evidence: dict[str, Any]
@@ -122,10 +86,6 @@ TEN_FAULTS = {
         {"key": TWO_PARTITIONS, "position": 0},
     ),
 }
-
-
-def verified(inkless: Inkless, tieredctl: Tieredctl, level: str = "full") -> Outcome:
-    return tieredctl("diskless", "verify", "--level", level, *inkless.places, "-o", "json")
 
 
 def test_without_a_fault_nothing_is_found(tidy: Inkless, tieredctl: Tieredctl) -> None:
@@ -293,152 +253,3 @@ def test_bytes_that_no_batch_claims_may_be_anything(tidy: Inkless, tieredctl: Ti
     flip(f"{FOLDER}_J3SWEwmRvyvK2oFPJBMUw", 500)(tidy)
 
     assert verified(tidy, tieredctl).exit_code == 0
-
-
-def test_an_object_is_missing_only_if_the_control_plane_still_has_it(
-    tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Retention deletes files while they are verified."""
-    asked = PostgresControlPlane.states_of
-
-    def meanwhile(self: PostgresControlPlane, keys: Any) -> Any:
-        tidy.run("DELETE FROM batches WHERE file_id = 2", "UPDATE files SET state = 'deleting' WHERE file_id = 2")
-        return asked(self, keys)
-
-    monkeypatch.setattr(PostgresControlPlane, "states_of", meanwhile)
-    remove(tidy)
-
-    assert verified(tidy, tieredctl).exit_code == 0
-
-
-def test_the_whole_capture_is_verified_and_what_is_left_behind_is_reported(
-    inkless: Inkless, tieredctl: Tieredctl
-) -> None:
-    objects = {row["object_key"]: row for row in inkless.capture.tables["files"]}
-    physical = [
-        batch
-        for one in inkless.capture.document["objects"]
-        if one["in_bucket"] and one["live_batch_rows"]
-        for batch in one["physical"]
-    ]
-
-    outcome = verified(inkless, tieredctl)
-
-    document = outcome.document()
-    summary = document["summary"]
-    assert outcome.exit_code == 3
-    assert (summary["files"], summary["batchRows"], summary["complete"]) == (len(objects), 30, True)
-    assert summary["batches"] == len(physical)
-    assert summary["records"] == sum(batch["record_count"] for batch in physical)
-    assert summary["bytesRead"] == sum(batch["size"] for batch in physical)
-    causes = {item["evidence"]["cause"]: item["evidence"]["objects"] for item in document["items"]}
-    assert causes == {"no-metadata": 2, "delete-never-finished": 1}
-
-
-def test_a_table_begins_with_a_sentence(tidy: Inkless, tieredctl: Tieredctl) -> None:
-    TEN_FAULTS["missing object"].make(tidy)
-
-    outcome = tieredctl("diskless", "verify", "--level", "listing", *tidy.places)
-
-    assert outcome.exit_code == 4
-    assert outcome.err.startswith("Verified 14 files, 30 batches (listing): 1 finding.\n")
-    assert "critical  object-missing" in outcome.out
-
-
-def test_what_is_committed_while_the_bucket_is_listed_is_not_missing(
-    tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listing = FileStore.list
-
-    def before_it_was_uploaded(self: FileStore, *words: str) -> Any:
-        return (stored for stored in listing(self, *words) if stored.key != TWO_PARTITIONS)
-
-    monkeypatch.setattr(FileStore, "list", before_it_was_uploaded)
-
-    outcome = verified(tidy, tieredctl)
-
-    assert (outcome.exit_code, outcome.document()["summary"]["objects"]) == (0, 12)
-
-
-def test_what_is_missing_is_unknown_while_the_control_plane_cannot_be_asked_again(
-    tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def silent(self: PostgresControlPlane, keys: Any) -> Any:
-        raise TieredctlError(ErrorCode.CONTROL_PLANE_UNREACHABLE, "The control plane does not answer: gone")
-
-    monkeypatch.setattr(PostgresControlPlane, "states_of", silent)
-    remove(tidy)
-
-    outcome = verified(tidy, tieredctl)
-
-    finding = outcome.finding(5)
-    assert (finding["code"], outcome.document()["summary"]["complete"]) == ("unreadable", False)
-
-
-def test_a_store_that_stops_answering_makes_the_rest_unknown(
-    tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream, asked = FileStore.stream, count()
-
-    def stopping(self: FileStore, key: str, *words: int) -> Any:
-        if next(asked) >= 5:
-            raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "The store does not answer.")
-        return stream(self, key, *words)
-
-    monkeypatch.setattr(FileStore, "stream", stopping)
-
-    outcome = verified(tidy, tieredctl)
-
-    summary = outcome.document()["summary"]
-    assert outcome.finding(5)["code"] == "unreadable"
-    assert (summary["objects"], summary["notLookedAt"], summary["complete"]) == (5, 7, False)
-
-
-def test_an_object_that_is_altered_on_the_way_is_not_called_damaged(
-    tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream, asked = FileStore.stream, count()
-
-    def once_altered(self: FileStore, key: str, *words: int) -> Any:
-        for piece in stream(self, key, *words):
-            is_first = key == ONE_BATCH and next(asked) == 0
-            yield bytes([piece[0] ^ 1]) + piece[1:] if is_first else piece
-
-    monkeypatch.setattr(FileStore, "stream", once_altered)
-
-    assert verified(tidy, tieredctl).finding(3)["code"] == "altered-in-transit"
-
-
-@pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "csv", "yaml"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("status",),
-        ("verify", "--level", "listing", "--progress", "none"),
-        ("orphans", "scan"),
-        ("inspect", TWO_PARTITIONS),
-        ("explain", "orders:0@45"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_every_command_has_every_output_format(
-    tidy: Inkless, tieredctl: Tieredctl, words: tuple[str, ...], output: str
-) -> None:
-    metrics = tidy.bucket.parent / "metrics"
-
-    outcome = tieredctl("diskless", *words, *tidy.places, "-o", output, "--metrics-file", metrics)
-
-    assert outcome.exit_code == 0
-    assert outcome.out or words[0] == "verify"
-    assert "tieredctl_" in metrics.read_text()
-
-
-def test_an_object_that_may_not_be_read_is_not_called_lost(tidy: Inkless, tieredctl: Tieredctl) -> None:
-    path: Path = tidy.bucket / TWO_PARTITIONS
-    path.unlink()
-    path.symlink_to("/proc/self/mem")
-
-    outcome = verified(tidy, tieredctl)
-
-    assert outcome.exit_code != 0
-    assert "object-missing" not in outcome.out

@@ -10,6 +10,7 @@ import pytest
 from tests.cli.command_line import Tieredctl
 from tests.rigs.inkless import Inkless
 from tieredctl.control_plane.postgres import PostgresControlPlane
+from tieredctl.diskless.control_plane import ControlPlaneTables
 
 FOLDER = "kafka-prod/diskless/"
 UNKNOWN_NAME = f"{FOLDER}AAAAAAAAAAAAAAAAAAAAAA"
@@ -151,7 +152,7 @@ def test_only_what_brokers_of_this_control_plane_write_can_be_orphaned(
     assert scanned(inkless, tieredctl)[key]["status"] == status
 
 
-@pytest.mark.parametrize("age", [-10 * HOUR, 0, 59 * 60])
+@pytest.mark.parametrize("age", [-10 * HOUR, 0, 20 * 60])
 def test_a_young_object_or_one_of_the_future_is_in_progress(inkless: Inkless, tieredctl: Tieredctl, age: float) -> None:
     put(inkless, UNKNOWN_NAME, age)
 
@@ -191,6 +192,42 @@ def test_what_was_committed_after_the_control_plane_was_read_is_not_orphaned(
         return asked(self, keys)
 
     monkeypatch.setattr(PostgresControlPlane, "states_of", meanwhile)
+
+    assert verdict(scanned(inkless, tieredctl), key) == ("in-progress", None)
+
+
+def test_what_brokers_deleted_while_the_bucket_was_listed_is_not_orphaned(
+    inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row is gone when the control plane is read: only the store knows that the object is, too."""
+    tables = PostgresControlPlane.tables
+    (deleting,) = inkless.capture.document["roles"]["deleting_object_present"]
+
+    def cleaned(self: PostgresControlPlane) -> ControlPlaneTables:
+        (inkless.bucket / deleting).unlink()
+        inkless.run("DELETE FROM files WHERE file_id = 8")
+        return tables(self)
+
+    monkeypatch.setattr(PostgresControlPlane, "tables", cleaned)
+
+    outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "1h", *inkless.places, "-o", "json")
+
+    summary = outcome.document()["summary"]
+    assert deleting not in {item["key"] for item in outcome.document()["items"]}
+    assert (summary["gone"], summary["objects"], summary["status"]["orphan"]["objects"]) == (1, 15, 2)
+
+
+def test_what_was_replaced_meanwhile_is_not_orphaned(
+    inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = PostgresControlPlane.tables
+    key = inkless.capture.document["roles"][KILLED]
+
+    def replaced(self: PostgresControlPlane) -> ControlPlaneTables:
+        put(inkless, key, 0)
+        return tables(self)
+
+    monkeypatch.setattr(PostgresControlPlane, "tables", replaced)
 
     assert verdict(scanned(inkless, tieredctl), key) == ("in-progress", None)
 

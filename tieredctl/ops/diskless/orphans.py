@@ -19,8 +19,9 @@ from tieredctl.model.ids import uuid_bytes
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.ops.diskless.file_check import FileRows
 from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.remote.inventory import iso_8601
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 _ASKED_AT_ONCE = 1_000
 
@@ -110,27 +111,48 @@ class Judge:
         return JudgedObject(stored, ObjectStatus.ORPHAN, cause, evidence)
 
 
-def judged(listed: Iterable[StoredObject], judge: Judge, control_plane: ControlPlane) -> Iterator[JudgedObject]:
-    """Every object, in the order of the listing. Those that the control plane did not know are asked for once more
-    before they are called orphaned."""
-    waiting: list[JudgedObject] = []
-    for stored in listed:
-        waiting.append(judge.judge(stored))
-        if len(waiting) == _ASKED_AT_ONCE:
-            yield from _asked_again(waiting, control_plane)
-            waiting = []
-    yield from _asked_again(waiting, control_plane)
+class Judged:
+    """Every object of a listing with its verdict, in that order, as they are read.
+
+    Before one is called orphaned, the store and the control plane are asked for it once more: brokers go on uploading,
+    committing and deleting.
+    """
+
+    def __init__(
+        self, listed: Iterable[StoredObject], judge: Judge, control_plane: ControlPlane, store: ObjectStore
+    ) -> None:
+        self._listed, self._judge = listed, judge
+        self._control_plane, self._store = control_plane, store
+        self.gone = 0
+        """How many were gone by the time that they were asked for again; they are left out."""
+
+    def __iter__(self) -> Iterator[JudgedObject]:
+        waiting: list[JudgedObject] = []
+        for stored in self._listed:
+            waiting.append(self._judge.judge(stored))
+            if len(waiting) == _ASKED_AT_ONCE:
+                yield from self._asked_again(waiting)
+                waiting = []
+        yield from self._asked_again(waiting)
+
+    def _asked_again(self, objects: Sequence[JudgedObject]) -> Iterator[JudgedObject]:
+        orphans = [one for one in objects if one.status is ObjectStatus.ORPHAN]
+        # The store first: a broker deletes the object before its row.
+        there = in_parallel(self._store, self._store.head, [one.stored.key for one in orphans])
+        unknown = [one.stored.key for one in orphans if one.cause is DisklessCause.NO_METADATA]
+        known = self._control_plane.states_of(unknown) if unknown else {}
+        for one, now in zip(orphans, there, strict=True):
+            if now is not None and one.stored.key in known:
+                _reconsider(one, "it was committed meanwhile")
+            elif now is not None and now.version != one.stored.version:
+                _reconsider(one, "it was replaced meanwhile")
+        lost = {one.stored.key for one, now in zip(orphans, there, strict=True) if now is None}
+        self.gone += len(lost)
+        yield from (one for one in objects if one.stored.key not in lost)
 
 
-def _asked_again(objects: Sequence[JudgedObject], control_plane: ControlPlane) -> Sequence[JudgedObject]:
-    doubtful = [one for one in objects if one.cause is DisklessCause.NO_METADATA]
-    if doubtful:
-        known = control_plane.states_of([one.stored.key for one in doubtful])
-        for one in doubtful:
-            if one.stored.key in known:
-                one.status, one.cause = ObjectStatus.IN_PROGRESS, None
-                one.proof = {"why": "it was committed meanwhile"}
-    return objects
+def _reconsider(one: JudgedObject, why: str) -> None:
+    one.status, one.cause, one.proof = ObjectStatus.IN_PROGRESS, None, {"why": why}
 
 
 @dataclass(slots=True)

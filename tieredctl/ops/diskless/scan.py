@@ -8,7 +8,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.diskless.batch_rows import numbered
 from tieredctl.ops.diskless.bucket import DisklessBucket
 from tieredctl.ops.diskless.file_check import file_rows
-from tieredctl.ops.diskless.orphans import Judge, OrphanTotals, judged
+from tieredctl.ops.diskless.orphans import Judge, Judged, OrphanTotals
 from tieredctl.ops.diskless.promised_objects import missing_objects, unlisted
 from tieredctl.ops.documents import Document
 
@@ -19,6 +19,7 @@ class DisklessScan:
     def __init__(self, bucket: DisklessBucket, min_age_ms: int) -> None:
         self._bucket, self._min_age_ms = bucket, min_age_ms
         self._totals = OrphanTotals()
+        self._gone = 0
         self.findings: list[Finding] = []
 
     def documents(self) -> Iterator[Document]:
@@ -28,9 +29,12 @@ class DisklessScan:
         files = file_rows(bucket.tables, rows)
         objects = list(bucket.listed.values())
         lost = unlisted(files, bucket.listed, bucket.store)
-        for one in judged(objects, Judge(bucket.tables, files, self._min_age_ms), bucket.control_plane):
+        judge = Judge(bucket.tables, files, self._min_age_ms)
+        judged = Judged(objects, judge, bucket.control_plane, bucket.store)
+        for one in judged:
             self._totals.add(one)
             yield one.document()
+        self._gone = judged.gone
         self.findings += missing_objects(lost, files, rows, partitions.names, bucket.control_plane)
         self.findings += self._totals.findings(bucket.store.url)
 
@@ -46,4 +50,4 @@ class DisklessScan:
     def summary(self) -> Document:
         """Objects and bytes by status, orphans by cause, and whether nothing was left unknown."""
         incomplete = any(finding.kind.incomplete for finding in self.findings)
-        return self._totals.summary() | {"minAgeMs": self._min_age_ms, "complete": not incomplete}
+        return self._totals.summary() | {"gone": self._gone, "complete": not incomplete}

@@ -17,7 +17,7 @@ from tieredctl.ops.diskless.file_check import FileRows, check_files, file_rows
 from tieredctl.ops.diskless.finding_places import object_finding
 from tieredctl.ops.diskless.object_reading import ObjectReport, ObjectTask, read_object
 from tieredctl.ops.diskless.offset_check import check_offsets
-from tieredctl.ops.diskless.orphans import Judge, OrphanTotals, judged
+from tieredctl.ops.diskless.orphans import Judge, Judged, OrphanTotals
 from tieredctl.ops.diskless.producer_check import rows_of_producers
 from tieredctl.ops.diskless.promised_objects import missing_objects, unlisted
 from tieredctl.ops.documents import Document
@@ -155,6 +155,6 @@ def _tasks(run: _Run, numbers: list[int], claims_twice: Flags) -> Iterator[Objec
 def _unreferenced(run: _Run, older_than_ms: int) -> Iterator[Finding]:
     bucket, totals = run.bucket, OrphanTotals()
     judge = Judge(bucket.tables, run.files, older_than_ms)
-    for one in judged(bucket.listed.values(), judge, bucket.control_plane):
+    for one in Judged(bucket.listed.values(), judge, bucket.control_plane, bucket.store):
         totals.add(one)
     yield from totals.findings(bucket.store.url)

@@ -1,0 +1,38 @@
+"""What is broken in the captured bucket, and how it is verified then."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tests.rigs.inkless import Inkless
+
+Change = Callable[[Inkless], None]
+"""Breaks something."""
+
+FOLDER = "kafka-prod/diskless/"
+TWO_PARTITIONS = f"{FOLDER}j8sPwINeRtKiPiZlT01R0w"
+"""File 2: payments-0 at offset 0, two record batches of idempotent producers, and orders-0 at offset 42."""
+PRUNED, KEPT_PARTLY = f"{FOLDER}gQj1GrCqRnKjVRnEfy1SLg", f"{FOLDER}4n3RX4WnSiefm6pycS9bxQ"
+"""Both with 2586 bytes, of the same partitions; file 10 has the batches 25 and 26."""
+ONE_BATCH = f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg"
+"""File 15: orders-1 at offsets 7 to 11, batch 33."""
+
+
+def flip(key: str, position: int) -> Change:
+    def change(inkless: Inkless) -> None:
+        path = inkless.bucket / key
+        data = bytearray(path.read_bytes())
+        data[position] ^= 0x01
+        path.write_bytes(data)
+
+    return change
+
+
+def cut(key: str, size: int) -> Change:
+    return lambda inkless: os.truncate(inkless.bucket / key, size)
+
+
+def verified(inkless: Inkless, tieredctl: Tieredctl, level: str = "full") -> Outcome:
+    return tieredctl("diskless", "verify", "--level", level, *inkless.places, "-o", "json")
