@@ -235,7 +235,7 @@ def test_without_the_leaders_address_the_other_given_ones_are_tried(
     alone = fetch("--force")
 
     assert (outcome.exit_code, fetch.left()) == (CLEAN, {NAME: OTHER_SNAPSHOT}), outcome
-    assert (alone.exit_code, "by it, controller 2 leads" in alone.err) == (FAILED, True)
+    assert (alone.exit_code, "reports controller 2 as the leader" in alone.err) == (FAILED, True)
 
 
 def test_another_leader_in_the_middle_has_other_bytes_and_it_begins_again(

@@ -26,7 +26,7 @@ from tieredctl.kafka.snapshot_source import LeaderChanged, QuorumLeader, Snapsho
 
 METADATA_LOG = "__cluster_metadata"
 _METADATA_LOG_ID = UUID(int=1)
-_NO_REPLICA = -1
+_NO_REPLICA = _NO_LEADER = -1
 _FIRST_EPOCH = 1
 _FETCH_VERSIONS, _FETCH_SNAPSHOT_VERSIONS = (12, 17), (0, 1)
 """Of Fetch, those that can answer with a snapshot's id."""
@@ -103,7 +103,7 @@ class MetadataQuorum:
                 if error_code not in _LEADER_ERRORS or partition is None:
                     raise self._refusal(error_code)
                 current = partition.current_leader
-                reason = f"{self._server} answered {_name(error_code)}; by it, controller {current.leader_id} leads"
+                reason = f"{self._server} answered {_name(error_code)}, and reports {_leads(current.leader_id)}"
                 epoch = max(current.leader_epoch, _FIRST_EPOCH)
                 if error_code == _Error.NOT_LEADER_OR_FOLLOWER:
                     self._turn_to(current.leader_id, answer.node_endpoints)
@@ -300,6 +300,10 @@ def _leader(partition: Any) -> QuorumLeader:
         partition.log_start_offset,
         partition.high_watermark,
     )
+
+
+def _leads(node_id: int) -> str:
+    return "no leader" if node_id == _NO_LEADER else f"controller {node_id} as the leader"
 
 
 def _only(parts: Any, inner: str | None = None) -> Any:

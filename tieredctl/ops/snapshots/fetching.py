@@ -137,7 +137,9 @@ class _Fetching:
                     break
                 chunk = self._source.chunk(self._snapshot, received, self._chunk_bytes)
                 if chunk.size != arriving.size:
-                    message = f"Snapshot {_id(self._snapshot)} of controller {self._controller} became another file."
+                    message = (
+                        f"Snapshot {_id(self._snapshot)} of controller {self._controller} changed while it was fetched."
+                    )
                     raise TieredctlError(ErrorCode.SNAPSHOT_UNAVAILABLE, message, hint="Run it again: it begins again.")
                 data = chunk.data
             arriving.demand_whole()
