@@ -25,8 +25,7 @@ EPOCH_OF_A_BATCH = range(12, 16)
 
 @pytest.fixture
 def store(tmp_path: Path) -> MemoryStore:
-    write_partition(tmp_path, ORDERS[0], [batch(0), batch(1, epoch=1)])
-    write_partition(tmp_path, ORDERS[1], [batch(0)])
+    write_partition(tmp_path, ORDERS[0], [batch(0, size=1), batch(1, epoch=1, size=1)])
     store = MemoryStore()
     logs = local_active_logs(read_local_replicas([tmp_path]))
     assert ActiveSegmentsUpload(store, logs, 1, clock_ms, 1 << 20).run().objects == 1
