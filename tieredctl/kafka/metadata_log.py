@@ -94,7 +94,7 @@ class MetadataLog:
             if following is not None and segment.base_offset != following:
                 raise DecodeError(f"{segment.path.name} begins after offset {following}, where the log ended", 0)
             following = segment.base_offset
-            for batch in _batches(segment, is_last=is_last):
+            for batch in file_batches(segment.path, segment.size, segment.base_offset, may_be_torn=is_last):
                 if batch.header.base_offset != following:
                     reason = f"a batch of {segment.path.name} begins with offset {batch.header.base_offset}"
                     raise DecodeError(f"{reason}, not {following}", batch.position)
@@ -123,16 +123,20 @@ def snapshot_records(snapshot: SnapshotFile) -> Iterator[KraftLogRecord]:
         yield from read_kraft_snapshot(iter(lambda: file.read(_PIECE_BYTES), b""), snapshot.size)
 
 
-def _batches(segment: SegmentFile, *, is_last: bool) -> Iterator[MetadataBatch]:
-    with segment.path.open("rb") as file:
+def file_batches(path: Path, size: int, base_offset: int = 0, *, may_be_torn: bool = False) -> Iterator[MetadataBatch]:
+    """The batches of a segment, or of a snapshot, up to a size; without a last one that is torn, where that may be.
+
+    Raises DecodeError where one is damaged, OSError where the file cannot be read.
+    """
+    with path.open("rb") as file:
         pieces = iter(lambda: file.read(_PIECE_BYTES), b"")
-        for part in sound_batches(_up_to(segment.size, pieces), segment.size, segment.base_offset):
+        for part in sound_batches(_up_to(size, pieces), size, base_offset):
             if not isinstance(part, Damage):
-                yield MetadataBatch(segment.path, *part)
-            elif part.torn and is_last:
+                yield MetadataBatch(path, *part)
+            elif part.torn and may_be_torn:
                 return
             else:
-                raise DecodeError(f"{part.reason}, in {segment.path.name}", part.position)
+                raise DecodeError(f"{part.reason}, in {path.name}", part.position)
 
 
 def _up_to(size: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
