@@ -297,3 +297,57 @@ def test_more_rows_than_one_stretch_are_read(inkless: Inkless, monkeypatch: pyte
 
 def test_psycopg_is_the_one_that_brings_its_own_libpq() -> None:
     assert psycopg.pq.__impl__ == "binary"
+
+
+@pytest.fixture
+def standby(inkless: Inkless) -> Iterator[Inkless]:
+    """A control plane on a server that replays what another one commits, and hears nothing of it."""
+    inkless.server.restart(standby=True)
+    yield inkless
+    inkless.server.restart(standby=False)
+
+
+def test_on_a_standby_that_is_behind_nothing_is_old_enough_to_be_orphaned(
+    standby: Inkless, tieredctl: Tieredctl
+) -> None:
+    """What was committed since may be in the bucket, and unknown to it."""
+    outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "1h", *standby.places, "-o", "json")
+
+    status = outcome.document()["summary"]["status"]
+    assert outcome.exit_code == 0
+    assert (status["orphan"]["objects"], status["in-progress"]["objects"]) == (0, 4)
+
+
+@pytest.mark.parametrize("command", [("verify",), ("orphans", "scan")])
+def test_on_a_standby_that_is_behind_nothing_is_lost(
+    standby: Inkless, tieredctl: Tieredctl, command: tuple[str, ...]
+) -> None:
+    """Retention may have deleted it since."""
+    (standby.bucket / standby.capture.tables["files"][1]["object_key"]).unlink()
+
+    outcome = tieredctl("diskless", *command, *standby.places, "-o", "json")
+
+    assert outcome.exit_code == 5
+    assert "object-missing" not in outcome.out
+
+
+def test_tables_in_another_schema_are_found_by_the_search_path(inkless_alone: Inkless, tieredctl: Tieredctl) -> None:
+    tables = ("logs", "files", "batches", "producer_state", "flyway_schema_history")
+    inkless_alone.run("CREATE SCHEMA elsewhere", f"GRANT USAGE ON SCHEMA elsewhere TO {READER}")
+    inkless_alone.run(*(f"ALTER TABLE {table} SET SCHEMA elsewhere" for table in tables))
+    option, url = inkless_alone.control_plane
+
+    lost = tieredctl("diskless", "status", option, url)
+    found = tieredctl("diskless", "status", option, f"{url}?options=-c%20search_path%3Delsewhere", "-o", "json")
+
+    assert lost.exit_code == 5
+    assert (found.exit_code, found.document()["summary"]["batches"]) == (0, 30)
+
+
+def test_without_psycopg_it_is_named(tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+
+    outcome = tieredctl("diskless", "status", "--control-plane", "service=x")
+
+    assert (outcome.exit_code, outcome.out) == (1, "")
+    assert "pip install 'tieredctl[diskless]'" in outcome.err

@@ -83,6 +83,16 @@ class PostgresServer:
             self._process.wait(STOP_TIMEOUT_SECONDS)
             self._process = None
 
+    def restart(self, *, standby: bool) -> None:
+        """Restarts the server: as a standby, which has no primary, or as itself again."""
+        self.stop()
+        mark = self._data / "standby.signal"
+        if standby:
+            mark.touch()
+        else:
+            mark.unlink()
+        self.start()
+
     def url(self, database: str, user: str = SUPERUSER) -> str:
         """The libpq URI of a database, without a password."""
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"

@@ -39,6 +39,7 @@ class PostgresControlPlane:
                 moment.table(queries.batch_columns(), queries.ALL_BATCHES),
                 moment.table(queries.log_columns(moment.version), queries.ALL_LOGS),
                 moment.table(queries.producer_columns(), queries.ALL_PRODUCERS),
+                moment.is_standby(),
             )
 
     def batches_of(self, object_key: str) -> tuple[Row, pa.Table] | None:
@@ -91,6 +92,10 @@ class _Moment:
     def clock_ms(self) -> int:
         ((now_ms,),) = self.ask(queries.CLOCK)
         return int(now_ms)
+
+    def is_standby(self) -> bool:
+        ((found,),) = self.ask(queries.IS_STANDBY)
+        return bool(found)
 
     def ask(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         """The rows of a query that has few."""

@@ -61,7 +61,12 @@ _LATER: Mapping[str, tuple[int, str]] = {"remoteLogStartOffset": (16, str(NULL))
 
 # Flyway's own row for a schema that it made is not a migration.
 HISTORY = "SELECT version, script, checksum, success FROM flyway_schema_history WHERE type <> 'SCHEMA'"
-CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+# A standby knows only what was committed up to the last transaction that it replayed: to it, it is as late as that.
+CLOCK = (
+    "SELECT (extract(epoch FROM CASE WHEN pg_is_in_recovery()"
+    " THEN coalesce(pg_last_xact_replay_timestamp(), to_timestamp(0)) ELSE clock_timestamp() END) * 1000)::bigint"
+)
+IS_STANDBY = "SELECT pg_is_in_recovery()"
 ALL_FILES = "FROM files f ORDER BY f.file_id"
 ALL_BATCHES = "FROM batches b ORDER BY b.topic_id, b.partition, b.last_offset, b.batch_id"
 ALL_LOGS = "FROM logs l ORDER BY l.topic_id, l.partition"

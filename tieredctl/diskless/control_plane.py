@@ -98,6 +98,8 @@ class ControlPlaneTables:
     batches: pa.Table
     logs: pa.Table
     producers: pa.Table
+    is_standby: bool = False
+    """Whether it is a replica that may lack what was committed, and have what was deleted, since."""
 
 
 class FoundBatch(NamedTuple):

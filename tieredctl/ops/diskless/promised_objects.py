@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tieredctl.diskless.control_plane import ControlPlane, FileState
+from tieredctl.diskless.control_plane import FileState
 from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.diskless.batch_rows import BatchRows
+from tieredctl.ops.diskless.bucket import DisklessBucket
 from tieredctl.ops.diskless.file_check import FileRows
 from tieredctl.ops.diskless.finding_places import batch_documents, object_finding
 from tieredctl.ops.guards.in_parallel import in_parallel
@@ -41,14 +42,19 @@ def missing_objects(
     files: FileRows,
     rows: BatchRows,
     names: Sequence[TopicIdPartition],
-    control_plane: ControlPlane,
+    bucket: DisklessBucket,
 ) -> Iterator[Finding]:
     """Findings about files whose object is not there, if the control plane, asked once more, still has them in the same
-    state. Where it does not answer, they are unknown."""
+    state. Where it does not answer, or is a standby that may be behind, they are unknown."""
+    if bucket.tables.is_standby:
+        for number in numbers:
+            message = "its object is not there; the control plane is a standby, and may not know that it was deleted"
+            yield object_finding(FindingCode.UNREADABLE, files.keys[number], message)
+        return
     for first in range(0, len(numbers), _ASKED_AT_ONCE):
         asked = numbers[first : first + _ASKED_AT_ONCE]
         try:
-            states = control_plane.states_of([files.keys[number] for number in asked])
+            states = bucket.control_plane.states_of([files.keys[number] for number in asked])
         except TieredctlError as error:
             for number in asked:
                 message = f"its object is not there, and the control plane could not be asked again: {error.message}"

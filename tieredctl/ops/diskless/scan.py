@@ -35,7 +35,7 @@ class DisklessScan:
             self._totals.add(one)
             yield one.document()
         self._gone = judged.gone
-        self.findings += missing_objects(lost, files, rows, partitions.names, bucket.control_plane)
+        self.findings += missing_objects(lost, files, rows, partitions.names, bucket)
         self.findings += self._totals.findings(bucket.store.url)
 
     def run(self) -> None:

@@ -72,7 +72,7 @@ def verify(
     result.findings += found
     run.contradicted.append(ids)
     _read_objects(run, claims_twice, progress)
-    missing = missing_objects(run.missing, files, rows, partitions.names, bucket.control_plane)
+    missing = missing_objects(run.missing, files, rows, partitions.names, bucket)
     result.findings += missing
     result.findings += check_offsets(bucket.tables, rows, partitions, np.concatenate(run.contradicted))
     result.findings += _unreferenced(run, older_than_ms)
