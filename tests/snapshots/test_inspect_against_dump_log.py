@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.rigs.driven_brokers import jars_of
+from tests.rigs.metadata_snapshot_generator import generate_snapshot
 from tests.rigs.tools import dump_log_class, tool_output
 from tieredctl.ops.snapshots.record_files import record_files
 from tieredctl.ops.snapshots.record_listing import RecordListing
@@ -39,11 +40,11 @@ def printed_record(line: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def files(captures: Path) -> list[Path]:
-    nodes = [
-        path for pattern in ("*.log", "*.checkpoint") for path in captures.rglob(f"__cluster_metadata-0/{pattern}")
-    ]
-    return sorted([*nodes, *captures.rglob("bootstrap.checkpoint")])
+def files(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Those of the captures, and the snapshot of a quorum with voters in its records, brokers' racks and quotas."""
+    generated = generate_snapshot(tmp_path_factory.mktemp("generated"), 2_000)
+    patterns = ("__cluster_metadata-0/*.log", "__cluster_metadata-0/*.checkpoint", "bootstrap.checkpoint")
+    return sorted([generated.file, *(path for pattern in patterns for path in captures.rglob(pattern))])
 
 
 @pytest.fixture(scope="module")
