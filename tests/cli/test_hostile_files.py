@@ -41,9 +41,19 @@ def unprivileged(*words: str | Path) -> Outcome:
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.parametrize("words", [(), ("--kind", "log")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("store", "inspect"),
+        ("store", "inspect", "--kind", "log"),
+        ("snapshot", "inspect"),
+        ("snapshot", "ls"),
+        ("snapshot", "verify"),
+    ],
+    ids=" ".join,
+)
 def test_a_pipe_is_not_waited_for(words: tuple[str, ...], pipe: Path, tieredctl: Tieredctl) -> None:
-    outcome = tieredctl("store", "inspect", pipe, *words)
+    outcome = tieredctl(*words, pipe)
 
     assert (outcome.exit_code, outcome.out) == (2, "")
     assert outcome.err.startswith(f"tieredctl: {pipe} is not a regular file.\n")
@@ -76,15 +86,23 @@ def test_a_device_is_not_read_to_an_end_that_it_lacks(tieredctl: Tieredctl) -> N
     assert (inspected.exit_code, configured.exit_code) == (2, 2)
 
 
-def test_a_terabyte_of_nothing_is_not_read(tmp_path: Path, tieredctl: Tieredctl) -> None:
-    path = tmp_path / "00000000000000000000.log"
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("store", "inspect"), 1), (("snapshot", "inspect"), 1), (("snapshot", "verify"), 5)],
+    ids=["store inspect", "snapshot inspect", "snapshot verify"],
+)
+@pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000000100-0000000002.checkpoint"])
+def test_a_terabyte_of_nothing_is_not_read(
+    tmp_path: Path, tieredctl: Tieredctl, name: str, words: tuple[str, ...], code: int
+) -> None:
+    path = tmp_path / name
     path.touch()
     os.truncate(path, 1 << 40)
 
-    outcome = tieredctl("store", "inspect", path)
+    outcome = tieredctl(*words, path)
 
-    assert (outcome.exit_code, outcome.out) == (1, "")
-    assert "has 1099511627776 bytes, far more than a file of its kind.\n" in outcome.err
+    assert outcome.exit_code == code
+    assert "has 1099511627776 bytes, far more than a file of its kind" in outcome.err
 
 
 @pytest.mark.parametrize("words", [("metadata", "segments", "--log-dir"), ("store", "check"), ("store", "inspect")])

@@ -10,6 +10,8 @@ from stat import S_ISDIR, S_ISREG
 
 from tieredctl.errors import ErrorCode, TieredctlError
 
+LARGEST_BATCH_FILE = (1 << 31) - 1
+"""Of logs and KRaft snapshots: Kafka's positions in them are 32 bits wide (FileRecords)."""
 _CHUNK_BYTES = 1 << 22
 
 
@@ -19,6 +21,13 @@ def regular_size(path: Path) -> int:
     if not S_ISREG(status.st_mode) and not S_ISDIR(status.st_mode):
         raise TieredctlError(ErrorCode.USAGE, f"{path} is not a regular file", hint="Copy its content to a file first.")
     return status.st_size
+
+
+def demand_size(path: Path, size: int, largest: int, hint: str) -> None:
+    """Raises TieredctlError where a file is larger than those of its kind are."""
+    if size > largest:
+        message = f"{path} has {size} bytes, far more than a file of its kind"
+        raise TieredctlError(ErrorCode.UNREADABLE, message, hint=hint)
 
 
 def file_chunks(path: Path, size: int) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.ops.documents import Document
-from tieredctl.ops.file_reading import file_chunks, reading, regular_size
+from tieredctl.ops.file_reading import LARGEST_BATCH_FILE, demand_size, file_chunks, reading, regular_size
 from tieredctl.ops.inspection.batch_file_documents import BATCH_FILES
 from tieredctl.ops.inspection.file_kinds import FileKind, identify
 from tieredctl.ops.inspection.small_file_documents import small_file
@@ -20,8 +20,7 @@ __all__ = ["FileKind", "InspectedFile", "identify", "inspect"]
 _HEAD_BYTES = 1 << 16
 LARGEST_SMALL_FILE = 1 << 28
 """Kinds other than logs and KRaft snapshots are read whole; Kafka's are far below this."""
-LARGEST_BATCH_FILE = (1 << 31) - 1
-"""Kafka's positions in a log are 32 bits wide."""
+_OF_ANOTHER_KIND = "If its kind is another one, give that with --kind."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
         raise TieredctlError(ErrorCode.USAGE, f"{path} has an unknown kind", hint=f"Give it with --kind: {kinds}.")
     with _naming(path, kind):
         if kind in BATCH_FILES:
-            _demand_size(path, size, LARGEST_BATCH_FILE)
+            demand_size(path, size, LARGEST_BATCH_FILE, _OF_ANOTHER_KIND)
             fields, entries = BATCH_FILES[kind](path.name, lambda: file_chunks(path, size), size)
         else:
             fields, entries = small_file(kind, path.name, _whole(path, size))
@@ -68,16 +67,8 @@ def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
     return InspectedFile(path, kind, {**fields, "sizeInBytes": size}, chain(begun, _named(path, kind, entries)))
 
 
-def _demand_size(path: Path, size: int, largest: int) -> None:
-    if size > largest:
-        hint = "If its kind is another one, give that with --kind."
-        raise TieredctlError(
-            ErrorCode.UNREADABLE, f"{path} has {size} bytes, far more than a file of its kind", hint=hint
-        )
-
-
 def _whole(path: Path, size: int) -> bytes:
-    _demand_size(path, size, LARGEST_SMALL_FILE)
+    demand_size(path, size, LARGEST_SMALL_FILE, _OF_ANOTHER_KIND)
     return b"".join(file_chunks(path, size))
 
 

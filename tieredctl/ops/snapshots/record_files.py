@@ -19,7 +19,7 @@ from tieredctl.formats.kraft_log import KraftLogRecord, batch_records, sound_bat
 from tieredctl.formats.kraft_snapshot import SnapshotOrder, begins_as_snapshot
 from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
 from tieredctl.formats.record_batches import BatchHeader
-from tieredctl.ops.file_reading import file_chunks, reading, regular_size
+from tieredctl.ops.file_reading import LARGEST_BATCH_FILE, demand_size, file_chunks, reading, regular_size
 
 METADATA_LOG_FOLDER = "__cluster_metadata-0"
 _HEAD_BYTES = 1 << 16
@@ -38,7 +38,7 @@ class RecordFile:
         """The records in order, and what is damaged or out of order. Raises TieredctlError where the file cannot be
         read."""
         with reading(self.path):
-            size = regular_size(self.path)
+            size = self._size()
             order = SnapshotOrder()
             for part in sound_batches(file_chunks(self.path, size), size, self.base_offset):
                 if isinstance(part, Damage):
@@ -66,7 +66,7 @@ class RecordFile:
         """Sound batches, many at a time; damage; and where those of a snapshot are out of order. Raises TieredctlError
         where the file cannot be read."""
         with reading(self.path):
-            size = regular_size(self.path)
+            size = self._size()
             order = SnapshotOrder()
             for block in scan_log(file_chunks(self.path, size), size, AsColumns(), self.base_offset):
                 if isinstance(block, Damage):
@@ -78,6 +78,11 @@ class RecordFile:
                     yield from _faults(order, block)
                 yield block
             yield from self._end(order, size)
+
+    def _size(self) -> int:
+        size = regular_size(self.path)
+        demand_size(self.path, size, LARGEST_BATCH_FILE, "Kafka does not read it either.")
+        return size
 
     def _is_preallocated(self, damage: Damage, size: int) -> bool:
         """Whether there is nothing but zeros up to the end."""
@@ -111,7 +116,7 @@ def record_files(paths: Iterable[Path]) -> list[RecordFile]:
     found: list[RecordFile] = []
     for path in paths:
         with reading(path):
-            path.stat()  # raises where there is nothing
+            regular_size(path)  # raises where there is nothing, and where reading might never end
             found += _of_folder(path) if path.is_dir() else [_record_file(path)]
     return found
 
