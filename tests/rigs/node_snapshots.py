@@ -1,0 +1,44 @@
+"""The snapshots of the metadata log that a real node made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.rigs.broker import KafkaBroker
+from tests.rigs.waiting import wait_until
+from tieredctl.formats.file_names import KraftSnapshotName, parse_kraft_snapshot_name
+
+SECONDS = 60
+
+
+def snapshots_of(node: KafkaBroker) -> Sequence[Path]:
+    """The finished snapshots that a node made, the latest last."""
+    found = (node.log_dir / "__cluster_metadata-0").glob("*.checkpoint")
+    return sorted(path for path in found if not path.name.startswith("0" * 20))
+
+
+def name_of(file: Path) -> KraftSnapshotName:
+    """Which snapshot a file holds."""
+    found = parse_kraft_snapshot_name(file.name)
+    assert found is not None
+    return found
+
+
+def make_snapshots(node: KafkaBroker, broker: KafkaBroker | None = None, until: int = 1) -> None:
+    """Makes topics until the node has so many snapshots."""
+    server = (broker or node).bootstrap_server
+    admin = AdminClient({"bootstrap.servers": server, "log_level": 0})
+    made = 0
+
+    def has_enough() -> bool:
+        nonlocal made
+        for future in admin.create_topics([NewTopic(f"for-a-snapshot-{made}", 8, 1)]).values():
+            future.result()
+        made += 1
+        return len(snapshots_of(node)) >= until
+
+    wait_until(has_enough, "there are enough snapshots", SECONDS)
