@@ -82,6 +82,23 @@ def test_what_another_line_of_leaders_wrote_goes_even_below_the_log_end() -> Non
     assert [one.segment_id for one in segments_beyond(wal.replayed().partition(PARTITION), leader)] == [segment_id(1)]
 
 
+def test_of_leaders_that_the_log_start_has_passed_only_what_is_beyond_the_log_end_goes() -> None:
+    wal = written_by_b1((0, 5), (6, 10))
+    leader = LeaderLog(6, 6, 8, [(1, 6)])
+
+    assert [one.segment_id for one in segments_beyond(wal.replayed().partition(PARTITION), leader)] == [segment_id(1)]
+
+
+def test_what_another_line_of_leaders_uploaded_counts_neither_as_uploaded_nor_as_recoverable() -> None:
+    readers = written_by_b1((0, 5), (6, 10)).replayed().partition(PARTITION)
+    straddling = written_by_b1((0, 10)).replayed().partition(PARTITION)
+    leader = LeaderLog(0, 0, 20, [(0, 0), (1, 6)])
+
+    assert upload_from(readers, NOTHING_TIERED, leader) == 6
+    assert recoverable_end(readers, NOTHING_TIERED, leader.leader_epochs, 0) == 6
+    assert recoverable_end(straddling, NOTHING_TIERED, leader.leader_epochs, 0) == 6
+
+
 def test_what_the_old_leader_reports_after_the_new_one_spoke_is_not_heard() -> None:
     wal = written_by_b1((0, 5))
     late = list(uploading(wal, [item(7, PARTITION, 6, 10)], 107))

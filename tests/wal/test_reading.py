@@ -93,7 +93,7 @@ def test_an_offset_beyond_the_segment_is_an_error_not_an_empty_answer() -> None:
         fetch_from_offset(wal.store, segment, 14, 1)
 
 
-@pytest.mark.parametrize("position", [0, 8, 16, 17, 21, 70, len(BATCHES[0]) - 1])
+@pytest.mark.parametrize("position", [0, 8, 12, 16, 17, 21, 70, len(BATCHES[0]) - 1])
 def test_damage_is_told_and_not_served(position: int) -> None:
     wal, segment = uploaded()
     key = object_key(segment.combined_segment_id)
