@@ -28,7 +28,7 @@ _VALUE = StructField(_VALUES, BinaryType())
 _BYTES_IN_VALUE = 1 << 19
 """About. Java's serializer, by which Spark checkpoints, holds the last hundred values."""
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
-_ROWS_AT_ONCE = 1 << 18
+_ROWS_AT_ONCE = 1 << 17
 """So many are put into buckets together: the more, the fewer values."""
 
 

@@ -11,7 +11,7 @@ from tieredctl.model.ids import UUID_CHARACTERS
 from tieredctl.ops.orphans.state_columns import numbered_partitions
 from tieredctl.rlmm.partitioner import partition_hash
 
-_ROWS = 500_000
+_ROWS = 250_000
 """A bucket's, about: it is in the memory of a Python worker as a whole."""
 _HALF = 8
 _ODD = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9))
