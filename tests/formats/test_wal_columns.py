@@ -130,6 +130,7 @@ def damaged(value: bytes, source: random.Random) -> bytes:
         (wal_updated(0, COPIED), -17, 8, 1 << 40),
         (wal_started(0, 4, 9, start_file_position=0, end_file_position=99), -9, 8, 98),
         (combined_updated([entry(0, 0, 9), entry(1, 10, 19)], COPIED), -34, 8, 9),
+        (combined_updated([entry(0)], DELETING), -14, 1, COPIED),
     ],
 )
 def test_what_no_object_can_have_is_left_to_the_reader_that_tells_why(

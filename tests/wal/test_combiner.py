@@ -31,6 +31,16 @@ def test_combiner_task_upload_bytes_controls_how_big_the_upload_is() -> None:
     assert len(combiner) == 1
 
 
+def test_what_is_left_after_a_full_upload_is_full_again_if_it_is() -> None:
+    combiner = Combiner(SETTINGS)
+    for _ in range(3):
+        combiner.offer(LARGE, 0)
+
+    causes = [upload.cause for _ in range(3) if (upload := combiner.next_upload(0))]
+
+    assert causes == [UploadCause.NORMAL] * 3
+
+
 def test_combiner_task_interval_ms_controls_how_long_the_oldest_batches_wait() -> None:
     combiner = Combiner(SETTINGS)
     combiner.offer(SMALL, 100)

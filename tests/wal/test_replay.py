@@ -164,6 +164,15 @@ def test_a_repeated_upload_that_is_reported_late_hides_no_longer_one() -> None:
     assert found.segment_id == segment_id(2)
 
 
+def test_a_shorter_segment_inside_a_longer_one_does_not_end_it() -> None:
+    wal = replayed([wal_started(1, 0, 9), wal_updated(1, COPIED), wal_started(2, 2, 3), wal_updated(2, COPIED)])
+
+    assert [wal.partition(PARTITION).segment_for(0, offset) is not None for offset in (0, 3, 5, 9, 10)] == [
+        *[True] * 4,
+        False,
+    ]
+
+
 def every(rows: object) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.arange(len(rows))  # type: ignore[arg-type]
 

@@ -125,6 +125,17 @@ def test_a_deletion_goes_through_the_states_of_kip_405_before_and_after_the_obje
     assert told == [*[DELETING] * 3, DeleteObject, *[DELETED] * 3]
 
 
+def test_a_resumed_deletion_announces_nothing_twice() -> None:
+    wal = ModelWal()
+    wal.do(uploading(wal, ITEMS, 100))
+    wal.do(deletion_steps(wal.replayed(), COMBINED, broker_id=2, clock_ms=wal.clock_ms), 3)
+
+    steps = list(deletion_steps(wal.replayed(), COMBINED, broker_id=3, clock_ms=wal.clock_ms))
+
+    told = [step.event.state if isinstance(step, Publish) else type(step) for step in steps]
+    assert told == [DeleteObject, *[DELETED] * 3]
+
+
 @pytest.mark.parametrize("hung_after", range(1, 7))
 def test_an_upload_that_hung_during_its_deletion_leads_no_reader_to_an_object_that_is_gone(hung_after: int) -> None:
     wal = ModelWal()
