@@ -154,7 +154,8 @@ def test_a_removal_prints_what_is_shown_from_its_plan_to_its_end(crashed_cluster
 
 
 def test_the_commands_that_change_something_are_named() -> None:
-    named = set(re.findall(r"`((?:orphans|partition|topic|recover) [a-z]+)`", README.read_text().partition("## ")[0]))
+    introduction = README.read_text().partition("## ")[0]
+    named = set(re.findall(r"`((?:orphans|partition|topic|recover|snapshot|wal) [a-z]+)`", introduction))
 
     assert named == {words for words, options in commands() if options & CHANGING}
 
