@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -20,24 +16,23 @@ import pytest
 import tieredctl_spark.jobs
 from tieredctl_spark.finding_rows import read_finding
 
-from tests.rigs.buckets import BUCKET, S3Bucket
-from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
-from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, ObjectServer
+from tests.rigs.buckets import S3Bucket
+from tests.rigs.object_servers import SECRET_KEY, ObjectServer
 from tests.rigs.ports import free_ports
 from tests.rigs.spark_cluster import JOB_SECONDS, SparkCluster, SparkJob
 from tests.rigs.waiting import wait_until
+from tests.spark.cluster.submitted_jobs import DRIVER_CREDENTIALS, Store, files_of, held, kill_executors, summary_of
 from tests.spark.damage import REMOTE, damaged
 from tieredctl.errors import ExitCode
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(1_200)]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(2_400)]
 
 JOB = Path(tieredctl_spark.jobs.__file__).with_name("verify.py")
-DRIVER_CREDENTIALS = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A damaged cluster in a store, and how a command is told of both."""
+    """A cluster in a store, and how a command is told of both."""
 
     words: list[str]
 
@@ -58,88 +53,70 @@ class Case:
         return json.loads(done.stdout)
 
 
-def on_files(captured: Path, folder: Path) -> Case:
-    cluster = damaged(captured, folder)
-    return Case([*words(cluster), "--store", f"file:{cluster / REMOTE}"])
-
-
-def on_s3(captured: Path, folder: Path, server: ObjectServer, endpoint: str) -> Case:
-    """The same in a bucket, whose server is asked at `endpoint`."""
-    cluster = damaged(captured, folder)
-    bucket, prefix = S3Bucket(server.endpoint), folder.name
-    options = bucket.options | {"endpoint": endpoint}
-    for path in files_of(cluster / REMOTE):
-        bucket.put(f"{prefix}/{path.relative_to(cluster / REMOTE)}", path.read_bytes())
-    given = [word for name, value in options.items() for word in ("--store-option", f"{name}={value}")]
-    return Case([*words(cluster), "--store", f"s3://{BUCKET}/{prefix}", *given])
-
-
 def words(cluster: Path) -> list[str]:
     return ["--log-dir", str(cluster / "data"), "--layout", "local", "--level", "full"]
 
 
-class Held:
-    """Lets a server's answer about a segment's bytes wait, so that a job stands still in its middle."""
-
-    def __init__(self, proxy: FaultyProxy, first: int) -> None:
-        self.is_reached, self._goes_on = Event(), Event()
-        proxy.rules.append(Rule(self._wait, "GET", path=".log", first=first))
-
-    def _wait(self, request: Request, server: Server) -> Reply:
-        self.is_reached.set()
-        self._goes_on.wait(JOB_SECONDS)
-        return server(request)
-
-    def release(self) -> None:
-        self._goes_on.set()
-
-    def await_middle(self, job: SparkJob) -> None:
-        wait_until(
-            lambda: self.is_reached.is_set() or job.process.poll() is not None,
-            "an executor reads a segment",
-            JOB_SECONDS,
-        )
-        assert self.is_reached.is_set(), job.log()
-
-
-@contextmanager
-def held(server: ObjectServer, first: int = 1) -> Iterator[tuple[str, Held]]:
-    """A way to the server, and what holds up the answers from the `first` that concerns a log."""
-    with FaultyProxy(server.endpoint) as proxy:
-        middle = Held(proxy, first)
-        try:
-            yield proxy.endpoint, middle
-        finally:
-            middle.release()
-
-
-def demand_equal(output: Path, job: SparkJob, local: Any) -> None:
-    """The job ended as the command line does: the same code, counts and findings, in the same order."""
-    said, _ = job.process.communicate(timeout=JOB_SECONDS)
-    assert job.process.returncode == ExitCode.CORRUPTION, said + job.log()
-    summary = json.loads(said)["summary"]
+def demand_equal(output: Path, job: SparkJob, local: Any) -> dict[str, Any]:
+    """The job ended as the command line does: the same code, counts and findings, in the same order. Its summary."""
+    summary = summary_of(job, ExitCode.CORRUPTION)
     rows = pq.read_table(output / f"findings/run={summary['run']}", partitioning=None).to_pylist()
     found = [read_finding(row).document() for row in rows]
     assert local["summary"].items() <= summary.items()
     assert [(one["code"], one["subject"], one["message"]) for one in found] == [
         (one["code"], one["subject"], one["message"]) for one in local["items"]
     ]
+    return summary
 
 
 def test_workers_with_nothing_installed_find_what_the_local_engine_finds(
     spark_cluster: SparkCluster, captures: Path, tmp_path: Path
 ) -> None:
-    case, output = on_files(captures / "kafka-3.9.1", tmp_path), tmp_path / "output"
+    cluster, output = damaged(captures / "kafka-3.9.1", tmp_path), tmp_path / "output"
+    case = Case([*words(cluster), "--store", f"file:{cluster / REMOTE}"])
 
     job = spark_cluster.submitted(JOB, case.job(output), {}, {})
 
     demand_equal(output, job, case.local())
 
 
-def test_a_killed_executor_costs_no_result_and_no_secret_is_written_or_shown(
+def test_runs_into_one_folder_go_on_after_kills_and_find_what_was_damaged_and_mended_since(
     spark_cluster: SparkCluster, captures: Path, tmp_path: Path, versitygw: ObjectServer
 ) -> None:
-    events, output = tmp_path / "events", tmp_path / "output"
+    cluster, output, store = captures / "kafka-4.3.1", tmp_path / "output", Store(S3Bucket(versitygw.endpoint), "runs")
+    sound, spoilt = cluster / REMOTE, damaged(cluster, tmp_path) / REMOTE
+    store.hold(sound)
+
+    # The driver is killed, and the job is run again.
+    with held(versitygw, ".log", first=5) as (endpoint, middle):
+        case = Case([*words(cluster), *store.words(endpoint)])
+        killed = spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS)
+        middle.await_middle(killed)
+        killed.kill()
+        wait_until(lambda: not spark_cluster.executors(), "the cluster has ended the job's executors", JOB_SECONDS)
+    case = Case([*words(cluster), *store.words(versitygw.endpoint)])
+    again = summary_of(spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS), ExitCode.CLEAN)
+
+    # What was damaged since is found, though all executors are killed, and no secret is to be seen.
+    damages = store.hold(spoilt, instead_of=sound)
+    found = with_executors_killed_and_secrets_kept(spark_cluster, tmp_path, versitygw, store, words(cluster), case)
+
+    # What is mended is sound.
+    store.hold(sound, instead_of=spoilt)
+    mended = summary_of(spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS), ExitCode.CLEAN)
+
+    assert damages == 8
+    assert found["resumed"] == found["segments"] - damages
+    assert mended["segments"] == again["segments"]
+    assert mended["resumed"] == mended["segments"] - damages
+    assert mended["records"] == again["records"]
+
+
+def with_executors_killed_and_secrets_kept(
+    cluster: SparkCluster, folder: Path, server: ObjectServer, store: Store, words: list[str], case: Case
+) -> dict[str, Any]:
+    """The summary of a run that finds what the local engine finds."""
+    events, output = folder / "events", folder / "output"
     events.mkdir()
     (port,) = free_ports(1)
     settings = {
@@ -148,29 +125,21 @@ def test_a_killed_executor_costs_no_result_and_no_secret_is_written_or_shown(
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
     }
-    with held(versitygw, first=5) as (endpoint, middle):
-        case = on_s3(captures / "kafka-4.3.1", tmp_path, versitygw, endpoint)
-
-        job = spark_cluster.submitted(JOB, case.job(output), settings, DRIVER_CREDENTIALS)
+    with held(server, ".log", first=1) as (endpoint, middle):
+        through = Case([*words, *store.words(endpoint)])
+        job = cluster.submitted(JOB, through.job(output), settings, DRIVER_CREDENTIALS)
         middle.await_middle(job)
-        shown = shown_by_spark(f"http://127.0.0.1:{port}", spark_cluster)
-        (killed, *_) = spark_cluster.executors()
-        os.kill(killed, signal.SIGKILL)
-        wait_until(lambda: killed not in spark_cluster.executors(), "the executor has ended", JOB_SECONDS)
+        shown = shown_by_spark(f"http://127.0.0.1:{port}", cluster)
+        kill_executors(cluster)
         middle.release()
-
-        demand_equal(output, job, case.local())
-    written = [path for folder in (events, output, spark_cluster.folder / "work") for path in files_of(folder)]
+        summary = demand_equal(output, job, case.local())
+    written = [path for one in (events, output, cluster.folder / "work") for path in files_of(one)]
     logged = b"".join(path.read_bytes() for path in files_of(events))
     assert b'"Event":"SparkListenerExecutorRemoved"' in logged
     assert endpoint in shown
     assert SECRET_KEY not in shown
     assert [path for path in written if SECRET_KEY.encode() in path.read_bytes()] == []
-
-
-def files_of(folder: Path) -> list[Path]:
-    """All files below, without the packed environment, which was there before."""
-    return [path for path in folder.rglob("*") if path.is_file() and ".whl" not in str(path)]
+    return summary
 
 
 def shown_by_spark(ui: str, cluster: SparkCluster) -> str:
@@ -195,20 +164,3 @@ def read(url: str) -> str:
     with urllib.request.urlopen(url, timeout=60) as answer:
         text: str = answer.read().decode()
         return text
-
-
-def test_a_killed_job_run_again_ends_with_the_same_results(
-    spark_cluster: SparkCluster, captures: Path, tmp_path: Path, versitygw: ObjectServer
-) -> None:
-    output = tmp_path / "output"
-    with held(versitygw, first=5) as (endpoint, middle):
-        case = on_s3(captures / "kafka-4.3.1", tmp_path, versitygw, endpoint)
-        job = spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS)
-        middle.await_middle(job)
-
-        job.kill()
-        wait_until(lambda: not spark_cluster.executors(), "the cluster has ended the job's executors", JOB_SECONDS)
-        middle.release()
-        again = spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS)
-
-        demand_equal(output, again, case.local())
