@@ -38,6 +38,10 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 TESTS = Path(__file__).parent
 CAPTURES = TESTS / "captures"
+CAPTURED_CLUSTERS = sorted(
+    archive.name.removesuffix(".tar.gz") for archive in CAPTURES.glob("*.tar.gz") if archive.name != "inkless.tar.gz"
+)
+"""All whose brokers left log directories: of Inkless there is a bucket with its control plane alone."""
 KAFKA, OLDER_KAFKA = "kafka", "kafka 3.9.1"
 SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "postgres"})
 """The fixtures that start one, and the parameters that choose one, with dashes for underscores."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cache_by_events import CacheByEvents
-from tests.conftest import CAPTURES, EXAMPLES
+from tests.conftest import CAPTURED_CLUSTERS, EXAMPLES
 from tests.event_histories import (
     METADATA_PARTITIONS,
     TEMPERS,
@@ -56,7 +56,6 @@ from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
 
 EVENTS_OF_A_HISTORY = 15
-CAPTURED_CLUSTERS = sorted(archive.name.removesuffix(".tar.gz") for archive in CAPTURES.glob("*.tar.gz"))
 DELETING = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
 AT_MOST_BEGUN = (None, RemoteLogSegmentState.COPY_SEGMENT_STARTED)
 NEVER_NAMED = uuid_text(b"no such segment!")

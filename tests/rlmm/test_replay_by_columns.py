@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import CAPTURES, EXAMPLES, examples
+from tests.conftest import CAPTURED_CLUSTERS, EXAMPLES, examples
 from tests.event_histories import METADATA_PARTITIONS, TEMPERS, Temper, event_by_event, random_histories
 from tests.event_histories import by_columns as columns_of_parts
 from tests.faults.cluster import EventsInMemory
@@ -52,7 +52,6 @@ PLAINLY_NAMED = [
 PARTITIONS = [*PLAINLY_NAMED, TopicIdPartition(PARTITION.topic_id, '"\\\x00\n\x7f\u2028é😀', 0)]
 SEGMENTS, EPOCHS, OFFSETS = 5, range(4), range(0, 45, 3)
 EVENTS_OF_A_HISTORY = 100
-CAPTURED_CLUSTERS = sorted(archive.name.removesuffix(".tar.gz") for archive in CAPTURES.glob("*.tar.gz"))
 OfSegments = RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate
 SNAPSHOT = RemoteLogSegmentMetadataSnapshot(
     segment_id=started(0, 0, 0).segment_id,
