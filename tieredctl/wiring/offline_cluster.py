@@ -14,6 +14,7 @@ from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_pr
 from tieredctl.formats.quorum_state import QUORUM_STATE_FILE, read_quorum_state
 from tieredctl.kafka.metadata_log import (
     CLUSTER_METADATA_FOLDER,
+    MetadataBatch,
     MetadataLog,
     SnapshotFile,
     logged_records,
@@ -22,6 +23,7 @@ from tieredctl.kafka.metadata_log import (
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.kraft.replica import SnapshotId
+from tieredctl.kraft.snapshot_end import LastBatch, disagreements
 from tieredctl.ops.cluster.image_cluster import ImageCluster
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 
@@ -89,7 +91,7 @@ def _alone(path: Path) -> OfflineCluster:
     end_offset, epoch = (0, 0) if name is None else (name.end_offset, name.epoch)
     file = SnapshotFile(epoch, end_offset, path, size)
     replay = MetadataReplay()
-    replay.load_snapshot(snapshot_records(file), end_offset)
+    replay.load_snapshot(snapshot_records(file) if name is None else _of_one_epoch(file), end_offset)
     image = replay.image
     snapshot = None if name is None else SnapshotId(epoch, end_offset)
     cluster_id = _cluster_id(path.resolve().parent)
@@ -97,6 +99,15 @@ def _alone(path: Path) -> OfflineCluster:
         *(path, image, image.topic_ids, image.as_of_ms, frozenset(), snapshot, size, 0, cluster_id),
         voters=list(image.voters or ()),
     )
+
+
+def _of_one_epoch(snapshot: SnapshotFile) -> Iterator[KraftLogRecord]:
+    """Its records. Raises DecodeError where they are of another epoch than its name."""
+    for record in snapshot_records(snapshot):
+        if record.epoch != snapshot.epoch:
+            reason = f"snapshot {snapshot.path.name} has records of epoch {record.epoch}"
+            raise DecodeError(reason, record.batch_position)
+        yield record
 
 
 def _with_log(folder: Path) -> OfflineCluster:
@@ -107,12 +118,12 @@ def _with_log(folder: Path) -> OfflineCluster:
     replay = MetadataReplay()
     latest = log.snapshots[-1] if log.snapshots else SnapshotFile(0, 0, folder, 0)
     if log.snapshots:
-        replay.load_snapshot(snapshot_records(latest), latest.end_offset)
+        replay.load_snapshot(_of_one_epoch(latest), latest.end_offset)
     if log.segments and log.start_offset > latest.end_offset:
         raise DecodeError(f"the log begins at offset {log.start_offset}, after what the snapshots contain", 0)
     image = replay.image
     committed_ms, committed, voters_before = image.as_of_ms, image.topic_ids, _voters(folder, image)
-    following = _Following(log, latest)
+    following = _Following(log, latest, None if image.as_of_ms < 0 else image.as_of_ms)
     replay.load_log(following.records())
     topic_ids, voters = image.topic_ids, _voters(folder, image)
     if len(voters_before) == len(voters) == 1:  # nor may the removal of others be undone
@@ -138,20 +149,37 @@ class _Following:
 
     log: MetadataLog
     snapshot: SnapshotFile
+    last_contained_ms: int | None
+    """By the snapshot's header."""
     bytes: int = 0
 
     def records(self) -> Iterator[KraftLogRecord]:
-        """Raises DecodeError where the log has another epoch before the snapshot's end than the snapshot: then they
-        are of two histories."""
-        last = self.snapshot.end_offset - 1
-        for batch in self.log.batches(max(last, 0)):
-            epoch = batch.header.partition_leader_epoch
-            if batch.header.base_offset <= last:
-                if epoch != self.snapshot.epoch:
-                    raise DecodeError(f"offset {last} is of epoch {epoch} in the log", batch.position)
+        """Raises DecodeError where log and snapshot are of two histories, or the log ends before the snapshot."""
+        end = self.snapshot.end_offset
+        epoch, meets = self.snapshot.epoch, self.log.start_offset >= end
+        for batch in self.log.batches(max(end - 1, 0)):
+            header = batch.header
+            if header.base_offset < end:
+                self._demand_agreement(batch)
+                meets = True
                 continue
-            self.bytes += batch.header.size
+            if header.partition_leader_epoch < epoch:
+                raise DecodeError(f"epoch {header.partition_leader_epoch} follows epoch {epoch}", batch.position)
+            epoch = header.partition_leader_epoch
+            self.bytes += header.size
             yield from logged_records(batch)
+        if self.log.segments and not meets:
+            raise DecodeError(f"the log ends before snapshot {self._id}, and a node empties it when it starts", 0)
+
+    @property
+    def _id(self) -> SnapshotId:
+        return SnapshotId(self.snapshot.epoch, self.snapshot.end_offset)
+
+    def _demand_agreement(self, batch: MetadataBatch) -> None:
+        header = batch.header
+        last = LastBatch(header.last_offset, header.partition_leader_epoch, header.max_timestamp)
+        for reason in disagreements(self._id, self.last_contained_ms, last):
+            raise DecodeError(f"snapshot {self._id} is not of the log beside it: {reason}", batch.position)
 
 
 def _voters(folder: Path, image: ClusterImage) -> Collection[int]:

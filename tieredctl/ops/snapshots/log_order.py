@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,15 +11,7 @@ from tieredctl.formats.batch_columns import HeaderColumns
 from tieredctl.formats.log_scan import LogBlock
 from tieredctl.formats.windows import Ints
 from tieredctl.kraft.replica import EpochStart
-
-
-class LastBatch(NamedTuple):
-    """The batch that has the last record of a snapshot."""
-
-    last_offset: int
-    epoch: int
-    timestamp: int
-    """Its greatest (ms)."""
+from tieredctl.kraft.snapshot_end import LastBatch
 
 
 class LogOrder:

@@ -11,6 +11,7 @@ from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
 from tieredctl.formats.file_names import LEADER_EPOCH_CHECKPOINT
 from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, EpochStart, SnapshotId
+from tieredctl.kraft.snapshot_end import disagreements
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.file_reading import reading
@@ -76,13 +77,7 @@ def _end_of_snapshot(log: LogOrder, snapshot: CheckedSnapshot) -> Iterator[Findi
     if snapshot.id is None or snapshot.id.end_offset not in log.last_batches:
         return
     last = log.last_batches[snapshot.id.end_offset]
-    offset = snapshot.id.end_offset - 1
-    if last.last_offset != offset:
-        yield _misnamed(snapshot, f"offset {offset} is not the last of its batch in the log")
-    if last.epoch != snapshot.id.epoch:
-        yield _misnamed(snapshot, f"offset {offset} is of epoch {last.epoch} in the log")
-    if snapshot.last_contained_ms not in (None, last.timestamp):
-        message = f"its header says {snapshot.last_contained_ms} ms for offset {offset}, the log {last.timestamp} ms"
+    for message in disagreements(snapshot.id, snapshot.last_contained_ms, last):
         yield _misnamed(snapshot, message)
 
 
