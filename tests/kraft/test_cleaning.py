@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kraft_snapshots import topic_record
+from tests.kraft_snapshots import remove_topic_record, snapshot_bytes, topic_record
 from tests.metadata_quorum_files import MetadataFolder
 from tests.rigs.line_program import LineProgram
 from tests.rigs.maven import kafka_jars
@@ -27,8 +27,12 @@ from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.snapshot_cleaning import SnapshotCleaning, snapshot_cleaning
 
 CLUSTER_ID, TOPIC_ID = "5lgVbV_vRSmEjoqjPWDZrA", uuid_text(bytes(range(16)))
+OTHER_TOPIC_ID = uuid_text(bytes(range(1, 17)))
 NOW_MS, OLD_MS, NEW_MS = 1_000_000, 1, 999_990
 LIMIT_MS = 1_000
+FOLDER = "__cluster_metadata-0"
+LATER_RELEASE = b"\x01\x63\x00x"
+"""Frame version 1, a record of type 99 and version 0."""
 
 
 class Killed(BaseException):
@@ -44,7 +48,7 @@ def log_dir(tmp_path: Path) -> Path:
     for number in range(5):
         folder.roll()
         for _ in range(3):
-            folder.append(timestamp=NEW_MS)
+            folder.append(timestamp=OLD_MS if number < 3 else NEW_MS)
         (folder.path / f"{folder.end_offset - 3:020}.index").write_bytes(b"")
         if number in (1, 2, 3):
             folder.snapshot(NEW_MS if number == 3 else OLD_MS, [topic])
@@ -234,6 +238,56 @@ def refused(log_dir: Path) -> ErrorCode:
         pass
     assert names(log_dir) == before
     return error.value.code
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["another's end", "another's time", "another history", "the log ends before", "no log", "refused record"],
+)
+def test_a_latest_snapshot_that_does_not_fit_the_log_costs_no_other(log_dir: Path, fault: str) -> None:
+    folder = log_dir / FOLDER
+    true, latest = folder / f"{10:020}-0000000001.checkpoint", folder / f"{13:020}-0000000001.checkpoint"
+    topic, other = topic_record(TOPIC_ID), topic_record(OTHER_TOPIC_ID, "other")
+    if fault == "another's end":
+        latest.unlink()
+        shutil.copy(true, folder / f"{14:020}-0000000001.checkpoint")
+    elif fault == "another's time":
+        latest.write_bytes(snapshot_bytes(NEW_MS + 1, topic))
+    elif fault == "another history":
+        latest.write_bytes(snapshot_bytes(NEW_MS - 1, other))
+    elif fault == "the log ends before":
+        (folder / f"{13:020}.log").unlink()
+        latest.rename(folder / f"{99:020}-0000000001.checkpoint")
+    elif fault == "no log":
+        for log in folder.glob("*.log"):
+            log.unlink()
+    else:
+        twice = MetadataFolder(folder, end_offset=16)
+        twice._segment = folder / f"{13:020}.log"
+        twice.append(remove_topic_record(OTHER_TOPIC_ID), timestamp=NEW_MS)
+
+    assert refused(log_dir) is ErrorCode.UNDECODABLE
+
+
+def test_records_of_a_later_release_make_it_unknown_what_may_go(log_dir: Path) -> None:
+    later = MetadataFolder(log_dir / FOLDER, end_offset=16)
+    later._segment = log_dir / FOLDER / f"{13:020}.log"
+    later.append(LATER_RELEASE, timestamp=NEW_MS)
+
+    assert refused(log_dir) is ErrorCode.METADATA_INCOMPLETE
+
+
+@pytest.mark.parametrize("foreign", ["50-1 as 85-1", "76-1 of 3.9.1 as 85-1"])
+def test_of_a_real_node_the_true_snapshots_stay_while_a_wrong_one_is_the_latest(
+    captures: Path, tmp_path: Path, foreign: str
+) -> None:
+    shutil.copytree(captures / "kafka-4.3.1/data", tmp_path / "data")
+    folder = tmp_path / "data" / FOLDER
+    release, end_offset = ("4.3.1", 50) if foreign.startswith("50") else ("3.9.1", 76)
+    (wrong,) = (captures / f"kafka-{release}/data" / FOLDER).glob(f"{end_offset:020}-*.checkpoint")
+    shutil.copy(wrong, folder / f"{85:020}-0000000001.checkpoint")
+
+    assert refused(tmp_path / "data") is ErrorCode.UNDECODABLE
 
 
 @pytest.mark.parametrize(

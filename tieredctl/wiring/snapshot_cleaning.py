@@ -35,6 +35,7 @@ from tieredctl.kraft.retention import (
 from tieredctl.model.local_file import SeenFile
 from tieredctl.ops.snapshots.cleaning import Cleaning, CleaningOutcome
 from tieredctl.ops.snapshots.cleaning_plan import CleaningPlan, NodeFiles, plan_cleaning
+from tieredctl.ops.snapshots.sound_node import demand_sound_node
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace, in_sentences, metadata_folder
 
 
@@ -59,8 +60,8 @@ def snapshot_cleaning(
     """The plan for a `__cluster_metadata-0`, or the log directory that has it. Changes nothing.
 
     A limit that is not given is the node's own, by the `server.properties` in or next to its log directory, or else
-    Kafka's default. Raises TieredctlError where a node may be running, and where the files are not whole: what a node
-    cannot start on is not cleaned.
+    Kafka's default. Raises TieredctlError where a node may be running, where the files are not whole (what a node
+    cannot start on is not cleaned), and where the latest snapshot does not fit the log.
     """
     folder = metadata_folder(path).resolve()
     if folder.name != CLUSTER_METADATA_FOLDER:
@@ -96,9 +97,7 @@ def _limit(log_dir: Path, name: str, given: int | None, default: int) -> int:
 def _plan(folder: NodeFolder, limits: RetentionLimits, now_ms: int) -> CleaningPlan:
     node = _node_files(folder)
     cluster = OfflineClusterPlace(folder.path).read()
-    if cluster.snapshot is None:
-        message = f"{folder.path} has no snapshot: nothing of the log may go."
-        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint="A node makes one when it is due.")
+    demand_sound_node(cluster)
     if _node_files(folder) != node:
         raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{folder.path} changed while it was read.")
     return plan_cleaning(node, cluster, limits, now_ms)

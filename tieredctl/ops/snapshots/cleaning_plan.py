@@ -119,7 +119,7 @@ class CleaningPlan:
         }
 
     def findings(self) -> list[Finding]:
-        unreadable = [
+        return [
             Finding(
                 FindingCode.UNREADABLE,
                 f"{self.cluster.path}/{snapshot.file_name}",
@@ -128,13 +128,12 @@ class CleaningPlan:
             )
             for snapshot in self.unreadable
         ]
-        return [*unreadable, *self.cluster.findings()]
 
 
 def plan_cleaning(node: NodeFiles, cluster: OfflineCluster, limits: RetentionLimits, now_ms: int) -> CleaningPlan:
     """By Kafka's rules (`kraft/retention.py`), and what a node deletes in any case when it starts.
 
-    `cluster` must have been read from the same files.
+    `cluster` must have been read from the same files, and `demand_sound_node` must accept it.
     """
     start = node.segments[0].base_offset if node.segments else 0
     before = [one for one in node.snapshots if one.id.end_offset < start]
