@@ -82,6 +82,7 @@ class ErrorCode(StrEnum):
     QUARANTINE_SCANNED = "quarantine-scanned"
     TOPICS_DOUBTFUL = "topics-doubtful"
     AGE_TOO_LOW = "age-too-low"
+    EPOCHS_UNKNOWN = "epochs-unknown"
     TOPIC_LIVE = "topic-live"
     TOPIC_IN_USE = "topic-in-use"
     TOPIC_UNCLEAR = "topic-unclear"
@@ -245,6 +246,7 @@ _TABLE = (
         ExitCode.USAGE,
         "Give --min-age 1h or more, or --allow-young if nothing writes to the store.",
     ),
+    ErrorKind(ErrorCode.EPOCHS_UNKNOWN, ExitCode.USAGE, "Name it in --untiered-topic, if it is not tiered."),
     ErrorKind(
         ErrorCode.TOPIC_LIVE,
         ExitCode.USAGE,

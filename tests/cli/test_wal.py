@@ -64,7 +64,9 @@ def objects(store: Path) -> list[Path]:
 
 
 def restored(tieredctl: Tieredctl, store: Path, to: Path, *words: str) -> tuple[int, str]:
-    outcome = tieredctl("wal", "restore", "--store", f"file:{store}", "--to", to, *words)
+    """`other` begins above offset 0."""
+    given = ("--store", f"file:{store}", "--to", to, "--untiered-topic", "other")
+    outcome = tieredctl("wal", "restore", *given, *words)
     return outcome.exit_code, outcome.err
 
 
@@ -324,7 +326,7 @@ def test_every_command_has_every_format(output: str, log_dir: Path, uploaded: Pa
         ("verify",),
         ("explain", "orders:0@5"),
         ("upload", "--log-dir", log_dir),
-        ("restore", "--topic", "other", "--to", log_dir.with_name(output)),
+        ("restore", "--topic", "other", "--untiered-topic", "other", "--to", log_dir.with_name(output)),
     ):
         outcome = tieredctl("wal", *words, *there)
         # The object that is missing may be of any of them.
@@ -434,6 +436,47 @@ def test_what_a_killed_restore_left_is_gone_after_the_next(
     assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 0
 
     assert {path.name for path in (tmp_path / "to").iterdir()} == {"orders-0", "orders-1", "other-0"}
+
+
+def test_a_topic_that_may_be_tiered_is_not_restored_from_above_offset_0(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    """By the leader epochs of what is restored alone, its leader would delete every earlier remote segment."""
+    words = ("wal", "restore", "--store", f"file:{uploaded}", "--to", tmp_path / "to")
+
+    refused = tieredctl(*words)
+    of_another = tieredctl(*words, "--untiered-topic", "orders")
+    of_the_rest = tieredctl(*words, "--topic", "orders")
+
+    assert (refused.exit_code, of_another.exit_code, of_the_rest.exit_code) == (2, 2, 0)
+    assert "a broker would delete its remote segments" in refused.err
+    assert "--untiered-topic other" in refused.err
+    assert {path.name for path in (tmp_path / "to").iterdir()} == {"orders-0", "orders-1"}
+
+
+@pytest.mark.parametrize("lost", range(3))
+def test_what_a_later_leader_cut_fills_no_gap(lost: int, tmp_path: Path, store: Path, tieredctl: Tieredctl) -> None:
+    """An object of the new leader's is lost, and so are the events: which of the former leader's records the new one
+    has, nothing tells."""
+    former, common = [batch(offset) for offset in range(10)], 5
+    new = [*former[:common], *(batch(offset, epoch=1, size=50) for offset in range(common, 9))]
+    write_partition(tmp_path / "former", ORDERS[0], former)
+    write_partition(tmp_path / "new", ORDERS[0], new)
+    assert tieredctl(*upload_words(tmp_path / "former", store), "--apply").exit_code == 0
+    before = set(objects(store))
+    of_new = (*upload_words(tmp_path / "new", store), "--upload-bytes", "200", "--apply")
+    assert tieredctl(*of_new).exit_code == 0
+    uploads = sorted(set(objects(store)) - before, key=lambda path: path.stat().st_mtime_ns)
+    (store / EVENTS).rename(tmp_path / "lost-events")
+    assert restored(tieredctl, store, tmp_path / "whole", "--without-events")[0] == 0
+    assert (tmp_path / "whole/orders-0" / f"{0:020d}.log").read_bytes() == b"".join(new)
+    assert len(uploads) > 3
+    uploads[lost].unlink()
+
+    code, said = restored(tieredctl, store, tmp_path / "to", "--without-events", "--untiered-topic", "orders")
+
+    assert (code, (tmp_path / "to").exists()) == (4, False), said
+    assert "no combined object holds offsets" in said
 
 
 def test_one_partition_is_restored(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:

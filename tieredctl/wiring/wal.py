@@ -20,10 +20,11 @@ from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.wal.clean import Cleaning, CleanOutcome, CleanPlan, plan_cleaning
 from tieredctl.ops.wal.contents import KnownEvents, demand_whole, events_of_objects, read_events
+from tieredctl.ops.wal.line_of_leaders import Partitions, by_partition, gaps_in, last_line
 from tieredctl.ops.wal.local_batches import LocalActiveLog, local_active_logs
 from tieredctl.ops.wal.need import FreshNeeds, RemoteMetadata
 from tieredctl.ops.wal.purge import PurgePlan, plan_purge, purge
-from tieredctl.ops.wal.restore import Partitions, RestoreOutcome, by_partition, gaps_in, restore
+from tieredctl.ops.wal.restore import RestoreOutcome, demand_untiered, restore
 from tieredctl.ops.wal.restored_log import RestoredLog
 from tieredctl.ops.wal.upload import ActiveSegmentsUpload, UploadOutcome, UploadPlan, plan_upload
 from tieredctl.storage.protocol import ObjectStore
@@ -95,6 +96,7 @@ def restore_wal(
     *,
     selection: Selection,
     broker_files_from: Path | None,
+    untiered_topics: Sequence[str],
     with_gaps: bool,
     without_events: bool,
     tell: Callable[[RestoredLog], None],
@@ -112,10 +114,12 @@ def restore_wal(
         message = f"The events in {store.url} have nothing uploaded of {selection}."
         hint = "List what is there with `tieredctl wal inspect`."
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
-    gaps = gaps_in(partitions)
+    lines = {partition: last_line(segments) for partition, segments in partitions.items()}
+    gaps = gaps_in(lines, partitions)
+    demand_untiered(lines, untiered_topics)
     if gaps and not with_gaps:
         return Restored(store.url, gaps, None)
-    return Restored(store.url, gaps, restore(store, partitions, to, broker_files_from=broker_files_from, tell=tell))
+    return Restored(store.url, gaps, restore(store, lines, to, broker_files_from=broker_files_from, tell=tell))
 
 
 def _readable(events: KnownEvents) -> Partitions:

@@ -48,6 +48,13 @@ def restore(
             help="Also copy meta.properties, bootstrap.checkpoint and __cluster_metadata-0 from this log directory.",
         ),
     ] = None,
+    untiered_topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC",
+            help="Restore this topic from above offset 0, since it is not tiered (KIP-405); repeat it for several.",
+        ),
+    ] = None,
     with_gaps: Annotated[
         bool, typer.Option("--with-gaps", help="Restore what there is of partitions with missing offsets.")
     ] = False,
@@ -63,8 +70,9 @@ def restore(
     """Write a log directory that a broker can start on, from combined objects: every uploaded batch, byte for byte.
 
     Writes partition folders with logs, leader epochs and topic ids; a broker rebuilds the indexes. Either all of it
-    appears or nothing. Exit 4 if offsets are missing. For example: tieredctl wal restore --store file:/tmp/wal --to
-    /var/lib/kafka-restored --broker-files-from /var/lib/kafka
+    appears or nothing. A topic that begins above offset 0 is restored only if it is not tiered: its earlier leader
+    epochs are not in a store. Exit 4 if offsets are missing. For example: tieredctl wal restore --store file:/tmp/wal
+    --to /var/lib/kafka-restored --broker-files-from /var/lib/kafka
     """
     from tieredctl.wiring.wal import restore_wal
 
@@ -73,6 +81,7 @@ def restore(
         to,
         selection=selected.selection(),
         broker_files_from=broker_files_from,
+        untiered_topics=untiered_topic or (),
         with_gaps=with_gaps,
         without_events=without_events,
         tell=view.teller(_progress),

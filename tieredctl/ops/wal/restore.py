@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from secrets import token_hex
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
-from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import PartitionSubject
-from tieredctl.model.findings import Finding
-from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
+from tieredctl.ops.wal.line_of_leaders import Partitions
 from tieredctl.ops.wal.restored_log import RestoredLog, folder_name, write_log
 from tieredctl.storage.protocol import UNFINISHED, ObjectStore
-from tieredctl.wal.replayed import KnownWalSegment
 
 _CLUSTER_METADATA = "__cluster_metadata-0"
 BROKER_FILES = (META_PROPERTIES_FILE, BOOTSTRAP_CHECKPOINT, _CLUSTER_METADATA)
 """What a node has in its log directory that is of no partition in a store."""
-
-Partitions = dict[TopicIdPartition, list[KnownWalSegment]]
 
 
 @dataclass(slots=True)
@@ -53,38 +46,21 @@ class RestoreOutcome:
         ]
 
 
-def by_partition(segments: Sequence[KnownWalSegment]) -> Partitions:
-    """The segments of each partition by rising offset, partitions by name."""
-    found: Partitions = {}
-    for segment in sorted(segments, key=_place):
-        found.setdefault(segment.metadata.topic_id_partition, []).append(segment)
-    return found
+def demand_untiered(partitions: Partitions, untiered_topics: Collection[str]) -> None:
+    """Raises TieredctlError `epochs-unknown` where a partition begins above offset 0, unless its topic is named.
 
-
-def gaps_in(partitions: Partitions) -> list[Finding]:
-    """Offsets that are missing between the segments of a partition."""
-    gaps = []
+    By the epochs of the restored records alone, a leader of a tiered topic deletes all remote segments of earlier
+    epochs (RemoteLogManager.cleanupExpiredRemoteLogSegments), and reads nothing below its first epoch.
+    """
     for partition, segments in partitions.items():
-        end = segments[0].metadata.end_offset
-        for _, segment in pairwise(segments):
-            if segment.metadata.start_offset > end + 1:
-                gaps.append(_gap(partition, end + 1, segment.metadata.start_offset - 1))
-            end = max(end, segment.metadata.end_offset)
-    return gaps
-
-
-def _gap(partition: TopicIdPartition, first: int, last: int) -> Finding:
-    name = f"{partition.topic}-{partition.partition}"
-    evidence = {
-        "topic": partition.topic,
-        "topicId": partition.topic_id,
-        "partition": partition.partition,
-        "startOffset": first,
-        "endOffset": last,
-    }
-    message = f"no combined object holds offsets {first} to {last}"
-    about = PartitionSubject(partition, (first, last))
-    return Finding(FindingCode.WAL_OFFSET_GAP, name, message, evidence, about=about)
+        start = segments[0].metadata.start_offset
+        if start > 0 and partition.topic not in untiered_topics:
+            message = (
+                f"{partition.topic}-{partition.partition} begins at offset {start}, and a store does not have the "
+            )
+            message += "leader epochs below it: if the topic is tiered, a broker would delete its remote segments."
+            hint = f"If {partition.topic} is not tiered, give --untiered-topic {partition.topic}."
+            raise TieredctlError(ErrorCode.EPOCHS_UNKNOWN, message, hint=hint)
 
 
 def restore(
@@ -135,17 +111,6 @@ def restore(
     except OSError as error:
         raise TieredctlError(ErrorCode.UNWRITABLE, f"{to} cannot be written: {error.strerror}.") from None
     return outcome
-
-
-def _place(segment: KnownWalSegment) -> tuple[str, str, int, int, int]:
-    partition = segment.metadata.topic_id_partition
-    return (
-        partition.topic,
-        partition.topic_id,
-        partition.partition,
-        segment.metadata.start_offset,
-        segment.metadata.end_offset,
-    )
 
 
 def _demand_distinct(partitions: Partitions, folders: Sequence[str]) -> None:

@@ -28,12 +28,12 @@ from tieredctl.formats.partition_metadata import (
 )
 from tieredctl.formats.record_batches import BatchHeader
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.wal.line_of_leaders import NO_END, ends_of_epochs
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wal.places import object_key
 from tieredctl.wal.reading import fetch_log_segment
 from tieredctl.wal.replayed import KnownWalSegment
 
-_NO_END = 1 << 63
 _VERIFY = "`tieredctl wal verify` shows all that is damaged or missing."
 _MOST_LOG_BYTES = 1 << 30
 _MOST_OFFSETS = (1 << 31) - 1
@@ -69,7 +69,8 @@ def folder_name(partition: TopicIdPartition) -> str:
 def write_log(
     store: ObjectStore, partition: TopicIdPartition, segments: Sequence[KnownWalSegment], folder: Path
 ) -> RestoredLog:
-    """Writes a partition from segments by rising offset into a new folder, and returns once all is on disk.
+    """Writes a partition from segments of one line of leaders, by rising offset, into a new folder; all is on disk
+    when it returns.
 
     Raises TieredctlError `undecodable` where an object does not have what the events say, `object-missing`, and
     `unwritable`.
@@ -98,9 +99,8 @@ def write_log(
 
 
 def _batches(store: ObjectStore, segments: Sequence[KnownWalSegment]) -> Iterator[tuple[BatchHeader, bytes]]:
-    """Each batch once, checked: its CRC, its place in the object, and that offsets rise. What a leader of the past
-    wrote at offsets from which a later one began is not part of the log."""
-    following, ends = segments[0].metadata.start_offset, _ends_of_epochs(segments)
+    """Each batch once, checked: its CRC, its place in the object, and that offsets and leader epochs rise."""
+    following, ends = segments[0].metadata.start_offset, ends_of_epochs(segments)
     for segment in segments:
         key = object_key(segment.combined_segment_id)
         try:
@@ -113,30 +113,20 @@ def _batches(store: ObjectStore, segments: Sequence[KnownWalSegment]) -> Iterato
                 raise _damaged(key, segment, f"byte {block.position} after that: {block.reason}")
             for position, header in zip(block.positions, block.headers, strict=True):
                 last = header
-                is_cut = header.base_offset >= ends.get(header.partition_leader_epoch, _NO_END)
-                if is_cut or header.last_offset < following:
-                    continue  # or also in an earlier segment
+                if header.last_offset < following:
+                    continue  # also in an earlier segment
+                offsets = f"offsets {header.base_offset} to {header.last_offset}"
+                if header.last_offset >= ends.get(header.partition_leader_epoch, NO_END):
+                    raise _damaged(
+                        key, segment, f"a batch of leader epoch {header.partition_leader_epoch} has {offsets}"
+                    )
                 is_inside = first <= header.base_offset and header.last_offset <= end
                 if header.base_offset < following or not is_inside:
-                    offsets = f"offsets {header.base_offset} to {header.last_offset}"
                     raise _damaged(key, segment, f"a batch has {offsets}, where {following} comes next")
                 following = header.last_offset + 1
                 yield header, data[position : position + header.size]
         if last is None or last.last_offset != segment.metadata.end_offset:
             raise _damaged(key, segment, f"it does not end at offset {segment.metadata.end_offset}")
-
-
-def _ends_of_epochs(segments: Sequence[KnownWalSegment]) -> dict[int, int]:
-    """For each leader epoch, the first offset of any later one."""
-    starts: dict[int, int] = {}
-    for segment in segments:
-        for epoch, offset in segment.metadata.segment_leader_epochs:
-            starts[epoch] = min(offset, starts.get(epoch, offset))
-    ends, end = {}, _NO_END
-    for epoch in sorted(starts, reverse=True):
-        ends[epoch] = end
-        end = min(end, starts[epoch])
-    return ends
 
 
 def _lost(key: str, store: ObjectStore) -> TieredctlError:

@@ -17,8 +17,8 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.wal.contents import WalContents
 from tieredctl.ops.wal.level import WalLevel
+from tieredctl.ops.wal.line_of_leaders import by_partition, gaps_in
 from tieredctl.ops.wal.object_check import ObjectReport, check_batches, check_first_batch, object_finding
-from tieredctl.ops.wal.restore import by_partition, gaps_in
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
 from tieredctl.wal.places import object_key
 from tieredctl.wal.reading import read_object_index
@@ -85,7 +85,8 @@ def verify_wal(
             promised.append(one)
             result.findings += _of_segments(one, segments, is_stuck=is_stuck)
     result.findings += _unannounced(store, promised, segments)
-    result.findings += gaps_in(by_partition([one for one in segments.values() if _was_uploaded(one)]))
+    uploaded = by_partition([one for one in segments.values() if _was_uploaded(one)])
+    result.findings += gaps_in(uploaded, uploaded)
     result.objects = len(promised)
     result.segments = sum(len(one.metadata.entries) for one in promised)
     if level is not WalLevel.LISTING:
