@@ -27,7 +27,7 @@ from tieredctl.model.wal_events import WalEvent
 
 PLAIN: list[WalEvent] = [
     wal_started(1, 0, 9),
-    wal_started(2, 3, 3, leader_epoch=4, segment_leader_epochs=((2, 3), (4, 3)), custom_metadata=b"x"),
+    wal_started(2, 3, 5, leader_epoch=4, segment_leader_epochs=((2, 3), (4, 4)), custom_metadata=b"x"),
     wal_updated(1, COPIED, partition=OTHER),
     wal_updated(1, DELETING, start_file_position=-1, end_file_position=-1),
     combined_started([entry(1), entry(2, partition=OTHER), entry(3)]),
@@ -129,6 +129,8 @@ def damaged(value: bytes, source: random.Random) -> bytes:
         (wal_updated(0, COPIED), -9, 8, -5),
         (wal_updated(0, COPIED), -17, 8, 1 << 40),
         (wal_started(0, 4, 9, start_file_position=0, end_file_position=99), -9, 8, 98),
+        *((wal_started(0, 4, 9, segment_leader_epochs=((1, 4), (2, 7))), -65, 8, first) for first in (0, 3, 5)),
+        *((wal_started(0, 4, 9, segment_leader_epochs=((1, 4), (2, 7))), -52, 8, second) for second in (0, 4, 10)),
         (combined_updated([entry(0, 0, 9), entry(1, 10, 19)], COPIED), -34, 8, 9),
         (combined_updated([entry(0)], DELETING), -14, 1, COPIED),
     ],

@@ -59,12 +59,14 @@ def _of_segment(draw: st.DrawFn, size: int, state: RemoteLogSegmentState) -> dic
 def wal_segments(draw: st.DrawFn) -> WalEvent:
     size, state = draw(_SIZES), draw(st.sampled_from(RemoteLogSegmentState))
     start = draw(st.integers(0, 2**61))
-    epochs = sorted(draw(st.sets(INT32, min_size=1, max_size=20)))
+    end = start + draw(st.integers(0, 2**61))
+    offsets = sorted({start, *draw(st.sets(st.integers(start, end), max_size=20))})
+    epochs = sorted(draw(st.sets(INT32, min_size=len(offsets), max_size=len(offsets))))
     return RemoteWalLogSegmentMetadata(
         start_offset=start,
-        end_offset=start + draw(st.integers(0, 2**61)),
+        end_offset=end,
         max_timestamp_ms=draw(INT64),
-        segment_leader_epochs=tuple((epoch, draw(INT64)) for epoch in epochs),
+        segment_leader_epochs=tuple(zip(epochs, offsets, strict=True)),
         segment_size_in_bytes=size,
         **draw(_of_segment(size, state)),
     )

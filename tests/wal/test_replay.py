@@ -42,15 +42,16 @@ def segment_events(draw: st.DrawFn) -> WalEvent:
     }
     if draw(st.booleans()):
         start = draw(st.integers(0, 30))
-        epochs = sorted(draw(st.sets(st.integers(0, 2), min_size=1)))
+        end = start + draw(st.integers(0, 10))
+        epochs = sorted(draw(st.sets(st.integers(0, 2), min_size=1, max_size=end - start + 1)))
         state = draw(st.sampled_from([STATES[0]] * 5 + STATES))
         positions = (0, 99) if state is COPIED else (-1, -1)
         return wal_started(
             number,
             start,
-            start + draw(st.integers(0, 10)),
+            end,
             state=state,
-            segment_leader_epochs=tuple((epoch, start) for epoch in epochs),
+            segment_leader_epochs=tuple((epoch, start + row) for row, epoch in enumerate(epochs)),
             start_file_position=positions[0],
             end_file_position=positions[1],
             **fields,

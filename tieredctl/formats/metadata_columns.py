@@ -127,15 +127,15 @@ def _sensible(api_key: int, columns: Columns) -> Flags:
         topic = columns[_TOPIC_PATH[api_key] + ".Name"]
         sensible &= topic.ends > topic.starts  # what looks like an empty name is the KIP's form
         sensible &= (columns["StartOffset"] >= 0) & (columns["EndOffset"] >= columns["StartOffset"])
-        sensible &= rising_epochs(columns["SegmentLeaderEpochs"])
+        sensible &= rising(columns["SegmentLeaderEpochs"], "LeaderEpoch")
     return sensible
 
 
-def rising_epochs(epochs: Lists) -> Flags:
-    """Which rows have leader epochs, and in order."""
-    rising: Flags = np.diff(epochs.bounds) > 0
-    values = epochs.elements["LeaderEpoch"].astype(np.int64)
-    falls = np.flatnonzero(np.diff(values) <= 0) + 1
-    owners = np.searchsorted(epochs.bounds, falls, side="right") - 1
-    rising[owners[epochs.bounds[owners] != falls]] = False
-    return rising
+def rising(lists: Lists, field: str) -> Flags:
+    """Which rows have elements, and a field of them in order."""
+    are_rising: Flags = np.diff(lists.bounds) > 0
+    values = lists.elements[field].astype(np.int64)
+    falls = np.flatnonzero(values[1:] <= values[:-1]) + 1
+    owners = np.searchsorted(lists.bounds, falls, side="right") - 1
+    are_rising[owners[lists.bounds[owners] != falls]] = False
+    return are_rising

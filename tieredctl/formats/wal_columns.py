@@ -8,7 +8,7 @@ import numpy as np
 
 from tieredctl.formats.columns import NULL, ColumnReader, Columns, Lists, kept
 from tieredctl.formats.event_frame import FRAME_BYTES, FRAME_VERSION, MESSAGE_VERSION
-from tieredctl.formats.metadata_columns import EventGroup, named_partitions, rising_epochs
+from tieredctl.formats.metadata_columns import EventGroup, named_partitions, rising
 from tieredctl.formats.wal_schemas import (
     WAL_COMBINED,
     WAL_COMBINED_UPDATE,
@@ -97,9 +97,19 @@ def _sensible_segment(columns: Columns) -> Flags:
     sensible &= is_placed | (columns[_STATE] != _FINISHED)
     if "StartOffset" in columns:
         sensible &= (columns["StartOffset"] >= 0) & (columns["EndOffset"] >= columns["StartOffset"])
-        sensible &= rising_epochs(columns["SegmentLeaderEpochs"])
+        sensible &= _sensible_epochs(columns["SegmentLeaderEpochs"], columns["StartOffset"], columns["EndOffset"])
         size = columns["EndFilePosition"] - columns["StartFilePosition"] + 1
         sensible &= (columns["SegmentSizeInBytes"] > 0) & (~is_placed | (size == columns["SegmentSizeInBytes"]))
+    return sensible
+
+
+def _sensible_epochs(epochs: Lists, start_offsets: Ints, end_offsets: Ints) -> Flags:
+    """Which rows have leader epochs for each of their offsets."""
+    sensible = rising(epochs, "LeaderEpoch") & rising(epochs, "Offset")
+    rows = np.flatnonzero(sensible)
+    starts = epochs.elements["Offset"]
+    sensible[rows] &= starts[epochs.bounds[rows]] == start_offsets[rows]
+    sensible[rows] &= starts[epochs.bounds[rows + 1] - 1] <= end_offsets[rows]
     return sensible
 
 

@@ -115,7 +115,7 @@ class RemoteWalLogSegmentMetadata(_WalSegment):
     """Consecutive batches of a partition, whose upload in a combined object begins.
 
     Offsets are inclusive; size is in bytes. `segment_leader_epochs` holds (leader epoch, first offset of it in this
-    segment), ascending. Raises ValueError for what no log can have.
+    segment): both ascend, from the segment's first offset on. Raises ValueError for what no log can have.
     """
 
     start_offset: int
@@ -133,6 +133,11 @@ class RemoteWalLogSegmentMetadata(_WalSegment):
             raise ValueError("no segment leader epochs")
         if any(later[0] <= earlier[0] for earlier, later in pairwise(self.segment_leader_epochs)):
             raise ValueError("segment leader epochs that do not rise")
+        starts = [offset for _, offset in self.segment_leader_epochs]
+        if starts[0] != self.start_offset:
+            raise ValueError(f"leader epochs from offset {starts[0]} of offsets from {self.start_offset}")
+        if starts[-1] > self.end_offset or any(later <= earlier for earlier, later in pairwise(starts)):
+            raise ValueError("start offsets of leader epochs that do not rise up to the end offset")
         if self.segment_size_in_bytes <= 0:
             raise ValueError(f"impossible size {self.segment_size_in_bytes}")
         if self.is_placed and self.size != self.segment_size_in_bytes:
