@@ -318,7 +318,7 @@ def test_a_size_that_is_not_the_snapshots_is_noticed(fetch: Fetch, controller: S
     ("part", "resumed_from"),
     [
         (SNAPSHOT[:HEADER_BYTES], HEADER_BYTES),
-        (SNAPSHOT[:HEADER_BYTES] + b"garbage", 0),
+        (SNAPSHOT[:HEADER_BYTES] + b"garbage", HEADER_BYTES),
         (SNAPSHOT[:300], HEADER_BYTES + BATCH_BYTES),
         (SNAPSHOT[:300] + b"garbage", HEADER_BYTES + BATCH_BYTES),
         (SNAPSHOT[:-1], len(SNAPSHOT) - FOOTER_BYTES),
@@ -331,7 +331,7 @@ def test_a_size_that_is_not_the_snapshots_is_noticed(fetch: Fetch, controller: S
     ],
     ids=[
         "header",
-        "garbage in the first chunk",
+        "garbage after the header",
         "cut",
         "garbage",
         "nearly all",

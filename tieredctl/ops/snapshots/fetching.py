@@ -13,6 +13,7 @@ from typing import BinaryIO
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.arriving_snapshot import ArrivingSnapshot
 from tieredctl.formats.file_names import KraftSnapshotName, kraft_snapshot_name
+from tieredctl.kafka.metadata_log import CLUSTER_METADATA_FOLDER
 from tieredctl.kafka.snapshot_source import LeaderChanged, SnapshotSource
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, file_added_to, replaced_file
@@ -20,6 +21,9 @@ from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, file_added_to, r
 DEFAULT_CHUNK_BYTES = 8 << 20
 LARGEST_CHUNK_BYTES = 64 << 20
 _COPIED_AT_ONCE = 1 << 22
+_COMPARED_BYTES = 1 << 16
+"""Of both ends of what an earlier run left. The first batch alone, with the time at which the snapshot was begun and
+its CRC, differs between any two snapshots; it has less than 200 bytes."""
 
 Told = Callable[[int, int], None]
 """Hears how many bytes there are, of how many."""
@@ -63,8 +67,10 @@ def fetch_snapshot(
     What arrives is kept in a `.part` beside the file, batch by batch, each only once it is whole and sound; an
     interrupted run goes on there. Where another controller becomes the leader, it begins again: that one's snapshots
     have other bytes. Raises TieredctlError as the source does, `undecodable` where the snapshot is damaged,
-    `unwritable`, `locked` where another run fetches the same.
+    `unwritable`, `locked` where another run fetches the same, `usage` for a place
+    among a node's own files.
     """
+    _demand_outside_node(to)
     while True:
         leader = source.leader()
         wanted = snapshot or leader.latest_snapshot
@@ -102,27 +108,48 @@ class _Fetching:
     def to(self, file: BinaryIO) -> tuple[int, int, int]:
         """The size in bytes, the number of batches, and how many bytes were there before."""
         first = self._source.chunk(self._snapshot, 0, self._chunk_bytes)
-        arriving = self._resumed(first.size, first.data)
+        arriving = self._left(first.size)
+        if not self._is_of_this_snapshot(arriving, first.data):
+            arriving = ArrivingSnapshot(first.size)
+        self._part.truncate(arriving.position)
+        arriving.forget_rest()
         resumed_from = arriving.position
         self._receive(arriving, first.data[resumed_from:])
         return arriving.size, self._copied(file, arriving.size), resumed_from
 
-    def _resumed(self, size: int, beginning: bytes) -> ArrivingSnapshot:
-        """What an earlier run left, as far as it is sound, if it begins as the snapshot does; else nothing."""
-        self._part.seek(0)
+    def _left(self, size: int) -> ArrivingSnapshot:
+        """What an earlier run left, as far as it is sound."""
         arriving = ArrivingSnapshot(size)
-        if self._part.read(len(beginning)) == beginning[: self._length()]:
-            self._part.seek(0)
-            with suppress(DecodeError):
-                while data := self._part.read(_COPIED_AT_ONCE):
-                    for _ in arriving.add(data):
-                        pass
-        self._part.truncate(arriving.position)
-        arriving.forget_rest()
+        self._part.seek(0)
+        with suppress(DecodeError):
+            while data := self._part.read(_COPIED_AT_ONCE):
+                for _ in arriving.add(data):
+                    pass
         return arriving
 
-    def _length(self) -> int:
-        return os.fstat(self._part.fileno()).st_size
+    def _is_of_this_snapshot(self, left: ArrivingSnapshot, beginning: bytes) -> bool:
+        """Whether what is left begins and ends as the controller's snapshot does there, which is fetched again."""
+        head = min(left.position, _COMPARED_BYTES)
+        tail = max(head, left.position - _COMPARED_BYTES)
+        return self._equals(0, head, left.size, beginning) and self._equals(tail, left.position, left.size)
+
+    def _equals(self, position: int, end: int, size: int, data: bytes = b"") -> bool:
+        """Whether both have the same bytes up to `end`; `data` are those of the controller that are here already."""
+        while position < end:
+            data = (data or self._chunk(position, size))[: end - position]
+            self._part.seek(position)
+            if self._part.read(len(data)) != data:
+                return False
+            position += len(data)
+            data = b""
+        return True
+
+    def _chunk(self, position: int, size: int) -> bytes:
+        chunk = self._source.chunk(self._snapshot, position, self._chunk_bytes)
+        if chunk.size != size:
+            message = f"Snapshot {_id(self._snapshot)} of controller {self._controller} changed while it was fetched."
+            raise TieredctlError(ErrorCode.SNAPSHOT_UNAVAILABLE, message, hint="Run it again: it begins again.")
+        return chunk.data
 
     def _receive(self, arriving: ArrivingSnapshot, data: bytes) -> None:
         received = arriving.position
@@ -135,13 +162,7 @@ class _Fetching:
                     self._tell(arriving.position, arriving.size)
                 if received >= arriving.size:
                     break
-                chunk = self._source.chunk(self._snapshot, received, self._chunk_bytes)
-                if chunk.size != arriving.size:
-                    message = (
-                        f"Snapshot {_id(self._snapshot)} of controller {self._controller} changed while it was fetched."
-                    )
-                    raise TieredctlError(ErrorCode.SNAPSHOT_UNAVAILABLE, message, hint="Run it again: it begins again.")
-                data = chunk.data
+                data = self._chunk(received, arriving.size)
             arriving.demand_whole()
         except DecodeError as error:
             message = f"Snapshot {_id(self._snapshot)} of controller {self._controller} is damaged: {error.message}."
@@ -158,6 +179,13 @@ class _Fetching:
             file.writelines(arrived.add(data))
         arrived.demand_whole()
         return arrived.batches
+
+
+def _demand_outside_node(to: Path) -> None:
+    place = to.resolve()
+    if CLUSTER_METADATA_FOLDER in (place.name, *(parent.name for parent in place.parents)):
+        message = f"{to} is in a {CLUSTER_METADATA_FOLDER}: a node would take the snapshot for its own."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Name another folder with --to.")
 
 
 @contextmanager
