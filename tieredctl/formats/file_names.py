@@ -14,6 +14,8 @@ from tieredctl.model.ids import uuid_bytes
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+CLUSTER_METADATA_FOLDER = "__cluster_metadata-0"
+"""The controllers' log and its snapshots."""
 LOCK_FILE = ".lock"
 """Empty: a running broker holds a lock on it, so that no other starts in the same log directory."""
 OFFSET_CHECKPOINTS = (

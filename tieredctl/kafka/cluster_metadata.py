@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tieredctl.errors import DecodeError
+from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER
 from tieredctl.formats.kraft_records import KraftRecordType, decode_kraft_record
 from tieredctl.formats.record_batches import BatchHeader, read_records
 from tieredctl.kafka.metadata_log import (
-    CLUSTER_METADATA_FOLDER,
     MetadataBatch,
     MetadataLog,
     SnapshotFile,

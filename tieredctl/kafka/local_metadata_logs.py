@@ -6,13 +6,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.file_names import SegmentPart, parse_kraft_snapshot_name, parse_segment_file_name
+from tieredctl.formats.file_names import (
+    CLUSTER_METADATA_FOLDER,
+    SegmentPart,
+    parse_kraft_snapshot_name,
+    parse_segment_file_name,
+)
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
 from tieredctl.formats.snapshot_times import FIRST_BATCH_WITHIN, first_record_ms, snapshot_times
 from tieredctl.kafka.local_logs import forbidden
 from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSegment, SeenSnapshot
 
-_FOLDER = "__cluster_metadata-0"
 _LARGEST_PROPERTIES = 1 << 16
 
 
@@ -20,13 +24,13 @@ def read_local_metadata_logs(log_dirs: Iterable[Path]) -> list[SeenMetadataLog]:
     """Those of the log directories that have one. What the node deletes meanwhile is left out. Raises TieredctlError
     for what may not be read."""
     try:
-        return [_metadata_log(log_dir) for log_dir in log_dirs if (log_dir / _FOLDER).is_dir()]
+        return [_metadata_log(log_dir) for log_dir in log_dirs if (log_dir / CLUSTER_METADATA_FOLDER).is_dir()]
     except PermissionError as error:
         raise forbidden(error) from None
 
 
 def _metadata_log(log_dir: Path) -> SeenMetadataLog:
-    folder = log_dir / _FOLDER
+    folder = log_dir / CLUSTER_METADATA_FOLDER
     files = sorted(folder.iterdir())
     logs = list(_segments(files))
     begins_with = _beginning(logs[0][0], FIRST_BATCH_WITHIN) if logs else None

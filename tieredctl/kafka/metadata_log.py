@@ -15,7 +15,6 @@ from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.log_scan import Damage
 from tieredctl.formats.record_batches import BatchHeader, read_records
 
-CLUSTER_METADATA_FOLDER = "__cluster_metadata-0"
 _PIECE_BYTES = 1 << 22
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.formats.file_names import parse_kraft_snapshot_name
+from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER, parse_kraft_snapshot_name
 from tieredctl.formats.kraft_log import KraftLogRecord
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
 from tieredctl.formats.quorum_state import QUORUM_STATE_FILE, read_quorum_state
 from tieredctl.kafka.metadata_log import (
-    CLUSTER_METADATA_FOLDER,
     MetadataBatch,
     MetadataLog,
     SnapshotFile,
@@ -26,6 +25,7 @@ from tieredctl.kraft.replica import SnapshotId
 from tieredctl.kraft.snapshot_end import LastBatch, disagreements
 from tieredctl.ops.cluster.image_cluster import ImageCluster
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
+from tieredctl.ops.snapshots.record_files import metadata_log_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +47,10 @@ class OfflineClusterPlace:
         path = self.path
         with in_sentences(path):
             if path.is_dir():
-                inner = path / CLUSTER_METADATA_FOLDER
-                return _with_log(inner if inner.is_dir() else path)
+                return _with_log(metadata_log_folder(path))
             if path.exists() and not path.is_file():
                 raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: it is not a regular file.", hint="")
             return _alone(path)
-
-
-def metadata_folder(path: Path) -> Path:
-    """The `__cluster_metadata-0` that a path names, or that the log directory there has. Raises TieredctlError."""
-    with in_sentences(path):
-        inner = path / CLUSTER_METADATA_FOLDER
-        folder = inner if inner.is_dir() else path
-        if not folder.is_dir():
-            if not folder.exists():
-                raise FileNotFoundError
-            raise TieredctlError(ErrorCode.USAGE, f"{path} is not a folder.", hint=_HINT)
-        return folder
 
 
 @contextmanager

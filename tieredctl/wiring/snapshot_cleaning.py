@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import (
+    CLUSTER_METADATA_FOLDER,
     KraftSnapshotName,
     SegmentFileName,
     SegmentPart,
@@ -18,7 +19,7 @@ from tieredctl.formats.file_names import (
     parse_kraft_snapshot_name,
     parse_segment_file_name,
 )
-from tieredctl.kafka.metadata_log import CLUSTER_METADATA_FOLDER, SnapshotFile, snapshot_records
+from tieredctl.kafka.metadata_log import SnapshotFile, snapshot_records
 from tieredctl.kafka.node_folder import NodeFolder, opened_node_folder
 from tieredctl.kafka.server_properties import SERVER_PROPERTIES, stated_settings
 from tieredctl.kafka.stopped_node import stopped_node
@@ -35,8 +36,9 @@ from tieredctl.kraft.retention import (
 from tieredctl.model.local_file import SeenFile
 from tieredctl.ops.snapshots.cleaning import Cleaning, CleaningOutcome
 from tieredctl.ops.snapshots.cleaning_plan import CleaningPlan, NodeFiles, plan_cleaning
+from tieredctl.ops.snapshots.record_files import metadata_log_folder
 from tieredctl.ops.snapshots.sound_node import demand_sound_node
-from tieredctl.wiring.offline_cluster import OfflineClusterPlace, in_sentences, metadata_folder
+from tieredctl.wiring.offline_cluster import OfflineClusterPlace, in_sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ def snapshot_cleaning(
     Kafka's default. Raises TieredctlError where a node may be running, where the files are not whole (what a node
     cannot start on is not cleaned), and where the latest snapshot does not fit the log.
     """
-    folder = metadata_folder(path).resolve()
+    folder = metadata_log_folder(path).resolve()
+    if not folder.exists():
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no {path}.")
     if folder.name != CLUSTER_METADATA_FOLDER:
         message = f"{path} is neither a {CLUSTER_METADATA_FOLDER} nor a log directory that has one."
         raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, message, hint="Name a stopped node's log directory.")

@@ -12,8 +12,7 @@ from typing import BinaryIO
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.arriving_snapshot import ArrivingSnapshot
-from tieredctl.formats.file_names import KraftSnapshotName, kraft_snapshot_name
-from tieredctl.kafka.metadata_log import CLUSTER_METADATA_FOLDER
+from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER, KraftSnapshotName, kraft_snapshot_name
 from tieredctl.kafka.snapshot_source import LeaderChanged, SnapshotSource
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, file_added_to, replaced_file

@@ -10,6 +10,7 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
 from tieredctl.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
+    CLUSTER_METADATA_FOLDER,
     SegmentPart,
     parse_kraft_snapshot_name,
     parse_segment_file_name,
@@ -21,7 +22,6 @@ from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
 from tieredctl.formats.record_batches import BatchHeader
 from tieredctl.ops.file_reading import LARGEST_BATCH_FILE, demand_size, file_chunks, reading, regular_size
 
-METADATA_LOG_FOLDER = "__cluster_metadata-0"
 _HEAD_BYTES = 1 << 16
 
 
@@ -123,7 +123,7 @@ def record_files(paths: Iterable[Path]) -> list[RecordFile]:
 
 def metadata_log_folder(path: Path) -> Path:
     """The folder of the metadata log: the one given, or the one of its name in it."""
-    inner = path / METADATA_LOG_FOLDER
+    inner = path / CLUSTER_METADATA_FOLDER
     return inner if inner.is_dir() else path
 
 
@@ -143,7 +143,7 @@ def _of_folder(path: Path) -> Sequence[RecordFile]:
     folder = metadata_log_folder(path)
     files = [_record_file(file) for file in sorted(folder.iterdir()) if _is_finished(file.name)]
     if not files:
-        hint = f"Give a node's {METADATA_LOG_FOLDER}, or a file in it."
+        hint = f"Give a node's {CLUSTER_METADATA_FOLDER}, or a file in it."
         raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{path} has no KRaft snapshot and no log.", hint=hint)
     return files
 

@@ -10,15 +10,14 @@ from pathlib import Path
 from secrets import token_hex
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT
+from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
 from tieredctl.ops.documents import Document
 from tieredctl.ops.wal.line_of_leaders import Partitions
 from tieredctl.ops.wal.restored_log import RestoredLog, folder_name, write_log
 from tieredctl.storage.protocol import UNFINISHED, ObjectStore
 
-_CLUSTER_METADATA = "__cluster_metadata-0"
-BROKER_FILES = (META_PROPERTIES_FILE, BOOTSTRAP_CHECKPOINT, _CLUSTER_METADATA)
+BROKER_FILES = (META_PROPERTIES_FILE, BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER)
 """What a node has in its log directory that is of no partition in a store."""
 
 
