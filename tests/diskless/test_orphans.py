@@ -169,6 +169,34 @@ def test_ages_are_taken_against_the_databases_clock(
     assert verdict(scanned(inkless, tieredctl), UNKNOWN_NAME) == ("in-progress", None)
 
 
+@pytest.mark.parametrize("last_files", range(1, 13))
+def test_by_a_copy_that_lacks_the_last_commits_no_live_object_is_orphaned(
+    inkless: Inkless, tieredctl: Tieredctl, last_files: int
+) -> None:
+    """A database restored to an earlier moment, a replica that is late, or one that was promoted with a loss."""
+    lacking = f"SELECT file_id FROM files ORDER BY committed_at DESC LIMIT {last_files}"
+    inkless.run(f"DELETE FROM batches WHERE file_id IN ({lacking})", f"DELETE FROM files WHERE file_id IN ({lacking})")
+    left = [inkless.capture.document["roles"][name] for name in (KILLED, DOWN)]
+
+    found = scanned(inkless, tieredctl)
+
+    assert {key for key in found if key and verdict(found, key) == ("orphan", "no-metadata")} <= {*left}
+
+
+@pytest.mark.parametrize(("minutes", "status"), [(-30, "orphan"), (-5, "unknown"), (0, "unknown"), (30, "unknown")])
+def test_what_was_uploaded_after_the_newest_commit_is_unknown(
+    inkless: Inkless, tieredctl: Tieredctl, minutes: int, status: str
+) -> None:
+    """However old it is: what the control plane does not know yet, or no longer, is not orphaned."""
+    newest = max(row["committed_at"] for row in inkless.capture.tables["files"]).timestamp()
+    put(inkless, UNKNOWN_NAME, inkless.capture.now_ms / 1000 - newest - 60 * minutes)
+
+    found = scanned(inkless, tieredctl)[UNKNOWN_NAME]
+
+    assert found["status"] == status
+    assert "newestCommitAt" in found["evidence"]
+
+
 def test_while_files_are_lost_no_unknown_object_is_orphaned(inkless: Inkless, tieredctl: Tieredctl) -> None:
     """It may be the lost file's."""
     lost = f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg"

@@ -24,6 +24,8 @@ from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 _ASKED_AT_ONCE = 1_000
+_COMMITTED_WITHIN_MS = 600_000
+"""How long after its upload an object may be committed, with what the store's clock differs from the database's."""
 
 
 class DisklessCause(StrEnum):
@@ -66,6 +68,7 @@ class Judge:
         self._files, self._min_age_ms = files, min_age_ms
         self._numbers = {key: number for number, key in enumerate(files.keys)}
         self._folders = {_folder(key) for key in files.keys}
+        self._newest_commit_ms = int(files.committed_ms.max(initial=0))
 
     def judge(self, stored: StoredObject) -> JudgedObject:
         """The first rule that fits."""
@@ -85,6 +88,11 @@ class Judge:
             return JudgedObject(stored, ObjectStatus.UNKNOWN, None, {"why": why})
         if age < self._min_age_ms:
             return JudgedObject(stored, ObjectStatus.IN_PROGRESS, None, evidence)
+        evidence["newestCommitAt"] = iso_8601(self._newest_commit_ms)
+        if stored.last_modified_ms > self._newest_commit_ms - _COMMITTED_WITHIN_MS:
+            # A restored copy or a late replica looks like this: all that was committed since is unknown to it.
+            why = "the control plane has no commit from after its upload: it may be a copy that lacks its file"
+            return JudgedObject(stored, ObjectStatus.UNKNOWN, None, {**evidence, "why": why})
         return JudgedObject(stored, ObjectStatus.ORPHAN, DisklessCause.NO_METADATA, evidence)
 
     def _of_file(self, stored: StoredObject, number: int) -> JudgedObject:
