@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.diskless.changes import ONE_BATCH, TWO_PARTITIONS, verified
+from tests.diskless.changes import ONE_BATCH, TWO_PARTITIONS, flip, verified
 from tests.rigs.inkless import Inkless
 from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.file import FileStore
+
+FIRST = "kafka-prod/diskless/FrTjxG6RTAWZM9dBVln02Q"
+"""The object of file 1, which is read first."""
 
 
 def remove(inkless: Inkless) -> None:
@@ -117,6 +120,58 @@ def test_a_store_that_stops_answering_makes_the_rest_unknown(
     summary = outcome.document()["summary"]
     assert outcome.finding(5)["code"] == "unreadable"
     assert (summary["objects"], summary["notLookedAt"], summary["complete"]) == (5, 7, False)
+
+
+def _silent(*_: Any) -> Any:
+    raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It does not answer.")
+
+
+@pytest.mark.parametrize("answer", [(PostgresControlPlane, "states_of"), (FileStore, "head")], ids=lambda one: one[1])
+def test_what_was_found_is_reported_though_nothing_answers_at_the_end(
+    inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, answer: tuple[type, str]
+) -> None:
+    flip(TWO_PARTITIONS, 1000)(inkless)
+    monkeypatch.setattr(*answer, _silent)
+
+    outcome = verified(inkless, tieredctl)
+
+    assert outcome.exit_code == 4
+    assert sorted(item["code"] for item in outcome.document()["items"]) == ["batch-corrupt", "unreadable"]
+    assert not outcome.document()["summary"]["complete"]
+
+
+def test_what_was_found_is_reported_though_the_store_dies_while_objects_are_read(
+    inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, asked = FileStore.stream, count()
+
+    def stopping(self: FileStore, key: str, *words: int) -> Any:
+        if next(asked) >= 5:
+            monkeypatch.setattr(FileStore, "head", _silent)
+            _silent()
+        return stream(self, key, *words)
+
+    flip(FIRST, 1000)(inkless)
+    monkeypatch.setattr(FileStore, "stream", stopping)
+
+    outcome = verified(inkless, tieredctl)
+
+    assert outcome.exit_code == 4
+    assert sorted(item["code"] for item in outcome.document()["items"]) == ["batch-corrupt", "unreadable"]
+
+
+def test_contradictions_of_the_control_plane_are_reported_though_the_store_answers_nothing_more(
+    tidy: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tidy.run("DELETE FROM batches WHERE batch_id = 8")
+    (tidy.bucket / ONE_BATCH).unlink()
+    monkeypatch.setattr(FileStore, "head", _silent)
+
+    outcome = verified(tidy, tieredctl)
+
+    assert outcome.exit_code == 4
+    assert sorted(item["code"] for item in outcome.document()["items"]) == ["offset-gap", "unreadable"]
+    assert outcome.document()["summary"]["notLookedAt"] == 12
 
 
 def test_an_object_that_is_altered_on_the_way_is_not_called_damaged(

@@ -8,6 +8,7 @@ from threading import Event
 
 import numpy as np
 
+from tieredctl.errors import TieredctlError
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -17,7 +18,7 @@ from tieredctl.ops.diskless.file_check import FileRows, check_files, file_rows
 from tieredctl.ops.diskless.finding_places import object_finding
 from tieredctl.ops.diskless.object_reading import ObjectReport, ObjectTask, read_object
 from tieredctl.ops.diskless.offset_check import check_offsets
-from tieredctl.ops.diskless.orphans import Judge, Judged, OrphanTotals
+from tieredctl.ops.diskless.orphans import Judge, Judged, OrphanTotals, UnreferencedObjects
 from tieredctl.ops.diskless.producer_check import rows_of_producers
 from tieredctl.ops.diskless.promised_objects import missing_objects, unlisted
 from tieredctl.ops.documents import Document
@@ -63,7 +64,7 @@ def verify(
     bucket: DisklessBucket, level: Level, older_than_ms: int, progress: Progress | None = None
 ) -> DisklessVerification:
     """Objects without a file are reported once they are older than `older_than_ms`, and so are files that were to be
-    deleted. Raises TieredctlError if neither the store nor the control plane answers while something is asked again."""
+    deleted. Raises nothing: what was not answered is a finding beside those that were made until then."""
     partitions, rows, producers = numbered(bucket.tables)
     files = file_rows(bucket.tables, rows)
     result = DisklessVerification(level, rows=len(rows), producer_states=len(producers))
@@ -75,7 +76,8 @@ def verify(
     missing = missing_objects(run.missing, files, rows, partitions.names, bucket)
     result.findings += missing
     result.findings += check_offsets(bucket.tables, rows, partitions, np.concatenate(run.contradicted))
-    result.findings += _unreferenced(run, older_than_ms)
+    if not result.silent:
+        result.findings += _unreferenced(run, older_than_ms)
     result.findings[:] = in_order(result.findings)
     return result
 
@@ -83,10 +85,16 @@ def verify(
 def _read_objects(run: _Run, claims_twice: Flags, progress: Progress | None) -> None:
     """Objects that are there are read; those that are not are gathered."""
     bucket, files, result = run.bucket, run.files, run.result
-    run.missing += unlisted(files, bucket.listed, bucket.store)
+    result.segments = len(files.ids)
+    try:
+        run.missing += unlisted(files, bucket.listed, bucket.store)
+    except TieredctlError as error:
+        result.not_looked_at = int(np.count_nonzero(files.batch_counts))
+        result.silent = error.message
+        result.findings.append(_unanswered(bucket, error))
+        return
     lost = set(run.missing)
     numbers = [number for number in np.flatnonzero(files.batch_counts).tolist() if number not in lost]
-    result.segments = len(files.ids)
     result.objects = len(numbers)
     for first in range(0, len(numbers), _TASKS_AT_ONCE):
         some = numbers[first : first + _TASKS_AT_ONCE]
@@ -152,9 +160,19 @@ def _tasks(run: _Run, numbers: list[int], claims_twice: Flags) -> Iterator[Objec
         )
 
 
-def _unreferenced(run: _Run, older_than_ms: int) -> Iterator[Finding]:
+def _unreferenced(run: _Run, older_than_ms: int) -> list[Finding]:
     bucket, totals = run.bucket, OrphanTotals()
     judge = Judge(bucket.tables, run.files, older_than_ms)
-    for one in Judged(bucket.listed.values(), judge, bucket.control_plane, bucket.store):
-        totals.add(one)
-    yield from totals.findings(bucket.store.url)
+    try:
+        for one in Judged(bucket.listed.values(), judge, bucket.control_plane, bucket.store):
+            totals.add(one)
+    except TieredctlError as error:
+        return [_unanswered(bucket, error)]
+    return list(totals.findings(bucket.store.url))
+
+
+def _unanswered(bucket: DisklessBucket, error: TieredctlError) -> Finding:
+    """What keeps the rest unknown, but not what was found until then."""
+    evidence = {"error": error.code.value}
+    about = UnreferencedObjects(bucket.store.url)
+    return Finding(FindingCode.UNREADABLE, bucket.store.url, error.message, evidence, about=about)
