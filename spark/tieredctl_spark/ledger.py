@@ -75,19 +75,20 @@ class Ledger:
         self._output.write_frame(f"{_CHUNKS}/run={run}/chunk={chunk:06d}", rows.withColumn("checkedAt", fn.lit(began)))
 
     def sound(self, asked: Asked) -> DataFrame:
-        """By fingerprint, what need not be read again: `soundAt`, and the counts of that reading. Whatever else was
-        seen of the same bytes later, if only that they could not be read, counts more, and so does what was seen up to
-        five minutes before."""
+        """By fingerprint, what need not be read again: `soundAt`, and the counts of that reading. What could not be
+        read later is read again, and so is whatever had a finding: which of two readings was the later one, only
+        drivers' clocks could tell."""
         known = self.rows().where((fn.col("result") != Result.SOUND.value) | _as_deep_as(asked.level))
         known = known.where(fn.col("result") != Result.NOT_LOOKED_AT.value)
         last = fn.struct("result", "checkedAt", "bytesRead", "batches", "records")
-        # Drivers' clocks differ: what was found by one may have been seen after what another calls a little later.
-        skew = fn.when(fn.col("result") == Result.SOUND.value, timedelta()).otherwise(_MOST_CLOCK_SKEW)
-        order = fn.struct(fn.col("checkedAt") + skew, _gravity())
-        latest = known.groupBy("fingerprint").agg(fn.max_by(last, order).alias("last"))
+        order = fn.struct("checkedAt", _gravity())
+        latest = known.groupBy("fingerprint").agg(
+            fn.max_by(last, order).alias("last"), fn.max(fn.col("result") == Result.FOUND.value).alias("hadFinding")
+        )
         at = fn.col("last.checkedAt")
         lasting = (at >= fn.lit(asked.now - asked.max_age)) & (at <= fn.lit(asked.now + _MOST_CLOCK_SKEW))
-        return latest.where((fn.col("last.result") == Result.SOUND.value) & lasting).select(
+        is_sound = (fn.col("last.result") == Result.SOUND.value) & ~fn.col("hadFinding")
+        return latest.where(is_sound & lasting).select(
             "fingerprint",
             at.alias("soundAt"),
             *(fn.col(f"last.{name}").alias(f"sound_{name}") for name in ("bytesRead", "batches", "records")),

@@ -15,12 +15,13 @@ from tieredctl_spark.transforms.buckets import numbers_of_partitions, numbers_of
 
 from tieredctl.model.ids import uuid_text
 
-SCHEMA = pa.schema({"segmentId": pa.string(), "size": pa.int64()})
+SCHEMA = pa.schema({"segmentId": pa.string(), "size": pa.int64(), "key": pa.binary()})
+COUNT_SCHEMA = pa.schema({"segmentId": pa.string(), "count": pa.int64()})
 IDS = [uuid_text(bytes([number]) * 16) for number in range(40)]
-ROWS = [(id_text, number) for number, id_text in enumerate([*IDS, *IDS, None, None, None])]
+ROWS = [(id_text, number, b"key %d" % number) for number, id_text in enumerate([*IDS, *IDS, None, None, None])]
 
 
-def table_of(rows: list[tuple[str | None, int]]) -> pa.Table:
+def table_of(rows: list[tuple[str | None, int, bytes]]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
 
 
@@ -31,10 +32,10 @@ def test_rows_are_what_they_were_and_in_a_bucket_together(spark: SparkSession) -
     def counted(group: pa.Table) -> pa.Table:
         rows = together(group, SCHEMA)
         ids = rows.column("segmentId").drop_null()
-        return pa.table([ids.unique(), ids.value_counts().field("counts")], schema=SCHEMA)
+        return pa.table([ids.unique(), ids.value_counts().field("counts")], schema=COUNT_SCHEMA)
 
     found = packed_rows(frame, SCHEMA)
-    groups = packed_groups(found.by_bucket(4, numbers_of_segments, SCHEMA), counted, SCHEMA)
+    groups = packed_groups(found.by_bucket(4, numbers_of_segments, SCHEMA), counted, COUNT_SCHEMA)
 
     assert sorted(map(tuple, found.rows().collect()), key=lambda row: row[1]) == ROWS
     assert sorted(map(tuple, groups.rows().collect())) == sorted((one, 2) for one in IDS)
@@ -43,7 +44,7 @@ def test_rows_are_what_they_were_and_in_a_bucket_together(spark: SparkSession) -
 @pytest.mark.spark
 def test_parts_are_read_each_once_and_changed_where_they_are_read(spark: SparkSession) -> None:
     def part(number: int) -> pa.Table:
-        return table_of([(None, number)])
+        return table_of([(None, number, b"key")])
 
     def doubled(table: pa.Table) -> pa.Table:
         return pa.concat_tables([table, table])
@@ -65,7 +66,7 @@ def test_values_are_small_and_hold_every_row_once(bytes_in_value: int) -> None:
     assert len(together(pa.Table.from_batches([batch]), SCHEMA)) == len(table)
 
 
-def test_a_bucket_has_all_rows_of_a_segment_and_of_a_partition() -> None:
+def test_a_row_has_its_bucket_in_any_order_and_rows_of_a_segment_and_of_a_partition_have_one() -> None:
     random = np.random.default_rng(1)
     ids = [uuid_text(random.bytes(16)) for _ in range(2_000)]
     columns = {
@@ -74,6 +75,8 @@ def test_a_bucket_has_all_rows_of_a_segment_and_of_a_partition() -> None:
         "topicId": [IDS[number % 30] for number in range(len(ids))],
         "partition": pa.array([number % 7 for number in range(len(ids))], pa.int32()),
     }
+    columns["segmentId"] = [None if number % 5 == 0 else one for number, one in enumerate(ids)]
+    columns["key"] = pa.array([f"key {one}".encode() for one in ids], pa.binary())
     table = pa.table(columns)
     order = pa.array(random.permutation(len(ids)))
 

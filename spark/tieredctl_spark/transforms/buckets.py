@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tieredctl.formats.arrow_columns import number_array, numbers_in
+from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.windows import Ints
 from tieredctl.model.ids import UUID_CHARACTERS
 from tieredctl.ops.orphans.state_columns import numbered_partitions
@@ -30,11 +31,15 @@ def numbers_of_partitions(rows: pa.Table) -> Ints:
 
 
 def numbers_of_segments(rows: pa.Table) -> Ints:
-    """From 0 to 2^31, the same for rows with the same `segmentId`; rows without one are spread."""
+    """From 0 to 2^32, the same for rows with the same `segmentId`; rows without one are spread by their `key`, which is
+    the same if a stage runs again and its rows come in another order."""
     texts = rows.column("segmentId").combine_chunks()
-    named = np.flatnonzero(numbers_in(texts.is_valid().cast(pa.int8())))
-    found = np.arange(len(rows), dtype=np.int64)
+    is_named = numbers_in(texts.is_valid().cast(pa.int8())).astype(bool)
+    named, nameless = np.flatnonzero(is_named), np.flatnonzero(~is_named)
+    found = np.zeros(len(rows), np.int64)
     found[named] = _hashes(texts.take(number_array(named)))
+    if len(nameless):
+        found[nameless] = [crc32c(key.as_buffer()) for key in rows.column("key").take(number_array(nameless))]
     return found
 
 
