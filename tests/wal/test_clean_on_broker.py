@@ -35,6 +35,10 @@ def test_each_topic_is_judged_by_what_the_cluster_says(kafka_4: DrivenBroker, tm
     assert planned.exit_code == 0, planned.err
     needs = {(one["topic"], one["need"]) for row in document["items"] for one in row["segments"]}
     assert (RETIRED, "PARTITION_GONE") in needs
+    # No record proves that this cluster ever had it.
+    planned_ids = {one["topicId"] for row in document["items"] for one in row["segments"]}
+    assert unknown.topic_id not in planned_ids
+    assert document["summary"]["kept"]["UNKNOWN"] == 1
     assert {need for name, need in needs if name == CLICKS} <= {"TIERED", "BELOW_LOG_START"}
     assert (ORDERS, "TIERED") in needs
     assert UNTIERED not in {name for name, _ in needs}

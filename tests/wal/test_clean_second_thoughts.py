@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,19 +13,28 @@ from tests.metadata_logs import COPIED, DELETED, DELETING, started, updated, wri
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.wal_records import decode_wal_event
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.wal_events import (
+    RemoteWalCombinedLogSegmentMetadata,
+    RemoteWalCombinedLogSegmentMetadataUpdate,
+    WalEvent,
+)
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.wal.clean import Cleaning, CleanOutcome, CleanPlan, plan_cleaning
 from tieredctl.ops.wal.contents import read_events
+from tieredctl.ops.wal.event_log import EVENT_FOLDER, EventLog, read_event_log
 from tieredctl.ops.wal.local_batches import local_active_logs
 from tieredctl.ops.wal.need import FreshNeeds, RemoteMetadata
 from tieredctl.ops.wal.upload import ActiveSegmentsUpload
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject
+from tieredctl.wal.steps import Publish
 
 CLUSTER_ID = "jN0vM9WEQ9yDgLgdYvRvMg"
 TIERED: list[MetadataEvent] = [started(1, 0, 1, partition=ORDERS[0]), updated(1, COPIED, partition=ORDERS[0])]
@@ -61,6 +71,37 @@ def plan(store: MemoryStore, fresh: FreshNeeds) -> CleanPlan:
     planned = plan_cleaning(store, fresh, CLUSTER_ID)
     assert len(planned.objects) == 1
     return planned
+
+
+def forget(store: MemoryStore, partition: TopicIdPartition) -> None:
+    """Events as if nothing of a partition had been in any object."""
+    log = read_event_log(store)
+    for stored in list(store.list(EVENT_FOLDER)):
+        store.delete([stored])
+    kept = list[WalEvent]()
+    for record in log.records[0]:
+        event = decode_wal_event(record.value or b"")
+        if isinstance(event, RemoteWalCombinedLogSegmentMetadata | RemoteWalCombinedLogSegmentMetadataUpdate):
+            entries = tuple(one for one in event.entries if one.topic_id_partition != partition)
+            kept.append(replace(event, entries=entries))
+        elif event.topic_id_partition != partition:
+            kept.append(event)
+    EventLog(store, {}, clock_ms).append([Publish(event, 0) for event in kept])
+
+
+def test_what_only_the_object_itself_tells_of_keeps_it(tmp_path: Path, fresh: FreshNeeds) -> None:
+    store = MemoryStore()
+    for number in (0, 1):
+        write_partition(tmp_path / "both", ORDERS[number], [batch(0), batch(1)])
+    logs = local_active_logs(read_local_replicas([tmp_path / "both"]))
+    assert ActiveSegmentsUpload(store, logs, 1, clock_ms, 1 << 20).run().objects == 1
+    forget(store, ORDERS[1])
+    fresh.store = store
+
+    planned = plan_cleaning(store, fresh, CLUSTER_ID)
+
+    assert [one.need.may_go for one in fresh.judge().may_go.values()] == [True]
+    assert (planned.objects, planned.eventless, planned.needs.kept) == ([], [], {"UNKNOWN": 1})
 
 
 def clean(plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds) -> CleanOutcome:

@@ -178,6 +178,27 @@ def test_what_no_event_is_left_of_is_unknown_and_kept() -> None:
     assert (needs(found), found.need.may_go) == ([Need.UNKNOWN, Need.UNKNOWN], False)
 
 
+def test_what_else_is_in_an_object_without_an_event_of_its_own_is_unknown() -> None:
+    """Then a partition whose events are missing too leaves no trace."""
+    wal = uploaded()
+    for values in wal.topic:
+        values[:] = [value for value in values if value[1] < 102]
+
+    found = judged(wal, {PARTITION: [(0, 0, 9)], OTHER: [(0, 50, 59)]})
+
+    assert (needs(found), found.need) == ([Need.TIERED, Need.TIERED], Need.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [PartitionFacts(is_foreign=True), PartitionFacts(0, is_foreign=True, is_tiered=False, local_retention_ms=0)],
+)
+def test_what_may_be_another_clusters_is_unknown(facts: PartitionFacts) -> None:
+    found = judged(uploaded(), {PARTITION: [(0, 0, 9)]}, {PARTITION: TIERED_TOPIC, OTHER: facts}, 10_000 * HOUR)
+
+    assert (needs(found), found.need) == ([Need.TIERED, Need.UNKNOWN], Need.UNKNOWN)
+
+
 @pytest.mark.parametrize(
     ("other", "least"),
     [

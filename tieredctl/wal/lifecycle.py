@@ -51,7 +51,7 @@ class Need(IntEnum):
     IN_PROGRESS = 10
     """Its upload may still finish."""
     UNKNOWN = 11
-    """No event is left that says anything of it."""
+    """No event is left that says anything of it or of its object, or it is of a topic that this cluster never had."""
 
     @property
     def may_go(self) -> bool:
@@ -63,6 +63,8 @@ class PartitionFacts(NamedTuple):
 
     log_start_offset: int | None = None
     is_gone: bool = False
+    is_foreign: bool = False
+    """Whether nothing proves that the cluster ever had it."""
     is_tiered: bool | None = None
     """Whether remote.storage.enable is set."""
     local_retention_ms: int | None = None
@@ -158,7 +160,19 @@ def judge_objects(
     )
     greatest = np.zeros(len(ids), np.int8)
     np.maximum.at(greatest, entries.objects, entries.needs)
+    greatest[_with_unknown_contents(lookup.rows_of(wal.combined.segment_ids), entries, len(ids))] = Need.UNKNOWN
     return JudgedObjects(ids, greatest, entries, wal.partitions)
+
+
+def _with_unknown_contents(with_own: Ints, entries: _Entries, objects: int) -> Flags:
+    """Objects that no event of their own lists the segments of: others than those that are known may be in them. An
+    upload that stopped before that event has stored nothing."""
+    has_own = np.zeros(objects, np.bool_)
+    has_own[with_own] = True
+    is_uploaded = np.zeros(objects, np.bool_)
+    begun = np.isin(entries.needs, (Need.DELETED, Need.NEVER_FINISHED, Need.IN_PROGRESS))
+    is_uploaded[entries.objects[~begun]] = True
+    return ~has_own & is_uploaded
 
 
 class _Ages:
@@ -206,12 +220,13 @@ def _needs(
     segments = wal.segments
     owners = segments.partitions
     known = [facts.get(partition, PartitionFacts()) for partition in wal.partitions]
-    are_tiered_topics, are_local_topics, are_gone = (
+    are_tiered_topics, are_local_topics, are_gone, are_foreign = (
         np.array(flags, np.bool_)[owners] if flags else np.zeros(0, np.bool_)
         for flags in (
             [one.is_tiered is True for one in known],
             [one.is_tiered is False for one in known],
             [one.is_gone for one in known],
+            [one.is_foreign for one in known],
         )
     )
     starts = [_UNKNOWN_OFFSET if one.log_start_offset is None else one.log_start_offset for one in known]
@@ -227,6 +242,7 @@ def _needs(
     needs[begun] = Need.IN_PROGRESS
     needs[begun & (ages.since_last_event > give_up_after_ms)] = Need.NEVER_FINISHED
     needs[are_gone] = Need.PARTITION_GONE
+    needs[are_foreign] = Need.UNKNOWN
     deleted = is_state[RemoteLogSegmentState.DELETE_SEGMENT_STARTED]
     deleted |= is_state[RemoteLogSegmentState.DELETE_SEGMENT_FINISHED]
     needs[deleted] = Need.DELETED

@@ -35,8 +35,17 @@ from tieredctl.ops.orphan_removal.receipts import Receipts, StoredReceipts
 from tieredctl.ops.orphan_removal.removed_keys import note_removed
 from tieredctl.ops.wal.event_log import EventLog
 from tieredctl.ops.wal.need import FreshNeeds, Needs
-from tieredctl.storage.protocol import Deletion, DeletionOutcome, ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.ops.wal.own_index import is_all_judged
+from tieredctl.storage.protocol import (
+    Deletion,
+    DeletionOutcome,
+    ObjectStore,
+    StoredObject,
+    WritableObjectStore,
+    list_unreserved,
+)
 from tieredctl.wal.deletion import deletion_steps
+from tieredctl.wal.lifecycle import Need
 from tieredctl.wal.places import object_key
 from tieredctl.wal.steps import DeleteObject, Publish
 
@@ -103,16 +112,33 @@ class CleanPlan:
 
 def plan_cleaning(store: ObjectStore, fresh: FreshNeeds, cluster_id: str | None) -> CleanPlan:
     """What may go now. Raises TieredctlError as `FreshNeeds.judge` does."""
-    listed = {stored.key: stored for stored in store.list() if "/" not in stored.key}
+    listed = {stored.key: stored for stored in list_unreserved(store)}
     needs = fresh.judge()
-    objects, eventless = [], []
-    for combined_id, judged in sorted(needs.may_go.items()):
+    there, eventless = list[tuple[str, StoredObject]](), []
+    for combined_id in sorted(needs.may_go):
         stored = listed.get(object_key(combined_id)) or store.head(object_key(combined_id))
         if stored is not None:
-            objects.append(PlannedObject(*stored[:4], "orphan", judged.need.name, None))
+            there.append((combined_id, stored))
         elif not needs.is_concluded(combined_id):
             eventless.append(combined_id)
+    needs = _with_all_judged(store, needs, there)
+    objects = [
+        PlannedObject(*stored[:4], "orphan", needs.may_go[combined_id].need.name, None)
+        for combined_id, stored in there
+        if combined_id in needs.may_go
+    ]
     return CleanPlan(store.url, cluster_id, objects, eventless, needs)
+
+
+def _with_all_judged(store: ObjectStore, needs: Needs, there: Sequence[tuple[str, StoredObject]]) -> Needs:
+    """Keeps objects that have more in them than was judged."""
+    wal = needs.events.replayed
+
+    def is_unclear(one: tuple[str, StoredObject]) -> bool:
+        return not is_all_judged(store, one[1], needs.may_go[one[0]], wal)
+
+    unclear = [one[0] for one, is_it in zip(there, in_parallel(store, is_unclear, there), strict=True) if is_it]
+    return needs.keeping(unclear, Need.UNKNOWN.name)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -166,6 +192,7 @@ class Cleaning:
         doomed = [one for one in prepared if one.step is None]
         self._record(receipts, [self._receipt(one, one.step or _intent(one)) for one in prepared], outcome)
         needs = self._still_unneeded([_id_of(one.planned) for one in doomed])
+        self._demand_all_judged(needs, [(_id_of(one.planned), one.found) for one in doomed if one.found is not None])
         note_removed(self.store, self.plan_id, [one.planned.key for one in doomed])
         lease.renew()
         log = EventLog(self.store, needs.events.log.end_offsets, self.fresh.clock_ms)
@@ -194,6 +221,14 @@ class Cleaning:
             # Its upload may have gone on until it was announced as deleted: then there is an object for the next run.
             if self.store.head(object_key(combined_id)) is None:
                 outcome.events += self._publish(log, concluded)
+
+    def _demand_all_judged(self, needs: Needs, objects: Sequence[tuple[str, StoredObject]]) -> None:
+        """Raises TieredctlError `world-changed` if an object has more in it than was judged."""
+        may_go = _with_all_judged(self.store, needs, objects).may_go
+        for combined_id, _ in objects:
+            if combined_id not in may_go:
+                message = f"{object_key(combined_id)} has segments in it that no event tells of."
+                raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
 
     def _still_unneeded(self, ids: Sequence[str]) -> Needs:
         """Judges again. Raises TieredctlError `world-changed` if any object is needed now."""

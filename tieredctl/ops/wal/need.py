@@ -4,7 +4,7 @@ and the cluster. What is not known keeps an object."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -47,6 +47,12 @@ class Needs:
             one.metadata.state is _DELETED for one in segments
         )
 
+    def keeping(self, ids: Collection[str], why: str) -> Needs:
+        """The same, but that some of the objects may not go."""
+        may_go = {one: judged for one, judged in self.may_go.items() if one not in ids}
+        kept = Counter(self.kept) + Counter({why: len(ids)})
+        return Needs(self.events, may_go, dict(sorted(kept.items())))
+
 
 @dataclass(slots=True)
 class RemoteMetadata:
@@ -84,7 +90,7 @@ class FreshNeeds:
         source, remote = self.remote.refresh()
         self._demand_overlap(events, remote)
         wal = events.replayed
-        facts = self._facts(wal.partitions, source)
+        facts = self._facts(wal.partitions, source, {partition.topic_id for partition in remote.partitions})
         tiered = TieredRanges.of(remote, wal.events.partitions)
         judged = judge_objects(wal, tiered, facts, now_ms=self.clock_ms(), give_up_after_ms=self.give_up_after_ms)
         objects = list(judged.objects())
@@ -100,18 +106,21 @@ class FreshNeeds:
             raise TieredctlError(ErrorCode.NO_OVERLAP, message)
 
     def _facts(
-        self, partitions: list[TopicIdPartition], source: MetadataSource
+        self, partitions: list[TopicIdPartition], source: MetadataSource, known_ids: Collection[str]
     ) -> dict[TopicIdPartition, PartitionFacts]:
-        """What the live cluster says of partitions; without one, nothing is known of them."""
+        """What the live cluster says of partitions; without one, nothing is known of them. A topic that it does not
+        have is gone only if remote storage's metadata proves that it had it: else it may be another cluster's."""
         if self.cluster is None:
             return {}
-        # When topics were first heard of does not matter: the cluster is asked about ids of topics that it had.
+        # When topics were first heard of does not matter: a live cluster is asked.
         live = live_topics(self.topic_sources, dict.fromkeys((one.topic_id for one in partitions), 0), source)
         facts: dict[TopicIdPartition, PartitionFacts] = {}
         for name in sorted({one.topic for one in partitions}):
             ours = [one for one in partitions if one.topic == name]
             gone = [one for one in ours if live.is_live(one.topic_id) is False]
-            facts |= dict.fromkeys(gone, PartitionFacts(is_gone=True))
+            for one in gone:
+                was_there = one.topic_id in known_ids
+                facts[one] = PartitionFacts(is_gone=was_there, is_foreign=not was_there)
             there = [one for one in ours if live.is_live(one.topic_id)]
             if there:
                 facts |= _live_facts(self.cluster, name, there)
