@@ -235,7 +235,7 @@ def test_a_known_version_before_the_last_is_read(inkless_alone: Inkless) -> None
     assert tables.logs["remoteLogStartOffset"].null_count == tables.logs.num_rows
 
 
-def test_flyways_own_row_for_a_schema_that_it_made_is_no_migration(inkless: Inkless) -> None:
+def test_flyways_own_row_for_a_schema_that_it_made_is_not_a_migration(inkless: Inkless) -> None:
     inkless.run(_another("0, NULL, '<< Flyway Schema Creation >>', 'SCHEMA', '\"inkless\"', NULL"))
 
     assert control_plane(inkless).tables().schema_version == 27
@@ -285,7 +285,7 @@ def test_a_role_without_its_password_is_a_sentence(
 def test_keys_that_no_database_can_hold_are_known_to_none(inkless: Inkless) -> None:
     known = inkless.capture.tables["files"][0]["object_key"]
 
-    assert control_plane(inkless).states_of(["nul\0", "\udcff", "other", known]) == {known: FileState.UPLOADED}
+    assert control_plane(inkless).states_of(["nul\0", "\udcff", "other", known]) == ({known: FileState.UPLOADED}, False)
 
 
 def test_more_rows_than_one_stretch_are_read(inkless: Inkless, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +318,7 @@ def test_on_a_standby_that_is_behind_nothing_is_old_enough_to_be_orphaned(
     assert (status["orphan"]["objects"], status["in-progress"]["objects"]) == (0, 4)
 
 
-@pytest.mark.parametrize("command", [("verify",), ("orphans", "scan")])
+@pytest.mark.parametrize("command", [("verify",), ("orphans", "scan"), ("explain", "payments:0@0")])
 def test_on_a_standby_that_is_behind_nothing_is_lost(
     standby: Inkless, tieredctl: Tieredctl, command: tuple[str, ...]
 ) -> None:
@@ -328,7 +328,47 @@ def test_on_a_standby_that_is_behind_nothing_is_lost(
     outcome = tieredctl("diskless", *command, *standby.places, "-o", "json")
 
     assert outcome.exit_code == 5
-    assert "object-missing" not in outcome.out
+    assert "object-missing" not in outcome.out + outcome.err
+
+
+@pytest.fixture
+def standby_answers_later(inkless: Inkless, monkeypatch: pytest.MonkeyPatch) -> Iterator[Inkless]:
+    """A pool, or a URI of several hosts: the tables are read from the primary, and a standby is asked after that."""
+    states_of = PostgresControlPlane.states_of
+    restarted: list[bool] = []
+
+    def by_standby(self: PostgresControlPlane, keys: Any) -> Any:
+        if not restarted:
+            restarted.append(True)
+            inkless.server.restart(standby=True)
+        return states_of(self, keys)
+
+    monkeypatch.setattr(PostgresControlPlane, "states_of", by_standby)
+    yield inkless
+    if restarted:
+        inkless.server.restart(standby=False)
+
+
+@pytest.mark.parametrize("command", [("verify",), ("orphans", "scan"), ("explain", "payments:0@0")])
+def test_what_a_standby_answers_after_the_primary_proves_no_loss(
+    standby_answers_later: Inkless, tieredctl: Tieredctl, command: tuple[str, ...]
+) -> None:
+    inkless = standby_answers_later
+    (inkless.bucket / inkless.capture.tables["files"][1]["object_key"]).unlink()
+
+    outcome = tieredctl("diskless", *command, *inkless.places, "-o", "json")
+
+    assert outcome.exit_code == 5
+    assert "object-missing" not in outcome.out + outcome.err
+
+
+def test_what_a_standby_answers_after_the_primary_proves_no_orphan(
+    standby_answers_later: Inkless, tieredctl: Tieredctl
+) -> None:
+    outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "1h", *standby_answers_later.places, "-o", "json")
+
+    status = outcome.document()["summary"]["status"]
+    assert (status["orphan"]["objects"], status["unknown"]["objects"]) == (0, 3)
 
 
 def test_tables_in_another_schema_are_found_by_the_search_path(inkless_alone: Inkless, tieredctl: Tieredctl) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.diskless.changes import TWO_PARTITIONS
 from tests.metadata_logs import copied, segment_id, write_events
 from tests.rigs.inkless import Inkless
+from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.model.ids import TopicIdPartition
 
 
@@ -99,6 +102,24 @@ def test_a_fault_where_the_offset_lies_is_found(
 
     assert outcome.exit_code == exit_code
     assert f"critical: {code}: " in outcome.err
+
+
+def test_what_retention_deletes_a_moment_before_the_store_is_asked_is_not_lost(
+    inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = PostgresControlPlane.states_of
+
+    def meanwhile(self: PostgresControlPlane, keys: Any) -> Any:
+        inkless.run("UPDATE files SET state = 'deleting', marked_for_deletion_at = now() WHERE file_id = 2")
+        return asked(self, keys)
+
+    monkeypatch.setattr(PostgresControlPlane, "states_of", meanwhile)
+    (inkless.bucket / TWO_PARTITIONS).unlink()
+
+    outcome = tieredctl("diskless", "explain", "orders:0@45", *inkless.places, "-o", "json")
+
+    (item,) = outcome.document()["items"]
+    assert (outcome.exit_code, item["tier"], item["reason"]) == (3, "none", "it was deleted a moment ago")
 
 
 def test_before_the_switch_an_offset_is_in_the_classic_log(inkless: Inkless, tieredctl: Tieredctl) -> None:

@@ -245,6 +245,35 @@ def test_what_brokers_deleted_while_the_bucket_was_listed_is_not_orphaned(
     assert (summary["gone"], summary["objects"], summary["status"]["orphan"]["objects"]) == (1, 15, 2)
 
 
+FILE_CHANGES = {
+    "its row is deleted": ("DELETE FROM files WHERE file_id IN (8, 15)",),
+    "it changes its state": (
+        "UPDATE files SET state = 'deleting', marked_for_deletion_at = now() WHERE file_id = 15",
+        "UPDATE files SET state = 'uploaded', marked_for_deletion_at = NULL WHERE file_id = 8",
+    ),
+}
+
+
+@pytest.mark.parametrize("statements", FILE_CHANGES.values(), ids=list(FILE_CHANGES))
+def test_whose_file_was_changed_meanwhile_is_not_orphaned(
+    inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, ...]
+) -> None:
+    """Files 8 and 15 are orphaned by the first look, marked long ago and without a batch."""
+    inkless.run("DELETE FROM batches WHERE file_id = 15")
+    asked = PostgresControlPlane.states_of
+
+    def meanwhile(self: PostgresControlPlane, keys: Any) -> Any:
+        inkless.run(*statements)
+        return asked(self, keys)
+
+    monkeypatch.setattr(PostgresControlPlane, "states_of", meanwhile)
+
+    found = scanned(inkless, tieredctl)
+
+    for key in (f"{FOLDER}gQj1GrCqRnKjVRnEfy1SLg", f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg"):
+        assert verdict(found, key) == ("in-progress", None)
+
+
 def test_what_was_replaced_meanwhile_is_not_orphaned(
     inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

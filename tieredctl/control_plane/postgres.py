@@ -13,7 +13,7 @@ from tieredctl.control_plane import queries
 from tieredctl.control_plane.connection import connected
 from tieredctl.control_plane.copied_columns import Column, copy_statement, read_columns, read_texts, text_statement
 from tieredctl.control_plane.migrations import Migration, schema_version
-from tieredctl.diskless.control_plane import ControlPlaneTables, FileState, FoundBatch, FoundLog
+from tieredctl.diskless.control_plane import ControlPlaneTables, FileState, FoundBatch, FoundLog, FoundStates
 from tieredctl.formats.arrow_columns import numbers_in
 
 Row = Mapping[str, Any]
@@ -58,10 +58,11 @@ class PostgresControlPlane:
             logs = moment.rows(columns, queries.LOGS_OF_NAME, **place) if is_possible else []
             return [FoundLog(log, _batch_of(moment, log, offset)) for log in logs]
 
-    def states_of(self, object_keys: Sequence[str]) -> Mapping[str, FileState]:
+    def states_of(self, object_keys: Sequence[str]) -> FoundStates:
         possible = [key for key in object_keys if _is_possible(key)]
         with self._moment() as moment:
-            return {key: FileState(state) for key, state in moment.ask(queries.STATES_OF_KEYS, keys=possible)}
+            found = moment.ask(queries.STATES_OF_KEYS, keys=possible)
+            return FoundStates({key: FileState(state) for key, state in found}, moment.is_standby())
 
     @contextmanager
     def _moment(self) -> Iterator[_Moment]:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+KEYS_AT_ONCE = 1_000
+"""How many files a control plane is asked for by key in one question."""
 _TOPIC_ID = pa.binary(16)
 
 FILES = pa.schema(
@@ -118,6 +120,16 @@ class FoundLog(NamedTuple):
     found: FoundBatch | None
 
 
+class FoundStates(NamedTuple):
+    """Files that a control plane knows, of those that it was asked for."""
+
+    states: Mapping[str, FileState]
+    """By object key."""
+    is_standby: bool
+    """Whether a replica answered, as in ControlPlaneTables: a pool or a URI of several hosts may lead to another server
+    each time."""
+
+
 class ControlPlane(Protocol):
     """A control plane, to be read. Each method reads one moment, and raises TieredctlError when it does not answer
     (`control-plane-unreachable`), refuses (`control-plane-refused`), or has a schema that tieredctl does not know
@@ -140,6 +152,6 @@ class ControlPlane(Protocol):
         """The partitions of that name, one for each topic id."""
         ...
 
-    def states_of(self, object_keys: Sequence[str]) -> Mapping[str, FileState]:
-        """The states of those files that it knows."""
+    def states_of(self, object_keys: Sequence[str]) -> FoundStates:
+        """Which of those files it knows. Ask for at most KEYS_AT_ONCE."""
         ...

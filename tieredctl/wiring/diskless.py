@@ -101,7 +101,7 @@ def explain_diskless(
     source = dict(control_plane.describe())
     name, log = find_log(control_plane, where.topic, where.partition, offset, where.topic_id or None)
     store = None if bucket is None else bucket.open_store()
-    found = explain(name, log, offset, store)
+    found = explain(name, log, offset, store, control_plane)
     if metadata is not None:
         found = with_tiered(found, _tiered(metadata, name, offset, found.findings))
     return source | {"store": store and store.url}, found

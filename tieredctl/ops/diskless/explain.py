@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tieredctl.diskless.control_plane import ControlPlane, FoundBatch, FoundLog
+from tieredctl.diskless.control_plane import ControlPlane, FileState, FoundBatch, FoundLog
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.ops.diskless.finding_places import object_finding, partition_finding
 from tieredctl.ops.diskless.inspect import batch_at, file_document
+from tieredctl.ops.diskless.promised_objects import still_promised
 from tieredctl.ops.diskless.walked_object import walk
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.storage.protocol import ObjectStore
@@ -59,8 +60,11 @@ def find_log(
     return meant[0]
 
 
-def explain(name: TopicIdPartition, told: FoundLog, offset: int, store: ObjectStore | None) -> DisklessExplanation:
-    """The bytes themselves are only looked at where a store is given. Raises TieredctlError as the store does."""
+def explain(
+    name: TopicIdPartition, told: FoundLog, offset: int, store: ObjectStore | None, control_plane: ControlPlane
+) -> DisklessExplanation:
+    """The bytes themselves are only looked at where a store is given; where they are not there, the control plane is
+    asked once more. Raises TieredctlError as the store does."""
     log = told.log
     document: Document = {
         **partition_document(name),
@@ -88,7 +92,9 @@ def explain(name: TopicIdPartition, told: FoundLog, offset: int, store: ObjectSt
         else:
             document |= _batch_document(told.found)
             if store is not None:
-                document |= _in_store(store, told.found, offset, findings)
+                document |= _in_store(store, control_plane, told.found, offset, findings)
+                if not document["objectPresent"] and not findings:
+                    tier, reason = Tier.NONE, "it was deleted a moment ago"
     return DisklessExplanation(tier, document | {"tier": tier.value, "reason": reason}, findings)
 
 
@@ -128,11 +134,16 @@ def _batch_document(found: FoundBatch) -> Document:
     }
 
 
-def _in_store(store: ObjectStore, found: FoundBatch, offset: int, findings: list[Finding]) -> Document:
-    """Whether its bytes are there, and which of them are the record batch that holds the offset."""
+def _in_store(
+    store: ObjectStore, control_plane: ControlPlane, found: FoundBatch, offset: int, findings: list[Finding]
+) -> Document:
+    """Whether its bytes are there, and which of them are the record batch that holds the offset. Without a finding they
+    are there, or need not be any more."""
     key, start, size = found.file["objectKey"], found.batch["byteOffset"], found.batch["byteSize"]
     if store.head(key) is None:
-        findings.append(object_finding(FindingCode.OBJECT_MISSING, key, "the store does not have it"))
+        promised, unknown = still_promised(control_plane, {key: FileState(found.file["state"])})
+        findings += unknown
+        findings += [object_finding(FindingCode.OBJECT_MISSING, one, "the store does not have it") for one in promised]
         return {"objectPresent": False, "recordBatch": None}
     data = store.read(key, start, start + size)
     place = batch_at(walk([data], len(data)), found.batch["baseOffset"], offset) if len(data) == size else None

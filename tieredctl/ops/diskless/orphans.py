@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tieredctl.diskless.control_plane import ControlPlane, ControlPlaneTables, FileState
+from tieredctl.diskless.control_plane import KEYS_AT_ONCE, ControlPlane, ControlPlaneTables, FileState
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import DisklessObjectSubject
@@ -19,11 +19,10 @@ from tieredctl.model.ids import uuid_bytes
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.ops.diskless.file_check import FileRows
 from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.orphans.still_there import found_now
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
-_ASKED_AT_ONCE = 1_000
 _COMMITTED_WITHIN_MS = 600_000
 """How long after its upload an object may be committed, with what the store's clock differs from the database's."""
 
@@ -47,6 +46,8 @@ class JudgedObject:
     status: ObjectStatus
     cause: DisklessCause | None = None
     proof: Document = field(default_factory=dict)
+    file_state: FileState | None = None
+    """None where no file is this object."""
 
     def document(self) -> Document:
         return {
@@ -64,6 +65,7 @@ class Judge:
     """Decides about one object at a time, by one moment of the control plane."""
 
     def __init__(self, tables: ControlPlaneTables, files: FileRows, min_age_ms: int) -> None:
+        self.by_standby = tables.is_standby
         self._now_ms = tables.read_ms
         self._files, self._min_age_ms = files, min_age_ms
         self._numbers = {key: number for number, key in enumerate(files.keys)}
@@ -107,16 +109,16 @@ class Judge:
             "markedForDeletionAt": None if marked_ms < 0 else iso_8601(marked_ms),
         }
         if batches:
-            return JudgedObject(stored, ObjectStatus.OWNED, None, evidence)
+            return JudgedObject(stored, ObjectStatus.OWNED, None, evidence, state)
         if state is FileState.UNKNOWN:
-            return JudgedObject(stored, ObjectStatus.UNKNOWN, None, evidence)
+            return JudgedObject(stored, ObjectStatus.UNKNOWN, None, evidence, state)
         # A file that is deleting without a mark, or marked without being deleted, is as old as its commit.
         is_deleting = state is FileState.DELETING
         since = marked_ms if is_deleting and marked_ms >= 0 else committed_ms
         if self._now_ms - max(since, stored.last_modified_ms) < self._min_age_ms:
-            return JudgedObject(stored, ObjectStatus.IN_PROGRESS, None, evidence)
+            return JudgedObject(stored, ObjectStatus.IN_PROGRESS, None, evidence, state)
         cause = DisklessCause.DELETE_NEVER_FINISHED if is_deleting else DisklessCause.BATCHES_GONE
-        return JudgedObject(stored, ObjectStatus.ORPHAN, cause, evidence)
+        return JudgedObject(stored, ObjectStatus.ORPHAN, cause, evidence, state)
 
 
 class Judged:
@@ -138,29 +140,38 @@ class Judged:
         waiting: list[JudgedObject] = []
         for stored in self._listed:
             waiting.append(self._judge.judge(stored))
-            if len(waiting) == _ASKED_AT_ONCE:
+            if len(waiting) == KEYS_AT_ONCE:
                 yield from self._asked_again(waiting)
                 waiting = []
         yield from self._asked_again(waiting)
 
     def _asked_again(self, objects: Sequence[JudgedObject]) -> Iterator[JudgedObject]:
         orphans = [one for one in objects if one.status is ObjectStatus.ORPHAN]
+        if not orphans:
+            yield from objects
+            return
+        keys = [one.stored.key for one in orphans]
         # The store first: a broker deletes the object before its row.
-        there = in_parallel(self._store, self._store.head, [one.stored.key for one in orphans])
-        unknown = [one.stored.key for one in orphans if one.cause is DisklessCause.NO_METADATA]
-        known = self._control_plane.states_of(unknown) if unknown else {}
-        for one, now in zip(orphans, there, strict=True):
-            if now is not None and one.stored.key in known:
-                _reconsider(one, "it was committed meanwhile")
-            elif now is not None and now.version != one.stored.version:
-                _reconsider(one, "it was replaced meanwhile")
-        lost = {one.stored.key for one, now in zip(orphans, there, strict=True) if now is None}
+        there = {stored.key: stored for stored in found_now(self._store, keys)}
+        known = self._control_plane.states_of(keys)
+        for one in orphans:
+            now = there.get(one.stored.key)
+            if now is None:
+                continue
+            if known.states.get(one.stored.key) is not one.file_state:
+                change = "it was committed meanwhile" if one.file_state is None else "its file was changed meanwhile"
+                _reconsider(one, ObjectStatus.IN_PROGRESS, change)
+            elif now.version != one.stored.version:
+                _reconsider(one, ObjectStatus.IN_PROGRESS, "it was replaced meanwhile")
+            elif known.is_standby and not self._judge.by_standby:
+                _reconsider(one, ObjectStatus.UNKNOWN, "a standby answered instead of the primary, and may be late")
+        lost = {*keys} - {*there}
         self.gone += len(lost)
         yield from (one for one in objects if one.stored.key not in lost)
 
 
-def _reconsider(one: JudgedObject, why: str) -> None:
-    one.status, one.cause, one.proof = ObjectStatus.IN_PROGRESS, None, {"why": why}
+def _reconsider(one: JudgedObject, status: ObjectStatus, why: str) -> None:
+    one.status, one.cause, one.proof = status, None, {"why": why}
 
 
 @dataclass(slots=True)
