@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from contextlib import suppress
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -542,6 +544,72 @@ def test_a_restore_that_is_interrupted_leaves_nothing(
 
     assert written
     assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("moved", range(3))
+@pytest.mark.parametrize("fault", [OSError(ENOSPC, os.strerror(ENOSPC)), Killed()])
+def test_a_restore_that_fails_while_it_puts_folders_in_place_leaves_none(
+    *,
+    fault: BaseException,
+    moved: int,
+    is_new: bool,
+    uploaded: Path,
+    tmp_path: Path,
+    tieredctl: Tieredctl,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not is_new:
+        (tmp_path / "to").mkdir()
+    real, renamed = Path.rename, list[str]()
+
+    def failing(self: Path, target: Path) -> Path:
+        if len(renamed) == moved:
+            renamed.append("failed")
+            raise fault
+        renamed.append(self.name)
+        return real(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", failing)
+        with suppress(Killed):
+            assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 1
+
+    assert len(renamed) == 2 * moved + 1
+    assert (tmp_path / "to").exists() is not is_new
+    assert is_new or not list((tmp_path / "to").iterdir())
+
+
+def test_while_a_restore_runs_another_one_into_the_same_folder_is_refused(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, others = write_log, list[tuple[int, str]]()
+
+    def in_between(*given: Any) -> RestoredLog:
+        with monkeypatch.context() as patched:
+            patched.setattr(restore, "write_log", real)
+            others.append(restored(tieredctl, uploaded, tmp_path / "to"))
+        return real(*given)
+
+    monkeypatch.setattr(restore, "write_log", in_between)
+    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 0
+
+    assert {code for code, _ in others} == {11}
+    assert {path.name for path in (tmp_path / "to").iterdir()} == {"orders-0", "orders-1", "other-0"}
+
+
+def test_what_somebody_else_writes_into_a_new_folder_stays_when_a_restore_fails(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping(*_given: Any) -> RestoredLog:
+        (tmp_path / "to/mine").touch()
+        raise Killed
+
+    monkeypatch.setattr(restore, "write_log", stopping)
+    with pytest.raises(Killed):
+        restored(tieredctl, uploaded, tmp_path / "to")
+
+    assert [path.name for path in (tmp_path / "to").iterdir()] == ["mine"]
 
 
 @pytest.mark.parametrize("name", ["../../etc", "a/b", "..", "", "a" * 250])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from secrets import token_hex
 
@@ -14,7 +16,7 @@ from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
 from tieredctl.ops.documents import Document
 from tieredctl.ops.wal.line_of_leaders import Partitions
-from tieredctl.ops.wal.restored_log import RestoredLog, folder_name, write_log
+from tieredctl.ops.wal.restored_log import RestoredLog, folder_name, sync, write_log
 from tieredctl.storage.protocol import UNFINISHED, ObjectStore
 
 BROKER_FILES = (META_PROPERTIES_FILE, BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER)
@@ -73,43 +75,83 @@ def restore(
     """Writes the folders of all partitions into a log directory, which may exist, but must have none of them.
 
     Everything is written aside and put into its place at the end; a failure leaves nothing. Raises TieredctlError as
-    `write_log` does, and `unwritable` where something is in the way.
+    `write_log` does, `locked` while another run restores into it, and `unwritable` where something is in the way.
     """
     folders = [folder_name(partition) for partition in partitions]
     _demand_distinct(partitions, folders)
     copied = [] if broker_files_from is None else _broker_files(broker_files_from)
-    is_new = not to.exists()
     outcome = RestoreOutcome(broker_files=copied)
     try:
-        to.mkdir(parents=True, exist_ok=True)
-        for name in (*folders, *copied):
-            if os.path.lexists(to / name):
-                raise TieredctlError(
-                    ErrorCode.UNWRITABLE, f"{to / name} exists already.", hint="Name a new folder, or an empty one."
-                )
-        for left in to.glob(f"{UNFINISHED}*"):  # by a run that was killed; no broker starts with it
-            shutil.rmtree(left)
-        aside = to / f"{UNFINISHED}{token_hex(8)}"
-        aside.mkdir()
-        try:
-            for (partition, segments), name in zip(partitions.items(), folders, strict=True):
-                log = write_log(store, partition, segments, aside / name)
-                outcome.logs.append(log)
-                tell(log)
-            for name in copied:
-                assert broker_files_from is not None
-                _copy(broker_files_from / name, aside / name)
+        with _locked(to):
             for name in (*folders, *copied):
-                (aside / name).rename(to / name)
-        except BaseException:
-            shutil.rmtree(aside, ignore_errors=True)
-            if is_new:
-                shutil.rmtree(to, ignore_errors=True)
-            raise
-        aside.rmdir()
+                if os.path.lexists(to / name):
+                    raise TieredctlError(
+                        ErrorCode.UNWRITABLE, f"{to / name} exists already.", hint="Name a new folder, or an empty one."
+                    )
+            for left in to.glob(f"{UNFINISHED}*"):  # by a run that was killed; no broker starts with it
+                shutil.rmtree(left)
+            with _aside(to) as aside:
+                for (partition, segments), name in zip(partitions.items(), folders, strict=True):
+                    log = write_log(store, partition, segments, aside / name)
+                    outcome.logs.append(log)
+                    tell(log)
+                for name in copied:
+                    assert broker_files_from is not None
+                    _copy(broker_files_from / name, aside / name)
+                # Without meta.properties, which is the last one, no broker takes the folder for its own.
+                _put_in_place(aside, to, [*folders, *reversed(copied)])
     except OSError as error:
         raise TieredctlError(ErrorCode.UNWRITABLE, f"{to} cannot be written: {error.strerror}.") from None
     return outcome
+
+
+@contextmanager
+def _locked(to: Path) -> Iterator[None]:
+    """Holds a folder, which is made if it is missing; if the block fails, an empty one that was made is removed."""
+    is_new = not to.exists()
+    to.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(to, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            raise TieredctlError(ErrorCode.LOCKED, f"Another run restores into {to}.") from None
+        try:
+            yield
+        except BaseException:
+            if is_new:
+                with suppress(OSError):  # it has something of somebody else's
+                    to.rmdir()
+            raise
+        if is_new:
+            sync(to.absolute().parent)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _aside(to: Path) -> Iterator[Path]:
+    """A folder to write in, which is gone afterwards."""
+    aside = to / f"{UNFINISHED}{token_hex(8)}"
+    aside.mkdir()
+    try:
+        yield aside
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_in_place(aside: Path, to: Path, names: Sequence[str]) -> None:
+    """All of them or none."""
+    moved = list[str]()
+    try:
+        for name in names:
+            (aside / name).rename(to / name)
+            moved.append(name)
+        sync(to)
+    except BaseException:
+        for name in reversed(moved):
+            (to / name).rename(aside / name)
+        raise
 
 
 def _demand_distinct(partitions: Partitions, folders: Sequence[str]) -> None:
@@ -131,3 +173,5 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copytree(source, target)
     else:
         shutil.copy2(source, target)
+    for path in (target, *target.rglob("*")):
+        sync(path)

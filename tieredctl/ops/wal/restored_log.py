@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from errno import EINVAL, ENOTSUP
 from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -91,11 +92,25 @@ def write_log(
         entries = [EpochEntry(epoch, start) for epoch, start in epochs.items() if epoch >= 0]
         _write(folder / LEADER_EPOCH_CHECKPOINT, encode_leader_epoch_checkpoint(entries))
         _write(folder / PARTITION_METADATA_FILE, encode_partition_metadata(PartitionMetadata(0, partition.topic_id)))
+        sync(folder)
     except OSError as error:
         raise TieredctlError(ErrorCode.UNWRITABLE, f"{folder} cannot be written: {error.strerror}.") from None
     finally:
         writer.abandon()
     return restored
+
+
+def sync(path: Path) -> None:
+    """Makes a file's bytes, or a folder's names, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems cannot sync a folder.
+        if error.errno not in (EINVAL, ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _batches(store: ObjectStore, segments: Sequence[KnownWalSegment]) -> Iterator[tuple[BatchHeader, bytes]]:
