@@ -75,7 +75,7 @@ class SparkScan:
     @property
     def findings(self) -> list[Finding]:
         """What was odd about the metadata, and one finding for each cause of orphans."""
-        return [*self.facts.findings, *self.counted.findings(self.remote.store.url)]
+        return [*self.facts.findings, *self.topics.findings(), *self.counted.findings(self.remote.store.url)]
 
     def run(self) -> None:
         """It ran."""
@@ -150,7 +150,7 @@ def scanned(
     counts = listed_counts(objects)
     objects = unreserved(objects)
     topics_place = places.topics or TopicsPlace.beside(metadata)
-    with metadata.open() as stream, topics_place.open() as topics:
+    with metadata.open() as stream, topics_place.open(options.now_ms) as topics:
         rows = kept_metadata(session, metadata, stream.source, keep)
         facts = metadata_facts(rows, stream, keep)
         events = events_in(rows)

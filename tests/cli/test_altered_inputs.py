@@ -28,7 +28,7 @@ from tests.kraft_snapshots import topic_record, write_snapshot
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
 from tests.rigs.object_servers import ObjectServer
-from tieredctl.cli.arguments import now_ms
+from tieredctl.cli.arguments import clock_ms, now_ms
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
 from tieredctl.formats.record_batches import read_batch_header
@@ -38,7 +38,6 @@ from tieredctl.storage.file import FileStore
 from tieredctl.storage.protocol import StoredObject
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, TopicsPlace
 
-NOW_MS = 1_900_000_000_000
 METADATA_TOPIC_ID = "VClEsq7TTwq9CJDcrhYnAg"
 NO_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 GONE = "gone33"
@@ -63,7 +62,7 @@ def in_a_list(folder: Path, topic_ids: list[str]) -> tuple[str, Path]:
 def in_a_snapshot(folder: Path, topic_ids: list[str]) -> tuple[str, Path]:
     properties = MetaProperties(KRAFT_VERSION, CLUSTER_ID, 1, None)
     (folder / "meta.properties").write_bytes(encode_meta_properties(properties))
-    return "--kraft-snapshot", write_snapshot(folder, NOW_MS, *map(topic_record, topic_ids))
+    return "--kraft-snapshot", write_snapshot(folder, clock_ms(), *map(topic_record, topic_ids))
 
 
 TOLD = pytest.mark.parametrize("told", [in_a_list, in_a_snapshot])

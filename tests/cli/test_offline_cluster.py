@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.kraft_snapshots import remove_topic_record
 from tieredctl.errors import ExitCode
+from tieredctl.formats.record_batches import Record, encode_batch, read_batch_header
 
 
 @pytest.fixture
@@ -141,3 +144,88 @@ def test_nothing_is_removed_while_no_broker_answers(
 
     assert outcome.exit_code == ExitCode.USAGE
     assert "give --bootstrap-server" in outcome.err
+
+
+STRANGE = {
+    "kraft-record-unknown": b"\x01\x63\x00\x01",
+    "kraft-record-refused": remove_topic_record("AAAAAAAAQAAAAAAAAAAAAQ"),
+}
+"""A record of a later release, and one that contradicts those before it."""
+COMMANDS = {
+    "topic list": ("topic", "list", "--log-dir", "{data}"),
+    "topic status": ("topic", "status", "orders33", "--log-dir", "{data}"),
+    "partition remove": (
+        *("partition", "remove", ORDERS, "--even-if-live", "--segment-events-only"),
+        *("--log-dir", "{data}", "--store", "{store}", "--layout", "aiven"),
+    ),
+    "orphans scan": ("orphans", "scan", "--log-dir", "{data}", "--store", "{store}", "--layout", "aiven"),
+    "verify": ("verify", "--log-dir", "{data}", "--store", "{store}", "--layout", "aiven", "--level", "listing"),
+    "doctor": ("doctor", "--log-dir", "{data}"),
+    "snapshot inspect": ("snapshot", "inspect", "{data}", "--cluster"),
+    "snapshot compare": ("snapshot", "compare", "{data}", "{data}"),
+}
+
+
+@pytest.fixture(params=STRANGE)
+def strange(request: pytest.FixtureRequest, captures: Path, tmp_path: Path) -> tuple[str, dict[str, str]]:
+    """A finding's code, and the paths of a cluster whose metadata log ends with what makes it."""
+    crash = captures / "aiven-crash-4.3.1"
+    data = shutil.copytree(crash / "data", tmp_path / "data")
+    (log,) = (data / "__cluster_metadata-0").glob("*.log")
+    content, position = log.read_bytes(), 0
+    while position < len(content):
+        last = read_batch_header(content, position, len(content))
+        position += last.size
+    record = Record(last.last_offset + 1, last.max_timestamp, None, STRANGE[request.param])
+    log.write_bytes(content + encode_batch([record], partition_leader_epoch=last.partition_leader_epoch))
+    return request.param, {"data": str(data), "store": f"file:{crash / 'bucket'}"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_makes_the_metadata_log_incomplete_is_said_by_every_command(
+    tieredctl: Tieredctl, strange: tuple[str, dict[str, str]], command: str
+) -> None:
+    code, paths = strange
+    words = [word.format(**paths) for word in COMMANDS[command]]
+    source = () if command.startswith("snapshot") else ("--kraft-snapshot", paths["data"])
+
+    outcome = tieredctl(*words, *source)
+
+    assert code in outcome.out + outcome.err
+    assert outcome.exit_code in (ExitCode.INCOMPLETE, ExitCode.CORRUPTION), outcome.err
+
+
+def test_a_topic_that_an_incomplete_log_lacks_is_unknown(
+    tieredctl: Tieredctl, strange: tuple[str, dict[str, str]]
+) -> None:
+    _, paths = strange
+    where = ("--kraft-snapshot", paths["data"], "--log-dir", paths["data"])
+
+    outcome = tieredctl("topic", "status", "nosuch", *where)
+
+    assert (outcome.exit_code, outcome.out) == (ExitCode.INCOMPLETE, "")
+    assert "unknown whether there is a topic nosuch" in outcome.err
+
+
+def test_what_an_incomplete_log_lacks_is_not_planned_as_gone(
+    tieredctl: Tieredctl, strange: tuple[str, dict[str, str]]
+) -> None:
+    _, paths = strange
+    where = ("--log-dir", paths["data"], "--store", paths["store"], "--layout", "aiven")
+
+    outcome = tieredctl("partition", "remove", GONE, "--kraft-snapshot", paths["data"], *where)
+
+    assert (outcome.exit_code, outcome.out) == (ExitCode.INCOMPLETE, "")
+
+
+@pytest.mark.parametrize("command", [("topic", "list"), ("topic", "status", "orders7")])
+def test_the_source_has_the_metadata_log_and_its_age(
+    tieredctl: Tieredctl, data: Path, command: tuple[str, ...]
+) -> None:
+    outcome = tieredctl(*command, "--kraft-snapshot", data, "--log-dir", data, "-o", "json")
+
+    source = outcome.document()["source"]
+    assert source["kind"] == "log-dir"
+    assert source["cluster"]["kind"] == "kraft-snapshot"
+    assert (source["cluster"]["snapshotId"], source["cluster"]["endOffset"]) == ("107-2", 123)
+    assert source["cluster"]["lastContainedLogTimestamp"] > 1_700_000_000_000

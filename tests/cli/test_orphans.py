@@ -15,6 +15,7 @@ from tests.cli.command_line import Tieredctl
 from tests.kraft_snapshots import topic_record, write_snapshot
 from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
 from tieredctl.cli.arguments import now_ms
+from tieredctl.errors import ExitCode
 from tieredctl.model.quantities import time_ms
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.storage.protocol import StoredObject
@@ -276,11 +277,24 @@ def test_a_topic_that_was_there_before_a_snapshot_without_it_is_gone(
     live = {one["topic_id"] for one in record["segments"].values() if one["topic"] != DELETED_TOPIC}
     snapshot = write_snapshot(tmp_path, LATER_MS, *map(topic_record, sorted(live)))
 
-    code, documents = scan(tieredctl, crash, "--kraft-snapshot", snapshot)
+    code, documents = scan(tieredctl, crash, "--kraft-snapshot", snapshot, "--now", str(LATER_MS))
 
     found = {(document["key"], document["status"], document["cause"]) for document in documents}
     assert found == set(expected(record, crash, topics_are_known=True))
     assert code == 3
+
+
+def test_a_snapshot_of_the_future_proves_nothing(
+    tieredctl: Tieredctl, crash: Path, record: dict[str, Any], tmp_path: Path
+) -> None:
+    """The controller's clock ran ahead when it was written."""
+    live = {one["topic_id"] for one in record["segments"].values() if one["topic"] != DELETED_TOPIC}
+    snapshot = write_snapshot(tmp_path, LATER_MS, *map(topic_record, sorted(live)))
+
+    code, documents = scan(tieredctl, crash, "--kraft-snapshot", snapshot, "--now", str(LATER_MS - 10_001))
+
+    assert "topic-gone" not in {document["cause"] for document in documents}
+    assert code == ExitCode.INCOMPLETE
 
 
 @pytest.mark.parametrize("path", ["data", "data/__cluster_metadata-0"])

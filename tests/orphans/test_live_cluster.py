@@ -29,7 +29,7 @@ from tests.rigs.leftovers import (
 from tests.rigs.opened_clients import opened_clients
 from tieredctl.cli.main import run
 from tieredctl.kafka.topics_by_id import TopicsById
-from tieredctl.ops.cluster.live_topics import CLOCK_SKEW_MS
+from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS
 
 pytestmark = pytest.mark.integration
 

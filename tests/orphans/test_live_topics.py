@@ -21,14 +21,14 @@ from tieredctl.kafka.source import RecordChunk
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replica import SnapshotId
 from tieredctl.model.events import MetadataEvent
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.cluster.live_topics import (
-    CLOCK_SKEW_MS,
     KnownTopics,
     RememberedTopics,
     TopicSources,
     live_topics,
 )
-from tieredctl.ops.cluster.offline_cluster import OfflineCluster
+from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
@@ -251,9 +251,39 @@ def test_what_one_of_several_voters_removed_after_its_snapshot_may_not_be_commit
 def test_voters_that_the_log_adds_may_undo_what_it_removed(tmp_path: Path) -> None:
     """The records of the log count, not only quorum-state, which a node writes at elections."""
     folder = node_of_voters(tmp_path, 1)
-    folder.append_control(voters_record(1, 2, 3))
+    folder.append_control(voters_record(1, 2, 3)._replace(timestamp=AS_OF_MS))
 
     assert answers(folder.path, TOPIC_ID) is None
+
+
+@pytest.mark.parametrize(
+    ("times", "committed_ms"),
+    [
+        ((AS_OF_MS, AS_OF_MS + 1), AS_OF_MS + 1),
+        ((AS_OF_MS, AS_OF_MS - CLOCK_SKEW_MS), AS_OF_MS - CLOCK_SKEW_MS),
+        ((AS_OF_MS, AS_OF_MS - CLOCK_SKEW_MS - 1, AS_OF_MS), -1),
+        ((AS_OF_MS, LONG_AGO_MS), -1),
+    ],
+)
+def test_a_clock_that_ran_ahead_makes_no_topic_gone(tmp_path: Path, times: tuple[int, ...], committed_ms: int) -> None:
+    """The last record's time counts, not the greatest; and none where times fall by more than clocks may differ."""
+    folder = node_of_voters(tmp_path, 1)
+    for time in times:
+        folder.append(timestamp=time)
+
+    cluster = OfflineClusterPlace(folder.path).read()
+
+    assert cluster.committed_ms == committed_ms
+    assert [finding.code for finding in cluster.findings()] == [FindingCode.KRAFT_CLOCK_WRONG] * (committed_ms < 0)
+
+
+@pytest.mark.parametrize("now_ms", [AS_OF_MS - CLOCK_SKEW_MS, AS_OF_MS, AS_OF_MS + 1])
+def test_nothing_was_committed_after_now(tmp_path: Path, now_ms: int) -> None:
+    cluster = OfflineClusterPlace(node_of_voters(tmp_path, 1).path).read()
+
+    assert cluster.by_the_clock(now_ms).committed_ms == min(AS_OF_MS, now_ms)
+    assert list(cluster.by_the_clock(now_ms).findings()) == []
+    assert cluster.by_the_clock(AS_OF_MS - CLOCK_SKEW_MS - 1).committed_ms == -1
 
 
 def test_a_snapshot_that_is_not_there(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_a_log_that_loses_its_end_before_it_is_read_is_refused(spark: SparkSessi
         """It is opened after the metadata was, and before that is planned."""
 
         @contextmanager
-        def open(self) -> Iterator[TopicSources]:
+        def open(self, now_ms: int) -> Iterator[TopicSources]:
             export_of(*copied(1, 0, 9))
             yield NO_TOPIC_SOURCES
 

@@ -98,7 +98,7 @@ class NotedTopics(TopicsPlace):
     order: list[str] = field(default_factory=list)
 
     @contextmanager
-    def open(self) -> Iterator[TopicSources]:
+    def open(self, now_ms: int) -> Iterator[TopicSources]:
         yield TopicSources(cluster=Noted(AllAreLive(), self.order, {"ask": TOPICS}))
 
 

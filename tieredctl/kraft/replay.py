@@ -19,6 +19,9 @@ class MetadataReplay:
 
     def __init__(self) -> None:
         self.image = ClusterImage()
+        self.clock_fell_ms = 0
+        """By how much the time of one record is at most before that of an earlier one."""
+        self._latest_ms = -1
         self._waiting: list[tuple[int, KraftRecord]] | None = None
 
     @property
@@ -31,13 +34,16 @@ class MetadataReplay:
         for record in records:
             self.take(end_offset - 1, record.content)
         self.image.end_offset = end_offset
+        self._latest_ms = self.image.as_of_ms
 
     def load_log(self, records: Iterable[KraftLogRecord]) -> None:
         """The log's records from there on."""
         for record in records:
             self.take(record.offset, record.content)
             self.image.end_offset = record.offset + 1
-            self.image.as_of_ms = max(self.image.as_of_ms, record.timestamp)
+            self.image.as_of_ms = record.timestamp
+            self._latest_ms = max(self._latest_ms, record.timestamp)
+            self.clock_fell_ms = max(self.clock_fell_ms, self._latest_ms - record.timestamp)
 
     def take(self, offset: int, record: KraftRecord | ControlRecord) -> None:
         """Applies the record at an offset of the log; those of a transaction when that ends. One that does not fit

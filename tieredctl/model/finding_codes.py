@@ -55,6 +55,7 @@ class FindingCode(StrEnum):
     KRAFT_EPOCHS_DISAGREE = "kraft-epochs-disagree"
     KRAFT_RECORD_UNKNOWN = "kraft-record-unknown"
     KRAFT_RECORD_REFUSED = "kraft-record-refused"
+    KRAFT_CLOCK_WRONG = "kraft-clock-wrong"
     CHECK_NOT_MADE = "check-not-made"
     BROKER_METADATA_STANDSTILL = "broker-metadata-standstill"
     QUORUM_VOTER_LAGS = "quorum-voter-lags"

@@ -68,6 +68,13 @@ QUORUM_FINDING_KINDS = (
         incomplete=True,
     ),
     FindingKind(
+        FindingCode.KRAFT_CLOCK_WRONG,
+        Severity.WARNING,
+        "times in the metadata log fall, or are after now: which topics were there before its end is unknown",
+        _DUMP,
+        incomplete=True,
+    ),
+    FindingKind(
         FindingCode.QUORUM_VOTER_LAGS,
         Severity.WARNING,
         "a controller that votes does not keep up with the leader: the quorum tolerates one failure less",

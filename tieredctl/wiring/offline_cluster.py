@@ -24,7 +24,7 @@ from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.kraft.replica import SnapshotId
 from tieredctl.kraft.snapshot_end import LastBatch, disagreements
 from tieredctl.ops.cluster.image_cluster import ImageCluster
-from tieredctl.ops.cluster.offline_cluster import OfflineCluster
+from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
 from tieredctl.ops.snapshots.record_files import metadata_log_folder
 
 
@@ -115,6 +115,8 @@ def _with_log(folder: Path) -> OfflineCluster:
     topic_ids, voters = image.topic_ids, _voters(folder, image)
     if len(voters_before) == len(voters) == 1:  # nor may the removal of others be undone
         committed_ms, committed = image.as_of_ms, topic_ids
+    if replay.clock_fell_ms > CLOCK_SKEW_MS:
+        committed_ms = -1
     return OfflineCluster(
         folder,
         image,
@@ -127,6 +129,7 @@ def _with_log(folder: Path) -> OfflineCluster:
         _cluster_id(folder.resolve()),
         voters=list(voters),
         in_transaction=replay.in_transaction,
+        clock_error_ms=replay.clock_fell_ms,
     )
 
 

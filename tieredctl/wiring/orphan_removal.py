@@ -133,7 +133,7 @@ class PlanApplication:
         self.metadata.demand_topic_based()
         followed = FollowedMetadata(self.metadata.open_source, header.cluster_id, header.metadata_end_offsets)
         not_since_ms = self.clock_ms() - self.limits.min_age_ms
-        with self.topics.open() as topics, closing(followed):
+        with self.topics.open(self.clock_ms()) as topics, closing(followed):
             yield FreshMetadata(
                 followed,
                 layout=layout,
@@ -182,7 +182,7 @@ class QuarantinePurge:
 
     @contextmanager
     def _fresh_metadata(self, layout: Layout) -> Iterator[FreshMetadata]:
-        with self.topics.open() as topics:
+        with self.topics.open(self.clock_ms()) as topics:
             yield FreshMetadata(
                 self._followed, layout=layout, min_age_ms=0, topic_sources=topics, clock_ms=self.clock_ms
             )

@@ -210,7 +210,7 @@ def _opened(places: ScanPlaces, options: ScanOptions, *, asks_again: bool) -> It
         def read() -> EventStream:
             return stack.enter_context(metadata.open())
 
-        topic_sources = stack.enter_context((places.topics or TopicsPlace.beside(metadata)).open())
+        topic_sources = stack.enter_context((places.topics or TopicsPlace.beside(metadata)).open(options.now_ms))
         asked_again = remote.store if asks_again else None
         scanned = replace(options, topic_sources=topic_sources)
         scan = Scan(listed.objects, remote.layout, remote.store.url, read, scanned, asked_again)

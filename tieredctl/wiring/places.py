@@ -320,7 +320,7 @@ class TopicsPlace:
         return cls(topic_ids, snapshot, metadata.cluster if metadata.as_of is None else None)
 
     @contextmanager
-    def open(self) -> Iterator[TopicSources]:
+    def open(self, now_ms: int) -> Iterator[TopicSources]:
         """Reads the file or the snapshot; or connects to the cluster, which is asked later. Raises TieredctlError if
         that fails."""
         from tieredctl.ops.cluster.live_topics import TopicSources, read_topic_ids
@@ -329,7 +329,7 @@ class TopicsPlace:
         if self.topic_ids is not None:
             yield TopicSources(topic_ids=read_topic_ids(self.topic_ids))
         elif self.snapshot is not None:
-            yield TopicSources(snapshot=OfflineClusterPlace(self.snapshot).read())
+            yield TopicSources(snapshot=OfflineClusterPlace(self.snapshot).read().by_the_clock(now_ms))
         elif self.cluster is not None:
             from tieredctl.kafka.topics_by_id import TopicsById
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tieredctl.model.findings import Finding
 from tieredctl.ops.change import demand_same_cluster, totals
 from tieredctl.ops.cluster.live_topics import AnsweredTopics, TopicSources, live_topics
+from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
 from tieredctl.ops.guards.lease import lease_held
@@ -36,6 +37,8 @@ class TopicRemoval:
     _metadata: TopicMetadata
     _remote: Remote[WritableObjectStore] | None
     """None if the store was opened for reading only."""
+    _offline: OfflineCluster | None = None
+    """A cluster that is down, by its metadata log."""
 
     @property
     def is_done(self) -> bool:
@@ -48,11 +51,12 @@ class TopicRemoval:
             "bootstrapServer": None if self.cluster is None else self.cluster.bootstrap_server,
             "clusterId": self.cluster_id,
             "store": self.store.url,
+            **({} if self._offline is None else {"cluster": self._offline.describe()}),
         }
 
     def findings(self) -> list[Finding]:
-        """None: anything that speaks against a removal raises instead."""
-        return []
+        """What makes the cluster's own metadata incomplete. Anything else that speaks against a removal raises."""
+        return [] if self._offline is None else list(self._offline.findings())
 
     def rows(self) -> list[Document]:
         """One for each partition."""
@@ -105,6 +109,7 @@ def topic_removal(
     segment_events_only: bool,
     even_if_live: bool,
     to_apply: bool,
+    now_ms: int,
 ) -> Iterator[TopicRemoval]:
     """The plan for all of a topic's partitions, or one. Changes nothing.
 
@@ -118,7 +123,7 @@ def topic_removal(
         metadata = TopicMetadata(topic_id, partition, followed)
         metadata.refresh()
         place.demand_topic_based()
-        with TopicsPlace.beside(place).open() as topics:
+        with TopicsPlace.beside(place).open(now_ms) as topics:
             named = {"segment_events_only": segment_events_only, "even_if_live": even_if_live}
             scope = removal_scope(topic_id, topics.cluster, **named)
         plans = plan_removal(metadata, opened.store, opened.layout, scope)
@@ -135,13 +140,14 @@ def offline_topic_removal(
     *,
     segment_events_only: bool,
     even_if_live: bool,
+    now_ms: int,
 ) -> Iterator[TopicRemoval]:
     """The same plan for a cluster that is down, by its log directories and the metadata log of one of its nodes: to
     look at. Removing takes brokers.
 
     Raises TieredctlError if anything speaks against removing.
     """
-    opened, place, cluster = store.open(), MetadataPlace(tuple(log_dirs)), offline.read()
+    opened, place, cluster = store.open(), MetadataPlace(tuple(log_dirs)), offline.read().by_the_clock(now_ms)
     followed = FollowedMetadata(place.open_source)
     with closing(followed):
         metadata = TopicMetadata(topic_id, partition, followed)
@@ -155,4 +161,4 @@ def offline_topic_removal(
         named = {"segment_events_only": segment_events_only, "even_if_live": even_if_live}
         scope = removal_scope(topic_id, AnsweredTopics(live), **named)
         plans = plan_removal(metadata, opened.store, opened.layout, scope)
-        yield TopicRemoval(plans, scope, None, followed.cluster_id, opened.store, metadata, None)
+        yield TopicRemoval(plans, scope, None, followed.cluster_id, opened.store, metadata, None, cluster)

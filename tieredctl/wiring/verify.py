@@ -60,7 +60,7 @@ def verify(
 
         stream = read()
         metadata.demand_topic_based()
-        topic_sources = stack.enter_context((topics or TopicsPlace.beside(metadata)).open())
+        topic_sources = stack.enter_context((topics or TopicsPlace.beside(metadata)).open(options.clock.now_ms))
         options = replace(options, topic_sources=topic_sources, read_removed=partial(read_removed_keys, remote.store))
         read_again = None if metadata.export is not None else read
         result = run(stream, *remote, make_engine(), options, progress=progress, read_again=read_again)

@@ -166,7 +166,7 @@ class WalCleaning:
 
     @contextmanager
     def _fresh(self, store: ObjectStore) -> Iterator[FreshNeeds]:
-        with self.topics.open() as topics:
+        with self.topics.open(self.clock_ms()) as topics:
             yield FreshNeeds(store, self._remote, topics, self._cluster, self.clock_ms, self.give_up_after_ms)
 
 

@@ -108,6 +108,7 @@ def remove(
             *(topic_id, number, place, log_dir or (), remote),
             segment_events_only=segment_events_only,
             even_if_live=even_if_live,
+            now_ms=clock_ms(),
         ) as removal:
             view.say(_sentence(removal, removal.summary()))
             return view.plan("PartitionRemovalPlan", removal, _COLUMNS)
@@ -118,6 +119,7 @@ def remove(
         segment_events_only=segment_events_only,
         even_if_live=even_if_live,
         to_apply=apply,
+        now_ms=clock_ms(),
     ) as removal:
         summary = removal.summary()
         view.say(_sentence(removal, summary))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -20,9 +20,12 @@ from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
+from tieredctl.model.findings import Finding
 from tieredctl.model.known_sum import known_sum
 from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.change import demand_same_cluster
+from tieredctl.ops.cluster.image_cluster import ImageCluster
+from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.tiering.ability import TieringAbility
 from tieredctl.ops.tiering.topic_status import TopicStatus, remote_parts, topic_list, topic_status
@@ -65,10 +68,25 @@ _STATUS_COLUMNS = (
 )
 
 
+class _Opened(NamedTuple):
+    cluster: Cluster
+    stream: EventStream
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What makes its answers incomplete."""
+        of_cluster = self.cluster.findings() if isinstance(self.cluster, ImageCluster) else ()
+        return [*self.stream.findings, *of_cluster]
+
+    @property
+    def source(self) -> Document:
+        """The metadata, and the metadata log that stands for a cluster that is down."""
+        described = self.stream.source.describe()
+        return described | {"cluster": self.cluster.describe()} if isinstance(self.cluster, ImageCluster) else described
+
+
 @contextmanager
-def _opened(
-    options: ClusterOptions, kraft_snapshot: Path | None, log_dirs: Sequence[Path] | None
-) -> Iterator[tuple[Cluster, EventStream]]:
+def _opened(options: ClusterOptions, kraft_snapshot: Path | None, log_dirs: Sequence[Path] | None) -> Iterator[_Opened]:
     """A live cluster with its metadata topic, or what is on the disks of one that is down."""
     place = options.place_or_snapshot(kraft_snapshot)
     if isinstance(place, ClusterPlace) and log_dirs:
@@ -76,7 +94,7 @@ def _opened(
     metadata = MetadataPlace(cluster=place) if isinstance(place, ClusterPlace) else MetadataPlace(tuple(log_dirs or ()))
     with place.open() as cluster, metadata.open() as stream:
         demand_same_cluster(stream.source.cluster_id, cluster.cluster_id)
-        yield cluster, stream
+        yield _Opened(cluster, stream)
 
 
 @_commands.command("list")
@@ -92,16 +110,16 @@ def list_topics(
 
     A topic is `unknown` if the user may not read its settings: exit 5.
     """
-    with _opened(cluster_options, kraft_snapshot, log_dir) as (cluster, stream):
-        rows, unseen = topic_list(cluster, remote_parts(stream), every=every)
+    with _opened(cluster_options, kraft_snapshot, log_dir) as opened:
+        rows, unseen = topic_list(opened.cluster, remote_parts(opened.stream), every=every)
     counted = ("remoteSegments", "remoteBytes", "localBytes", "unfinished")
-    findings = [*stream.findings, *unseen]
+    findings = [*opened.findings, *unseen]
     summary = {
         "topics": len(rows),
         **{name: known_sum(row[name] for row in rows) for name in counted},
         "findings": finding_documents(findings),
     }
-    listing = Listing("Topics", stream.source.describe(), rows, _LIST_COLUMNS, summary)
+    listing = Listing("Topics", opened.source, rows, _LIST_COLUMNS, summary)
     return view.show(listing, findings)
 
 
@@ -122,11 +140,12 @@ def status(
 
     The summary of -o json has the settings, with the source of each.
     """
-    with _opened(cluster_options, kraft_snapshot, log_dir) as (cluster, stream):
-        found = topic_status(cluster, topic, remote_parts(stream), now_ms(now), duration_ms(older_than))
-    findings = [*stream.findings, *found.findings]
+    with _opened(cluster_options, kraft_snapshot, log_dir) as opened:
+        parts = remote_parts(opened.stream)
+        found = topic_status(opened.cluster, topic, parts, now_ms(now), duration_ms(older_than))
+    findings = [*opened.findings, *found.findings]
     summary = {**found.summary(), "findings": finding_documents(findings)}
-    listing = Listing("TopicStatus", stream.source.describe(), found.rows, _STATUS_COLUMNS, summary)
+    listing = Listing("TopicStatus", opened.source, found.rows, _STATUS_COLUMNS, summary)
     if view.is_table and not view.quiet:
         say(_headline(found))
     return view.show(listing, findings)

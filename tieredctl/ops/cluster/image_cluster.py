@@ -18,6 +18,7 @@ from tieredctl.kafka.cluster import (
     TopicDescription,
 )
 from tieredctl.kraft.image import TOPIC_RESOURCE
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
 from tieredctl.model.secrets import is_secret
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
@@ -42,9 +43,16 @@ class ImageCluster:
     def describe(self) -> dict[str, object]:
         return self.offline.describe()
 
+    def findings(self) -> Sequence[Finding]:
+        """What makes its answers incomplete."""
+        return list(self.offline.findings())
+
     def topic(self, name: str) -> TopicDescription:
         image = self.offline.image
         found = image.topics_named(name)
+        if not found and not self.offline.has_all_topics:
+            message = f"It is unknown whether there is a topic {name}: {self.offline.path} does not say for certain."
+            raise TieredctlError(ErrorCode.TOPIC_UNCLEAR, message, hint="Give --bootstrap-server once brokers are up.")
         if not found:
             message = f"There is no topic {name} in {self.offline.path}."
             raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint="")
@@ -75,7 +83,7 @@ class ImageCluster:
         return {node: BrokerFeatures(_supported(one), finalized) for node, one in self.offline.image.brokers.items()}
 
     def quorum(self) -> QuorumDescription:
-        self._refuse("The quorum's leader and how far its nodes are")
+        self._refuse("The quorum's leader and its nodes' progress")
 
     def metadata_progress(self) -> MetadataProgress:
         return MetadataProgress(self.offline.image.end_offset, dict.fromkeys(self.offline.image.brokers))

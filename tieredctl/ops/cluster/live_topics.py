@@ -12,12 +12,11 @@ from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_bytes
-from tieredctl.ops.cluster.offline_cluster import OfflineCluster
+from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
 from tieredctl.ops.documents import Document
 
-CLOCK_SKEW_MS = 10_000
-"""How far the clocks of one cluster's machines may differ."""
 _NO_TIMESTAMP = -1
 _LARGEST_LIST_BYTES = 64 << 20
 """Enough for two million ids; reading a device would never end."""
@@ -67,6 +66,10 @@ class TopicSources:
     snapshot: OfflineCluster | None = None
     """A KRaft snapshot, alone or with the log after it."""
     cluster: TopicLookup | None = None
+
+    def findings(self) -> list[Finding]:
+        """What makes the snapshot incomplete."""
+        return [] if self.snapshot is None else list(self.snapshot.findings())
 
 
 NO_TOPIC_SOURCES = TopicSources()
@@ -175,7 +178,7 @@ class _ListedTopics:
 @dataclass(frozen=True, slots=True)
 class _SnapshotTopics:
     """A topic that the snapshot does not have is gone if it existed before the snapshot was taken: ids never come
-    back. Without proof of that, it may have been created later.
+    back. Without proof of that, it may have been created later; where a clock was wrong, nothing proves it.
 
     The log after the snapshot makes it current. What that removes and may not be committed is unknown, and so is what
     is missing where some records were not understood.

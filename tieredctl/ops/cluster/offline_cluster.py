@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tieredctl.kraft.image import ClusterImage
@@ -11,6 +11,9 @@ from tieredctl.kraft.replica import SnapshotId
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
+
+CLOCK_SKEW_MS = 10_000
+"""How far the clocks of one cluster's machines may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,8 @@ class OfflineCluster:
     topic_ids: frozenset[str]
     """Of all topics then."""
     committed_ms: int
-    """When the last record was written that is certainly committed, by the controller's clock; -1 for none."""
+    """When the last record was written that is certainly committed, by the controller's clock; -1 for none, and where
+    that clock was wrong."""
     withdrawn_topic_ids: frozenset[str]
     """Topics that certainly were there, and are removed by a record that may not be committed."""
     snapshot: SnapshotId | None
@@ -42,6 +46,13 @@ class OfflineCluster:
     """The node ids of the controllers that vote; empty where no file has them."""
     in_transaction: bool = False
     """Whether the last records belong to a transaction that has not ended: they are not in the image."""
+    clock_error_ms: int = 0
+    """By how much a controller's clock was certainly wrong: times in the log fall by this much, or are after now."""
+
+    @property
+    def has_all_topics(self) -> bool:
+        """Whether a topic that is not in the image was certainly not there."""
+        return self.image.is_certain and not self.withdrawn_topic_ids
 
     def describe(self) -> Document:
         """For the `source` of a document."""
@@ -72,3 +83,13 @@ class OfflineCluster:
         for offset, name, reason in self.image.refused:
             evidence: dict[str, object] = {"type": name, "offset": offset}
             yield Finding(FindingCode.KRAFT_RECORD_REFUSED, f"{self.path}@{offset}: {name}", reason, evidence)
+        if self.clock_error_ms > CLOCK_SKEW_MS:
+            message = f"a controller's clock was wrong by {self.clock_error_ms} ms: when topics were removed is unknown"
+            evidence = {"clockErrorMs": self.clock_error_ms}
+            yield Finding(FindingCode.KRAFT_CLOCK_WRONG, str(self.path), message, evidence)
+
+    def by_the_clock(self, now_ms: int) -> OfflineCluster:
+        """The same, held against the time now: no record was written later."""
+        error_ms = max(self.clock_error_ms, self.image.as_of_ms - now_ms)
+        committed_ms = min(self.committed_ms, now_ms) if error_ms <= CLOCK_SKEW_MS else -1
+        return replace(self, clock_error_ms=error_ms, committed_ms=committed_ms)

@@ -119,7 +119,8 @@ class Scan:
                 there, verdicts = self._still_there(objects, found)
                 self._count(there, verdicts)
                 yield judge, there, verdicts
-        self.findings += [*stream.findings, *self._totals.findings(self.subject)]
+        incomplete = self.options.topic_sources.findings()
+        self.findings += [*stream.findings, *incomplete, *self._totals.findings(self.subject)]
 
     def _still_there(self, objects: ObjectColumns, verdicts: Verdicts) -> tuple[ObjectColumns, Verdicts]:
         """All but the orphans that no longer exist, or are younger than they were listed to be."""

@@ -67,6 +67,7 @@ def verify(
         again = replayed(read_again(), selection)
         result.findings = still_there(confirmed(result.findings, metadata, again), store)
     result.findings = concerning(result.findings, selection.segment_id)
+    result.findings += options.topic_sources.findings()
     if result.not_looked_at:
         result.findings.append(not_looked_at(store.url, result.not_looked_at, result.silent))
     result.findings = in_order(result.findings)
