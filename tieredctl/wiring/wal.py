@@ -110,8 +110,9 @@ def restore_wal(
         raise TieredctlError(ErrorCode.PATH_MISSING, message, hint=hint)
     demand_whole(events, store.url)
     partitions = {one: some for one, some in _readable(events).items() if selection.has(one)}
-    if not partitions and selection != Selection():
-        message = f"The events in {store.url} have nothing uploaded of {selection}."
+    if not partitions:
+        wanted = "" if selection == Selection() else f" of {selection}"
+        message = f"By the events in {store.url}, nothing{wanted} is uploaded."
         hint = "List what is there with `tieredctl wal inspect`."
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
     lines = {partition: last_line(segments) for partition, segments in partitions.items()}

@@ -52,7 +52,7 @@ def inspect(
     Objects without events are shown by their own index. Exit 5 if events are missing or damaged.
     For example: tieredctl wal inspect --store file:/tmp/wal --topic orders
     """
-    from tieredctl.ops.wal.contents import read_contents
+    from tieredctl.ops.wal.contents import nothing_in, read_contents
     from tieredctl.ops.wal.inspect import inspect_wal
 
     opened = wal_store(store, store_option).open_store()
@@ -61,6 +61,6 @@ def inspect(
     findings = contents.events.findings
     summary = {**found.summary, "findings": finding_documents(findings)}
     amount = f"{counted(summary['objects'], 'object')}, {counted(summary['bytes'], 'byte')}"
-    view.say(f"{amount}, {counted(summary['segments'], 'segment')}.")
+    view.say(f"{amount}, {counted(summary['segments'], 'segment')}." if contents.is_there else nothing_in(opened.url))
     source = {"kind": "wal-store", "store": opened.url}
     return view.show(Listing("WalInspection", source, found.rows, _COLUMNS, summary, _FIELDS), findings)

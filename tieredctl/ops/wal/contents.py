@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +14,7 @@ from tieredctl.kafka.source import MetadataRecord, chunk_of
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.model.ids import uuid_bytes
+from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.wal_events import WAL_METADATA_TOPIC
 from tieredctl.ops.wal.event_log import METADATA_PARTITIONS, EventLogContents, is_event_key, read_event_log
 from tieredctl.ops.wal.object_check import object_finding
@@ -26,6 +27,15 @@ from tieredctl.wal.replayed import KnownCombined, KnownWalSegment, ReplayedWal
 _OTHERS_KEPT = 1_000
 """A bucket that is given by mistake may have millions."""
 _KEY = re.compile(rf"([A-Za-z0-9_-]{{22}}){re.escape(WAL_SUFFIX)}", re.ASCII)
+
+
+Segments = Mapping[tuple[TopicIdPartition, str], KnownWalSegment]
+"""By partition and id: nothing keeps two partitions from having the same id."""
+
+
+def by_place(segments: Iterable[KnownWalSegment]) -> Segments:
+    """Each under its partition and id."""
+    return {(one.metadata.topic_id_partition, one.segment_id): one for one in segments}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,11 @@ class WalContents:
     """What is neither a combined object nor of the event log: the first of them."""
     others_count: int = 0
     """How many there are."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is an event or an object of the WAL tier at all."""
+        return bool(self.objects) or self.events.log.is_there or bool(self.events.findings)
 
 
 def read_events(store: ObjectStore) -> KnownEvents:
@@ -133,6 +148,11 @@ def combined_id_of(key: str) -> str | None:
     except ValueError:
         return None
     return match[1]
+
+
+def nothing_in(url: str) -> str:
+    """What is said of a store that has nothing of the WAL tier."""
+    return f"{url} has no combined objects, and no events of any."
 
 
 def demand_whole(events: KnownEvents, url: str) -> None:

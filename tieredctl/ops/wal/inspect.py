@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
@@ -11,7 +11,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.wal_events import RemoteLogSegmentMetadataEntry
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.wal.contents import WalContents
+from tieredctl.ops.wal.contents import Segments, WalContents, by_place
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 from tieredctl.wal.places import object_key
 from tieredctl.wal.reading import read_object_index
@@ -31,7 +31,7 @@ def inspect_wal(store: ObjectStore, contents: WalContents, selection: Selection)
 
     Raises TieredctlError where the store does not answer.
     """
-    segments = {one.segment_id: one for one in contents.events.segments()}
+    segments = by_place(contents.events.segments())
     known = contents.events.combined()
     rows = [_known_row(contents, one, segments) for one in known]
     named = {one.metadata.combined_segment_id for one in known}
@@ -53,7 +53,7 @@ def inspect_wal(store: ObjectStore, contents: WalContents, selection: Selection)
     return WalInspection(shown, summary)
 
 
-def _known_row(contents: WalContents, one: KnownCombined, segments: Mapping[str, KnownWalSegment]) -> Document:
+def _known_row(contents: WalContents, one: KnownCombined, segments: Segments) -> Document:
     metadata = one.metadata
     stored = contents.objects.get(metadata.combined_segment_id)
     return {
@@ -66,7 +66,9 @@ def _known_row(contents: WalContents, one: KnownCombined, segments: Mapping[str,
         "eventTimestampMs": metadata.event_timestamp_ms,
         "metadataPartition": one.metadata_partition,
         "metadataOffset": one.metadata_offset,
-        "segments": [_segment(entry, segments.get(entry.segment_id)) for entry in metadata.entries],
+        "segments": [
+            _segment(entry, segments.get((entry.topic_id_partition, entry.segment_id))) for entry in metadata.entries
+        ],
         "index": None,
     }
 

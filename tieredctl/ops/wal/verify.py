@@ -15,7 +15,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.wal_events import WAL_METADATA_TOPIC, RemoteLogSegmentMetadataEntry
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.ops.wal.contents import WalContents
+from tieredctl.ops.wal.contents import Segments, WalContents, by_place, nothing_in
 from tieredctl.ops.wal.level import WalLevel
 from tieredctl.ops.wal.line_of_leaders import by_partition, gaps_in
 from tieredctl.ops.wal.object_check import ObjectReport, check_batches, check_first_batch, object_finding
@@ -70,10 +70,15 @@ def verify_wal(
     tell: Callable[[WalVerification], None] = lambda _verification: None,
 ) -> WalVerification:
     """Compares the listing with the events, and reads as much as the level says. What began less than the clock's
-    `older_than_ms` ago may still end: it is not a finding."""
+    `older_than_ms` ago may still end: it is not a finding.
+
+    Raises TieredctlError `no-overlap` for a store that has nothing at all: whatever was in it may be lost.
+    """
+    if not contents.is_there and not contents.others_count:
+        raise TieredctlError(ErrorCode.NO_OVERLAP, nothing_in(store.url), hint="Check --store.")
     result = WalVerification(level, list(contents.events.findings), other_objects=contents.others_count)
     result.findings += _refused(contents)
-    segments = {one.segment_id: one for one in contents.events.segments()}
+    segments = by_place(contents.events.segments())
     known = contents.events.combined()
     result.findings += _unreferenced(contents, known)
     promised = []
@@ -106,7 +111,7 @@ def _was_uploaded(segment: KnownWalSegment) -> bool:
 def _read(
     store: ObjectStore,
     present: Sequence[tuple[KnownCombined, StoredObject]],
-    segments: dict[str, KnownWalSegment],
+    segments: Segments,
     result: WalVerification,
     tell: Callable[[WalVerification], None],
 ) -> None:
@@ -128,14 +133,14 @@ def _looked_into(
     store: ObjectStore,
     one: KnownCombined,
     stored: StoredObject,
-    segments: dict[str, KnownWalSegment],
+    segments: Segments,
     level: WalLevel,
 ) -> ObjectReport:
     metadata, report = one.metadata, ObjectReport(object_key(one.metadata.combined_segment_id))
     try:
         _check_index(store, one, stored, report)
         for entry in metadata.entries:
-            segment = segments.get(entry.segment_id)
+            segment = segments.get((entry.topic_id_partition, entry.segment_id))
             if segment is None or not segment.is_readable:
                 continue
             if level is WalLevel.FULL:
@@ -194,12 +199,12 @@ def _of_state(store: ObjectStore, contents: WalContents, one: KnownCombined) -> 
     return []
 
 
-def _of_segments(one: KnownCombined, segments: dict[str, KnownWalSegment], *, is_stuck: bool) -> list[Finding]:
+def _of_segments(one: KnownCombined, segments: Segments, *, is_stuck: bool) -> list[Finding]:
     """Whether the events about an uploaded object's segments agree with those about the object."""
     found = []
     key, combined_id = object_key(one.metadata.combined_segment_id), one.metadata.combined_segment_id
     for entry in one.metadata.entries:
-        segment = segments.get(entry.segment_id)
+        segment = segments.get((entry.topic_id_partition, entry.segment_id))
         if segment is None or segment.metadata.state is _States.COPY_SEGMENT_STARTED:
             if not is_stuck:
                 continue
@@ -221,9 +226,7 @@ def _of_segments(one: KnownCombined, segments: dict[str, KnownWalSegment], *, is
     return found
 
 
-def _unannounced(
-    store: ObjectStore, promised: Sequence[KnownCombined], segments: dict[str, KnownWalSegment]
-) -> list[Finding]:
+def _unannounced(store: ObjectStore, promised: Sequence[KnownCombined], segments: Segments) -> list[Finding]:
     """Readers are led to segments by events about these alone: their object has to be there, too."""
     known = {one.metadata.combined_segment_id for one in promised}
     found = []
