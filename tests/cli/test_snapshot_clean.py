@@ -17,6 +17,7 @@ from tieredctl.errors import ExitCode
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 
 FOLDER = "__cluster_metadata-0"
+LIMITS = ("--metadata-max-retention-ms", "1", "--metadata-max-retention-bytes", "-1")
 QUICK = {"metadata.log.segment.ms": "300", "metadata.max.idle.interval.ms": "100"}
 """Segments of the metadata log that a second fills."""
 
@@ -69,7 +70,8 @@ def test_a_stopped_broker_is_cleaned_and_starts_with_the_same_cluster(tieredctl:
 
 
 def clean(tieredctl: Tieredctl, broker: KafkaBroker, tmp_path: Path) -> Outcome:
-    words = ("--metadata-max-retention-ms", "0", "--receipts", tmp_path / "receipts", "--apply", "--yes", "-o", "json")
+    limits = ("--metadata-max-retention-ms", "0", "--metadata-max-retention-bytes", "-1")
+    words = (*limits, "--receipts", tmp_path / "receipts", "--apply", "--yes", "-o", "json")
     return tieredctl("snapshot", "clean", broker.log_dir, *words, "--cluster-id", broker.cluster_id)
 
 
@@ -87,6 +89,8 @@ def test_without_apply_it_is_only_shown(tieredctl: Tieredctl, copy: Path) -> Non
 
     assert outcome.exit_code == ExitCode.CLEAN
     assert outcome.out.count(" remove ") == 2
+    assert "metadata.max.retention.bytes is 0 (--metadata-max-retention-bytes)." in outcome.err
+    assert "(Kafka's default: no file of the node was found)" in outcome.err
     assert "To remove: 2 snapshots, 0 segments and 0 left-over files (6542 bytes)." in outcome.err
     assert sorted((copy / FOLDER).iterdir()) == before
 
@@ -108,9 +112,10 @@ def test_every_format_has_each_file(tieredctl: Tieredctl, copy: Path, output: st
     ],
 )
 def test_nothing_goes_unconfirmed(tieredctl: Tieredctl, copy: Path, words: tuple[str, ...], code: ExitCode) -> None:
-    outcome = tieredctl("snapshot", "clean", copy, "--metadata-max-retention-ms", "1", "--apply", *words)
+    outcome = tieredctl("snapshot", "clean", copy, *LIMITS, "--apply", *words)
 
     assert outcome.exit_code == code
+    assert "onfirm" in outcome.err or "--cluster-id" in outcome.err
     assert len(list((copy / FOLDER).glob("*.checkpoint"))) == 3
 
 
@@ -134,10 +139,19 @@ def test_wrong_use_ends_in_a_sentence(tieredctl: Tieredctl, copy: Path, words: t
     assert "Traceback" not in outcome.err
 
 
+def test_it_is_not_applied_by_limits_that_may_not_be_the_nodes(tieredctl: Tieredctl, copy: Path) -> None:
+    outcome = tieredctl("snapshot", "clean", copy, "--metadata-max-retention-ms", "1", "--apply", "--yes")
+
+    assert outcome.exit_code == ExitCode.USAGE
+    assert "metadata.max.retention.bytes is not known" in outcome.err
+    assert "--server-properties" in outcome.err
+    assert len(list((copy / FOLDER).glob("*.checkpoint"))) == 3
+
+
 def test_a_cluster_without_an_id_is_not_cleaned(tieredctl: Tieredctl, copy: Path) -> None:
     (copy / "meta.properties").unlink()
 
-    outcome = tieredctl("snapshot", "clean", copy, "--metadata-max-retention-ms", "1", "--apply", "--yes")
+    outcome = tieredctl("snapshot", "clean", copy, *LIMITS, "--apply", "--yes")
 
     assert outcome.exit_code != ExitCode.CLEAN
     assert "cannot be confirmed" in outcome.err

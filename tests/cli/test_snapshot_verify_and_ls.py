@@ -13,6 +13,7 @@ from tests.kraft_snapshots import snapshot_bytes
 from tieredctl.errors import ExitCode
 from tieredctl.formats.file_names import kraft_snapshot_name
 from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
+from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
 from tieredctl.formats.record_batches import Record, encode_batch
 
 LATEST = kraft_snapshot_name(107, 2)
@@ -135,7 +136,9 @@ def test_what_retention_no_longer_keeps_may_be_deleted_and_why(tieredctl: Tiered
 
     assert {offset: row["mayBeDeleted"] for offset, row in later.items()} == {50: True, 85: True, 107: False}
     assert f"more than {week_ms} ms" in later[50]["reason"]
-    (node.parent / "server.properties").write_text("metadata.max.retention.ms=1000\n")
+    meta = MetaProperties(KRAFT_VERSION, "5lgVbV_vRSmEjoqjPWDZrA", 1, None)
+    (node.parent / "meta.properties").write_bytes(encode_meta_properties(meta))
+    (node.parent / "server.properties").write_text("node.id=1\nmetadata.max.retention.ms=1000\n")
     now = listed(tieredctl, node, "--now", str(WRITTEN_MS + 2000))
     assert [row["mayBeDeleted"] for row in now.values()] == [True, True, False]
 

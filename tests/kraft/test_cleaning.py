@@ -57,6 +57,7 @@ def log_dir(tmp_path: Path) -> Path:
     (folder.path.parent / ".lock").touch()
     meta = MetaProperties(KRAFT_VERSION, CLUSTER_ID, 1, None)
     (folder.path.parent / "meta.properties").write_bytes(encode_meta_properties(meta))
+    (folder.path.parent / "server.properties").write_text("node.id=1\n")
     return folder.path.parent
 
 
@@ -181,14 +182,36 @@ def test_receipts_say_before_and_after_each_file_what_is_done(log_dir: Path, tmp
     assert {line["clusterId"] for line in lines} == {CLUSTER_ID}
 
 
-def test_without_receipts_nothing_goes(log_dir: Path, tmp_path: Path) -> None:
-    before = names(log_dir)
+@pytest.mark.parametrize(
+    ("receipts", "code"),
+    [
+        (".", ErrorCode.UNWRITABLE),
+        ("missing/receipts", ErrorCode.UNWRITABLE),
+        ("other.json", ErrorCode.UNWRITABLE),
+        ("node/receipts", ErrorCode.USAGE),
+        ("link/receipts", ErrorCode.USAGE),
+        ("node/.lock", ErrorCode.USAGE),
+        ("node/__cluster_metadata-0/receipts", ErrorCode.USAGE),
+        ("node/__cluster_metadata-0/00000000000000000013-0000000001.checkpoint", ErrorCode.USAGE),
+        ("same", ErrorCode.UNWRITABLE),
+    ],
+)
+def test_without_receipts_in_a_place_of_their_own_nothing_goes(
+    log_dir: Path, tmp_path: Path, receipts: str, code: ErrorCode
+) -> None:
+    (tmp_path / "link").symlink_to(log_dir)
+    (tmp_path / "other.json").write_text('{"kind": "plan"}')
+    (tmp_path / "same").hardlink_to(log_dir / FOLDER / f"{13:020}-0000000001.checkpoint")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
-    outcome = applied(log_dir, receipts=tmp_path)
+    with (
+        snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS) as cleaning,
+        pytest.raises(TieredctlError) as error,
+    ):
+        cleaning.apply(tmp_path / receipts)
 
-    assert outcome.stopped is not None
-    assert outcome.stopped.code is ErrorCode.UNWRITABLE
-    assert names(log_dir) == before
+    assert error.value.code is code
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("changed", ["the log grows", "a snapshot comes", "the latest changes", "an old one changes"])
@@ -383,17 +406,66 @@ def limits_of(cleaning: SnapshotCleaning) -> tuple[int, int]:
 
 
 def test_limits_are_the_nodes_own_or_kafkas(log_dir: Path) -> None:
+    own, default = log_dir / "server.properties", "Kafka's default: "
     with snapshot_cleaning(log_dir, NOW_MS) as cleaning:
         assert limits_of(cleaning) == (604_800_000, 104_857_600)
+        assert set(sources_of(cleaning)) == {f"{default}{own} has none"}
 
-    (log_dir.parent / "server.properties").write_text("metadata.max.retention.ms=5\nmetadata.max.retention.bytes=-1\n")
+    (log_dir.parent / "server.properties").write_text("node.id=2\nmetadata.max.retention.ms=1\n")
+    own.unlink()
+    with snapshot_cleaning(log_dir, NOW_MS) as cleaning:
+        assert limits_of(cleaning) == (604_800_000, 104_857_600)
+        assert set(sources_of(cleaning)) == {f"{default}no file of the node was found"}
+
+    beside = log_dir.parent / "server.properties"
+    beside.write_text("node.id=1\nmetadata.max.retention.ms=5\nmetadata.max.retention.bytes=-1\n")
     with snapshot_cleaning(log_dir, NOW_MS) as cleaning:
         assert limits_of(cleaning) == (5, -1)
-    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=7, max_bytes=8) as cleaning:
-        assert limits_of(cleaning) == (7, 8)
+        assert set(sources_of(cleaning)) == {str(beside)}
+    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=7) as cleaning:
+        assert limits_of(cleaning) == (7, -1)
+        assert sources_of(cleaning) == ["--metadata-max-retention-ms", str(beside)]
 
-    (log_dir.parent / "server.properties").write_text("metadata.max.retention.ms=soon\n")
+    beside.write_text("node.id=1\nmetadata.max.retention.ms=soon\n")
     assert refused_settings(log_dir) is ErrorCode.USAGE
+
+
+def sources_of(cleaning: SnapshotCleaning) -> list[str]:
+    return list(cleaning.plan.summary()["limitsFrom"].values())
+
+
+def test_by_limits_that_may_not_be_the_nodes_nothing_goes(log_dir: Path, tmp_path: Path) -> None:
+    (log_dir / "server.properties").unlink()
+    before, receipts = names(log_dir), tmp_path / "receipts"
+
+    for max_age_ms, max_bytes in ((None, None), (LIMIT_MS, None), (None, 1)):
+        with (
+            snapshot_cleaning(log_dir, NOW_MS, max_age_ms=max_age_ms, max_bytes=max_bytes) as cleaning,
+            pytest.raises(TieredctlError, match="is not known") as error,
+        ):
+            cleaning.apply(receipts)
+        assert error.value.code is ErrorCode.USAGE
+    assert (names(log_dir), receipts.exists()) == (before, False)
+
+    elsewhere = tmp_path / "etc.properties"
+    elsewhere.write_text("node.id=1\nmetadata.max.retention.ms=1000\n")
+    with snapshot_cleaning(log_dir, NOW_MS, server_properties=elsewhere) as cleaning:
+        assert cleaning.apply(receipts).is_complete
+
+
+@pytest.mark.parametrize("text", [None, "node.id=2\n", "", "node.id=\\u12"])
+def test_a_named_file_must_be_the_nodes(log_dir: Path, tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "etc.properties"
+    if text is not None:
+        file.write_text(text)
+
+    with (
+        pytest.raises(TieredctlError) as error,
+        snapshot_cleaning(log_dir, NOW_MS, server_properties=file),
+    ):
+        pass
+
+    assert error.value.code is ErrorCode.USAGE
 
 
 def refused_settings(log_dir: Path) -> ErrorCode:

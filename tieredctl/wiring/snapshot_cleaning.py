@@ -21,23 +21,15 @@ from tieredctl.formats.file_names import (
 )
 from tieredctl.kafka.metadata_log import SnapshotFile, snapshot_records
 from tieredctl.kafka.node_folder import NodeFolder, opened_node_folder
-from tieredctl.kafka.server_properties import SERVER_PROPERTIES, stated_settings
 from tieredctl.kafka.stopped_node import stopped_node
 from tieredctl.kraft.replica import SnapshotId
-from tieredctl.kraft.retention import (
-    DEFAULT_RETENTION_BYTES,
-    DEFAULT_RETENTION_MS,
-    RETENTION_BYTES,
-    RETENTION_MS,
-    KeptSegment,
-    KeptSnapshot,
-    RetentionLimits,
-)
+from tieredctl.kraft.retention import KeptSegment, KeptSnapshot
 from tieredctl.model.local_file import SeenFile
-from tieredctl.ops.snapshots.cleaning import Cleaning, CleaningOutcome
+from tieredctl.ops.snapshots.cleaning import Cleaning, CleaningOutcome, demand_receipts
 from tieredctl.ops.snapshots.cleaning_plan import CleaningPlan, NodeFiles, plan_cleaning
 from tieredctl.ops.snapshots.record_files import metadata_log_folder
 from tieredctl.ops.snapshots.sound_node import demand_sound_node
+from tieredctl.wiring.node_limits import NodeLimits, node_limits
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace, in_sentences
 
 
@@ -46,24 +38,41 @@ class SnapshotCleaning:
     """A plan for one stopped node, and what applies it, while no node can start."""
 
     plan: CleaningPlan
+    limits: NodeLimits
     _folder: NodeFolder
     _plan_again: Callable[[], CleaningPlan]
     _demand_stopped: Callable[[], None]
 
+    def demand_applicable(self, receipts: Path) -> None:
+        """Raises TieredctlError where a limit may be another than the node's, and where the receipts would be among
+        its files, or be added to a file that has something else."""
+        self.limits.demand_known()
+        log_dir = self._folder.path.parent
+        if receipts.resolve().is_relative_to(log_dir):
+            message = f"The receipts {receipts} would be among the files of the node, in {log_dir}."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Name a file elsewhere with --receipts.")
+        demand_receipts(receipts)
+
     def apply(self, receipts: Path) -> CleaningOutcome:
-        """Removes what was shown; whatever stops it is in the outcome."""
+        """Removes what was shown; whatever stops it is in the outcome. Raises TieredctlError as `demand_applicable`
+        does, before anything is removed."""
+        self.demand_applicable(receipts)
         return Cleaning(self.plan, self._folder, receipts, self._plan_again, self._demand_stopped).run()
 
 
 @contextmanager
 def snapshot_cleaning(
-    path: Path, now_ms: int, *, max_age_ms: int | None = None, max_bytes: int | None = None
+    path: Path,
+    now_ms: int,
+    *,
+    max_age_ms: int | None = None,
+    max_bytes: int | None = None,
+    server_properties: Path | None = None,
 ) -> Iterator[SnapshotCleaning]:
     """The plan for a `__cluster_metadata-0`, or the log directory that has it. Changes nothing.
 
-    A limit that is not given is the node's own, by the `server.properties` in or next to its log directory, or else
-    Kafka's default. Raises TieredctlError where a node may be running, where the files are not whole (what a node
-    cannot start on is not cleaned), and where the latest snapshot does not fit the log.
+    Limits are as in `node_limits`. Raises TieredctlError as that does, where a node may be running, where the files are
+    not whole (what a node cannot start on is not cleaned), and where the latest snapshot does not fit the log.
     """
     folder = metadata_log_folder(path).resolve()
     if not folder.exists():
@@ -72,39 +81,19 @@ def snapshot_cleaning(
         message = f"{path} is neither a {CLUSTER_METADATA_FOLDER} nor a log directory that has one."
         raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, message, hint="Name a stopped node's log directory.")
     log_dir = folder.parent
-    limits = retention_limits(log_dir, max_age_ms=max_age_ms, max_bytes=max_bytes)
+    limits = node_limits(log_dir, max_age_ms=max_age_ms, max_bytes=max_bytes, server_properties=server_properties)
     with stopped_node(log_dir) as node, in_sentences(folder), opened_node_folder(folder) as opened:
         plan_again = partial(_plan, opened, limits, now_ms)
-        yield SnapshotCleaning(plan_again(), opened, plan_again, node.demand_stopped)
+        yield SnapshotCleaning(plan_again(), limits, opened, plan_again, node.demand_stopped)
 
 
-def retention_limits(log_dir: Path, *, max_age_ms: int | None = None, max_bytes: int | None = None) -> RetentionLimits:
-    """The limits that are given, or else the node's own, or Kafka's defaults. Raises TieredctlError."""
-    return RetentionLimits(
-        _limit(log_dir, RETENTION_MS, max_age_ms, DEFAULT_RETENTION_MS),
-        _limit(log_dir, RETENTION_BYTES, max_bytes, DEFAULT_RETENTION_BYTES),
-    )
-
-
-def _limit(log_dir: Path, name: str, given: int | None, default: int) -> int:
-    if given is not None:
-        return given
-    for text in stated_settings([log_dir], name):
-        try:
-            return int(text)
-        except ValueError:
-            message = f"{name} is {text!r} in the {SERVER_PROPERTIES} of {log_dir}."
-            raise TieredctlError(ErrorCode.USAGE, message, hint=f"Give --{name.replace('.', '-')}.") from None
-    return default
-
-
-def _plan(folder: NodeFolder, limits: RetentionLimits, now_ms: int) -> CleaningPlan:
+def _plan(folder: NodeFolder, limits: NodeLimits, now_ms: int) -> CleaningPlan:
     node = _node_files(folder)
     cluster = OfflineClusterPlace(folder.path).read()
     demand_sound_node(cluster)
     if _node_files(folder) != node:
         raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{folder.path} changed while it was read.")
-    return plan_cleaning(node, cluster, limits, now_ms)
+    return plan_cleaning(node, cluster, limits.limits, now_ms, limits.sources)
 
 
 def _node_files(folder: NodeFolder) -> NodeFiles:

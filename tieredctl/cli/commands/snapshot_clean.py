@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import given_path, now_ms
+from tieredctl.cli.arguments import GREATEST_INT64, given_path, now_ms
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import ClusterId, Now, Yes
 from tieredctl.cli.output import Listing, TableColumn
@@ -29,7 +29,6 @@ _COLUMNS = (
     TableColumn("BASE-OFFSET", "baseOffset", wide=True),
 )
 _OUTCOME_COLUMNS = (*_COLUMNS, TableColumn("REMOVED", "removed"))
-_GREATEST_INT64 = (1 << 63) - 1
 
 
 def clean(
@@ -42,13 +41,15 @@ def clean(
     ],
     metadata_max_retention_ms: Annotated[
         int | None,
-        typer.Option(metavar="MS", help="As in Kafka; by default the node's, or 7 days.", min=-1, max=_GREATEST_INT64),
+        typer.Option(metavar="MS", help="As in Kafka; by default the node's.", min=-1, max=GREATEST_INT64),
     ] = None,
     metadata_max_retention_bytes: Annotated[
         int | None,
-        typer.Option(
-            metavar="BYTES", help="As in Kafka; by default the node's, or 100 MiB.", min=-1, max=_GREATEST_INT64
-        ),
+        typer.Option(metavar="BYTES", help="As in Kafka; by default the node's.", min=-1, max=GREATEST_INT64),
+    ] = None,
+    server_properties: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", parser=given_path, help="The node's configuration, for the limits not given."),
     ] = None,
     now: Now = None,
     apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
@@ -65,13 +66,21 @@ def clean(
     The latest snapshot and the log after it always stay. If interrupted, run the same command again. For example:
     tieredctl snapshot clean /var/lib/kafka/data --metadata-max-retention-ms 86400000
     """
-    limits = {"max_age_ms": metadata_max_retention_ms, "max_bytes": metadata_max_retention_bytes}
-    with snapshot_cleaning(folder, now_ms(now), **limits) as cleaning:
+    with snapshot_cleaning(
+        folder,
+        now_ms(now),
+        max_age_ms=metadata_max_retention_ms,
+        max_bytes=metadata_max_retention_bytes,
+        server_properties=server_properties,
+    ) as cleaning:
         plan = cleaning.plan
         summary = plan.summary()
         view.say(_sentence(summary))
+        for name, source in plan.limit_sources.items():
+            view.say(f"{name} is {summary[name]} ({source}).")
         if not apply or not plan.to_remove():
             return view.plan("SnapshotCleaningPlan", plan, _COLUMNS)
+        cleaning.demand_applicable(receipts)
         what = f"Deleting {_amount(summary)} from {plan.cluster.path} for good"
         demand_confirmation(what, plan.cluster.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = cleaning.apply(receipts)

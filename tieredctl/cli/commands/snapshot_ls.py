@@ -18,7 +18,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.snapshots.record_files import metadata_log_folder
 from tieredctl.ops.snapshots.snapshot_list import file_row, node_rows
 from tieredctl.wiring.metadata_replica import read_replica
-from tieredctl.wiring.snapshot_cleaning import retention_limits
+from tieredctl.wiring.node_limits import node_limits
 
 _COLUMNS = (
     TableColumn("FILE", lambda item: Path(item["file"]).name),
@@ -67,9 +67,10 @@ def list_snapshots(
     for path in paths:
         if path.is_dir():
             folder = metadata_log_folder(path)
-            found, log = node_rows(folder, moment, retention_limits(folder.resolve().parent))
+            limits = node_limits(folder.resolve().parent)
+            found, log = node_rows(folder, moment, limits.limits)
             rows += found
-            logs.append({"folder": str(folder), **log.document()})
+            logs.append({"folder": str(folder), **log.document(), "limitsFrom": dict(limits.sources)})
             if follower is not None:
                 logs[-1]["follower"] = follower_answer(read_replica(folder), *follower).document()
         elif follower is not None:

@@ -21,6 +21,8 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.replaced_file import file_added_to
 from tieredctl.ops.snapshots.cleaning_plan import CleaningPlan, PlannedFiles
 
+_BEGINNING = b'{"step":"'
+
 
 class Folder(Protocol):
     """A node's folder."""
@@ -128,11 +130,27 @@ class Cleaning:
         names = {file.name for part in self.plan.to_remove() for file in part.files}
         back = sorted(names & {file.name for part in left.parts for file in part.files})
         if back:
-            message = f"{back[0]} in {self.plan.cluster.path} is there again after it was removed."
+            message = f"{back[0]} in {self.plan.cluster.path} reappeared after it was removed."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
         if _state(left.cluster) != _state(self.plan.cluster):
             message = f"The log in {self.plan.cluster.path} changed while it was cleaned."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
+
+
+def demand_receipts(file: Path) -> None:
+    """Raises TieredctlError for an existing file that does not begin as receipts do (nothing is added to it), and for
+    one in a folder that does not exist."""
+    try:
+        file.parent.stat()
+        with file.open("rb") as opened:
+            beginning = opened.read(len(_BEGINNING))
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and error.filename == str(file):
+            return
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{file} cannot be written: {error.strerror}.") from None
+    if not _BEGINNING.startswith(beginning):
+        message = f"{file} has something else than the receipts of an earlier run."
+        raise TieredctlError(ErrorCode.UNWRITABLE, message, hint="Name another file with --receipts.")
 
 
 def _end_of_a_cut_line(file: BinaryIO) -> bytes:

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tieredctl.kraft.replica import SnapshotId
-from tieredctl.kraft.retention import KeptSegment, KeptSnapshot, RetentionLimits, expired
+from tieredctl.kraft.retention import (
+    RETENTION_BYTES,
+    RETENTION_MS,
+    KeptSegment,
+    KeptSnapshot,
+    RetentionLimits,
+    expired,
+)
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_file import SeenFile
@@ -81,6 +88,8 @@ class CleaningPlan:
     cluster: OfflineCluster
     """As of the latest snapshot and the log after it, both read in full."""
     limits: RetentionLimits
+    limit_sources: Mapping[str, str]
+    """Who says so, for each of the two settings."""
     now_ms: int
     log_start_offset: int
     """Afterwards: of the first segment that stays."""
@@ -114,8 +123,9 @@ class CleaningPlan:
             "kept": len(self.parts) - len(removed),
             "bytesKept": sum(part.size for part in self.parts if not part.removed),
             "logStartOffset": self.log_start_offset,
-            "metadata.max.retention.ms": self.limits.max_age_ms,
-            "metadata.max.retention.bytes": self.limits.max_bytes,
+            RETENTION_MS: self.limits.max_age_ms,
+            RETENTION_BYTES: self.limits.max_bytes,
+            "limitsFrom": dict(self.limit_sources),
         }
 
     def findings(self) -> list[Finding]:
@@ -130,7 +140,13 @@ class CleaningPlan:
         ]
 
 
-def plan_cleaning(node: NodeFiles, cluster: OfflineCluster, limits: RetentionLimits, now_ms: int) -> CleaningPlan:
+def plan_cleaning(
+    node: NodeFiles,
+    cluster: OfflineCluster,
+    limits: RetentionLimits,
+    now_ms: int,
+    limit_sources: Mapping[str, str],
+) -> CleaningPlan:
     """By Kafka's rules (`kraft/retention.py`), and what a node deletes in any case when it starts.
 
     `cluster` must have been read from the same files, and `demand_sound_node` must accept it.
@@ -151,7 +167,7 @@ def plan_cleaning(node: NodeFiles, cluster: OfflineCluster, limits: RetentionLim
     left = [one.base_offset for one in node.segments if one.base_offset not in gone.segments]
     parts += [_segment(node, one, _ACTIVE, removed=False) for one in left]
     unreadable = [one.id for one in snapshots if one.last_contained_ms is None]
-    return CleaningPlan(cluster, limits, now_ms, left[0] if left else start, parts, unreadable)
+    return CleaningPlan(cluster, limits, limit_sources, now_ms, left[0] if left else start, parts, unreadable)
 
 
 def _snapshot(node: NodeFiles, snapshot: SnapshotId, reason: str, *, removed: bool) -> PlannedFiles:
