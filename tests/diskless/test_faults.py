@@ -155,6 +155,87 @@ def test_an_object_of_another_size_is_one_finding(tidy: Inkless, tieredctl: Tier
     assert lost == [number for number, end in ((7, 790), (8, 1302)) if end > size]
 
 
+BEYOND_THE_END = {
+    "begins far beyond": "byte_offset = 1000000000",
+    "ends far beyond": "byte_size = 1000000000",
+    "ends one byte beyond": "byte_size = byte_size + 1",
+    "ends where no number is": "byte_offset = 4611686018427387904, byte_size = 4611686018427387904",
+}
+
+
+@pytest.mark.parametrize("level", ["listing", "headers", "full"])
+@pytest.mark.parametrize("change", BEYOND_THE_END.values(), ids=list(BEYOND_THE_END))
+def test_a_batch_beyond_the_end_of_its_object_is_found_at_every_level(
+    tidy: Inkless, tieredctl: Tieredctl, change: str, level: str
+) -> None:
+    tidy.run(f"UPDATE batches SET {change} WHERE batch_id = 8")
+
+    finding = verified(tidy, tieredctl, level).finding(4)
+
+    assert (finding["code"], finding["evidence"]["key"]) == ("batch-mismatch", TWO_PARTITIONS)
+    assert [one["batchId"] for one in finding["evidence"]["batches"]] == [8]
+
+
+def test_a_batch_that_reaches_over_others_overlaps_all_of_them(tidy: Inkless, tieredctl: Tieredctl) -> None:
+    """The next one is not the only one that it may overlap."""
+    (first, *others) = _batches_of_the_largest_file(tidy)
+    reach = others[-1]["byte_offset"] + 1 - first["byte_offset"]
+    tidy.run(f"UPDATE batches SET byte_size = {reach} WHERE batch_id = {first['batch_id']}")
+
+    finding = verified(tidy, tieredctl).finding(4)
+
+    assert finding["code"] == "coordinates-overlap"
+    assert [one["batchId"] for one in finding["evidence"]["batches"]] == [row["batch_id"] for row in (first, *others)]
+
+
+def test_an_overlap_does_not_hide_another_fault_of_its_object(tidy: Inkless, tieredctl: Tieredctl) -> None:
+    (first, second, *_, last) = _batches_of_the_largest_file(tidy)
+    tidy.run(
+        f"UPDATE batches SET byte_offset = {first['byte_offset']} WHERE batch_id = {second['batch_id']}",
+        f"UPDATE batches SET batch_max_timestamp = 5 WHERE batch_id = {last['batch_id']}",
+    )
+
+    found = {item["code"]: item["evidence"]["batches"] for item in verified(tidy, tieredctl).document()["items"]}
+
+    assert set(found) == {"coordinates-overlap", "batch-mismatch"}
+    assert [one["batchId"] for one in found["batch-mismatch"]] == [last["batch_id"]]
+
+
+def _batches_of_the_largest_file(inkless: Inkless) -> list[dict[str, Any]]:
+    """Those of the file with most batches, by byte offset."""
+    by_file: dict[int, list[dict[str, Any]]] = {}
+    for row in inkless.capture.tables["batches"]:
+        by_file.setdefault(row["file_id"], []).append(row)
+    found = sorted(by_file[max(by_file, key=lambda file: len(by_file[file]))], key=lambda row: int(row["byte_offset"]))
+    assert len(found) > 2
+    return found
+
+
+@pytest.mark.parametrize("level", ["headers", "full"])
+@pytest.mark.parametrize("change", [flip(TWO_PARTITIONS, 1000), cut(TWO_PARTITIONS, 790)], ids=["flipped", "cut"])
+def test_a_lost_row_beside_a_damaged_batch_is_a_gap_at_every_level(
+    tidy: Inkless, tieredctl: Tieredctl, change: Change, level: str
+) -> None:
+    """Which offsets the damaged one has is not doubted, so it explains no gap."""
+    change(tidy)
+    tidy.run(
+        "DELETE FROM batches WHERE topic_id = (SELECT topic_id FROM batches WHERE batch_id = 8)"
+        " AND partition = 0 AND base_offset = 48"
+    )
+
+    gaps = [item for item in verified(tidy, tieredctl, level).document()["items"] if item["code"] == "offset-gap"]
+
+    assert [gap["evidence"]["offsets"][0] for gap in gaps] == [48]
+
+
+def test_a_lost_row_beside_one_without_its_file_is_a_gap(tidy: Inkless, tieredctl: Tieredctl) -> None:
+    tidy.run("DELETE FROM files WHERE file_id = 2", "DELETE FROM batches WHERE base_offset = 48")
+
+    found = verified(tidy, tieredctl).document()["items"]
+
+    assert {item["code"] for item in found} >= {"file-row-missing", "offset-gap"}
+
+
 PRODUCER_COLUMNS = ("producer_id", "producer_epoch", "base_sequence", "last_sequence", "batch_max_timestamp")
 
 

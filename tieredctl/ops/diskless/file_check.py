@@ -16,6 +16,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.diskless.batch_rows import BatchRows, column, number_of_each
 from tieredctl.ops.diskless.finding_places import batch_documents, object_finding, partition_finding
+from tieredctl.ops.diskless.object_check import mismatched
 
 _NOT_MARKED = -1
 
@@ -67,15 +68,21 @@ def file_rows(tables: ControlPlaneTables, rows: BatchRows) -> FileRows:
     )
 
 
-def check_files(
-    files: FileRows, rows: BatchRows, names: Sequence[TopicIdPartition]
-) -> tuple[list[Finding], Ints, Flags]:
-    """What contradicts what; the ids of the batches that are contradicted; and which files claim bytes twice."""
-    overlapping, twice = _claimed_twice(files, rows)
+def check_files(files: FileRows, rows: BatchRows, names: Sequence[TopicIdPartition]) -> tuple[list[Finding], Flags]:
+    """What contradicts what; and which batches have doubtful coordinates, all of them reported."""
+    owner = np.repeat(np.arange(len(files.ids)), files.batch_counts)
+    beyond = _beyond_the_end(files, rows, owner)
+    shares = _claimed_twice(rows, files.order[~beyond], owner[~beyond])
+    doubted = shares.copy()
+    doubted[files.order[beyond]] = True
     findings = [*_strays(files, rows, names), *_states(files)]
-    for number in np.flatnonzero(twice).tolist():
+    for number in np.unique(owner[beyond]).tolist():
+        own = files.order[beyond & (owner == number)]
+        why = f"the file was committed with {files.sizes[number]} bytes"
+        findings.append(mismatched(files.keys[number], rows.at(own), [why] * len(own), names))
+    for number in np.unique(owner[shares[files.order]]).tolist():
         own = files.batches_of(number)
-        both = rows.at(own[np.isin(own, overlapping)])
+        both = rows.at(own[shares[own]])
         message = f"{counted(len(both), 'batch', 'batches')} claim bytes that another one claims"
         findings.append(
             object_finding(
@@ -86,7 +93,7 @@ def check_files(
                 batches=batch_documents(both, names),
             )
         )
-    return findings, rows.ids[np.concatenate([overlapping, files.strays])], twice
+    return findings, doubted
 
 
 def _strays(files: FileRows, rows: BatchRows, names: Sequence[TopicIdPartition]) -> Iterator[Finding]:
@@ -130,16 +137,24 @@ def _states(files: FileRows) -> Iterator[Finding]:
         )
 
 
-def _claimed_twice(files: FileRows, rows: BatchRows) -> tuple[Ints, Flags]:
-    """Rows of `batches` that share bytes with another one of their file, and the files that have such."""
-    order = files.order
+def _beyond_the_end(files: FileRows, rows: BatchRows, owner: Ints) -> Flags:
+    """Which batches, in the files' order, do not end within the size with which their file was committed."""
+    size = files.sizes[owner]
+    # A sum of two numbers may be more than one can hold.
+    beyond: Flags = rows.sizes[files.order] > size - rows.starts[files.order]
+    return beyond
+
+
+def _claimed_twice(rows: BatchRows, order: Ints, owner: Ints) -> Flags:
+    """Which of all batches share bytes with another one of their file, of some batches by file and byte offset."""
+    shares = np.zeros(len(rows), np.bool_)
     starts, ends = rows.starts[order], rows.ends[order]
-    owner = np.repeat(np.arange(len(files.ids)), files.batch_counts)
-    shares = np.zeros(len(order), np.bool_)
-    if len(order) > 1:
-        hit = (owner[1:] == owner[:-1]) & (starts[1:] < ends[:-1])
-        shares[1:] |= hit
-        shares[:-1] |= hit
-    twice = np.zeros(len(files.ids), np.bool_)
-    twice[owner[shares]] = True
-    return order[shares], twice
+    by_end = np.lexsort((ends, owner))
+    rank = np.empty(len(order), np.int64)
+    rank[by_end] = np.arange(len(order))
+    # Of the batches of the file until there, the one that reaches farthest.
+    farthest = by_end[np.maximum.accumulate(rank)]
+    hit = np.flatnonzero((owner[1:] == owner[:-1]) & (starts[1:] < ends[farthest[:-1]])) + 1
+    shares[order[hit]] = True
+    shares[order[farthest[hit - 1]]] = True
+    return shares

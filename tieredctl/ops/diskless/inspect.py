@@ -107,7 +107,8 @@ def inspect(store: ObjectStore, key: str, control_plane: ControlPlane | None) ->
     if told is None:
         return InspectedObject(key, walked, None, [*_damages(key, walked)])
     coordinates = Coordinates.of(*told)
-    findings, _ = check_batches(key, walked, coordinates.rows, coordinates.file["size"], coordinates.names)
+    rows, size = coordinates.rows, coordinates.file["size"]
+    findings, _ = check_batches(key, walked, rows, size, coordinates.names, np.zeros(len(rows), np.bool_))
     return InspectedObject(key, walked, coordinates, findings)
 
 

@@ -78,10 +78,18 @@ def mismatches(walked: WalkedObject, rows: BatchRows, spans: Spans) -> list[str]
 
 
 def check_batches(
-    key: str, walked: WalkedObject, rows: BatchRows, stated_size: int, names: Sequence[TopicIdPartition]
+    key: str,
+    walked: WalkedObject,
+    rows: BatchRows,
+    stated_size: int,
+    names: Sequence[TopicIdPartition],
+    reported: Flags,
 ) -> tuple[list[Finding], Ints]:
     """What is wrong with an object, each fault once: its size, damaged batches, batches other than those described. And
-    the ids of the rows that are contradicted."""
+    the ids of the rows whose coordinates are doubted: not of those whose bytes are only damaged or lost.
+
+    Of the rows that are `reported` already, whether they are as described is not said again.
+    """
     findings: list[Finding] = []
     is_damaged = np.zeros(len(rows), np.bool_)
     for damage in walked.damages:
@@ -91,12 +99,12 @@ def check_batches(
             findings.append(_corrupt(key, damage, rows.at(hit), names))
     said = mismatches(walked, rows, spans_of(walked, rows))
     wrong = np.array([bool(why) for why in said], np.bool_) & ~is_damaged
-    contradicted = wrong | is_damaged
     if walked.size != stated_size:
-        findings.append(resized(key, walked.size, stated_size, rows.at(contradicted), names))
-    elif wrong.any():
-        findings.append(mismatched(key, rows.at(wrong), [said[row] for row in np.flatnonzero(wrong).tolist()], names))
-    return findings, rows.ids[contradicted]
+        findings.append(resized(key, walked.size, stated_size, rows.at(wrong | is_damaged), names))
+        wrong &= rows.ends <= walked.size
+    elif (new := wrong & ~reported).any():
+        findings.append(mismatched(key, rows.at(new), [said[row] for row in np.flatnonzero(new).tolist()], names))
+    return findings, rows.ids[wrong]
 
 
 def _corrupt(key: str, damage: Damage, rows: BatchRows, names: Sequence[TopicIdPartition]) -> Finding:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.record_batches import HEADER_BYTES, Attributes, BatchHeader, read_batch_header
-from tieredctl.formats.windows import Ints
+from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -33,8 +33,8 @@ class ObjectTask:
     states: tuple[ProducerRows, Ints]
     """Producer states of these batches, and for each the row that has its offset."""
     names: Sequence[TopicIdPartition]
-    claims_twice: bool
-    """Whether batches claim the same bytes, which is reported already: which of them is wrong is not."""
+    reported: Flags
+    """Which rows are reported already, since they contradict other rows or the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class ObjectReport:
     batches: int = 0
     records: int = 0
     findings: tuple[Finding, ...] = ()
-    contradicted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    """The ids of the control plane's batches that the object contradicts."""
+    doubted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The ids of the control plane's batches whose coordinates the object contradicts."""
     is_missing: bool = False
     silent: str | None = None
     """Why no other object would be read either."""
@@ -81,7 +81,7 @@ def _read(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
     if task.stored.size != task.committed_size:
         beyond = task.rows.at(task.rows.ends > task.stored.size)
         found = resized(task.stored.key, task.stored.size, task.committed_size, beyond, task.names)
-        return ObjectReport(findings=(found,), contradicted=beyond.ids)
+        return ObjectReport(findings=(found,))
     return ObjectReport() if level is Level.LISTING else _headers(store, task)
 
 
@@ -97,20 +97,19 @@ def _whole(store: ObjectStore, task: ObjectTask) -> ObjectReport:
     walked = walk(pieces(), task.stored.size)
     if read != walked.size:
         walked = replace(walked, size=read)
-    findings, contradicted = check_batches(key, walked, task.rows, task.committed_size, task.names)
-    if task.claims_twice:
-        findings = [one for one in findings if one.code is not FindingCode.BATCH_MISMATCH]
+    findings, doubted = check_batches(key, walked, task.rows, task.committed_size, task.names, task.reported)
     if not findings:
         findings += check_producers(key, walked, task.rows, spans_of(walked, task.rows), task.states, task.names)
-    return ObjectReport(read, len(walked.positions), walked.records, tuple(findings), contradicted)
+    return ObjectReport(read, len(walked.positions), walked.records, tuple(findings), doubted)
 
 
 def _headers(store: ObjectStore, task: ObjectTask) -> ObjectReport:
-    """The first record batch's header in the first and in the last batch of the control plane."""
+    """The first record batch's header in the first and in the last batch of the control plane that is not reported
+    already."""
     key, rows = task.stored.key, task.rows
     findings: list[Finding] = []
-    read, contradicted, records = 0, [], 0
-    chosen = sorted({0, len(rows) - 1}) if len(rows) else []
+    read, doubted, records = 0, [], 0
+    chosen = sorted({*np.flatnonzero(~task.reported)[[0, -1]].tolist()}) if not task.reported.all() else []
     for row in chosen:
         start = int(rows.starts[row])
         data = store.read(key, start, start + HEADER_BYTES)
@@ -123,10 +122,10 @@ def _headers(store: ObjectStore, task: ObjectTask) -> ObjectReport:
         else:
             records += header.records_count
             why = _contradiction(header, rows, row)
-        if why and not (task.claims_twice or findings):
+        if why and not findings:
             findings.append(mismatched(key, rows.at([row]), [why], task.names))
-            contradicted.append(int(rows.ids[row]))
-    return ObjectReport(read, len(chosen), records, tuple(findings), np.array(contradicted, np.int64))
+            doubted.append(int(rows.ids[row]))
+    return ObjectReport(read, len(chosen), records, tuple(findings), np.array(doubted, np.int64))
 
 
 def _contradiction(header: BatchHeader, rows: BatchRows, row: int) -> str | None:

@@ -19,14 +19,14 @@ _GAP, _OVERLAP, _LOG = FindingCode.OFFSET_GAP, FindingCode.OFFSET_OVERLAP, Findi
 
 
 def check_offsets(
-    tables: ControlPlaneTables, rows: BatchRows, partitions: Partitions, contradicted: Ints
+    tables: ControlPlaneTables, rows: BatchRows, partitions: Partitions, doubted: Ints
 ) -> Iterator[Finding]:
     """Gaps and overlaps, and logs that say something else than their batches do.
 
-    Rows come by partition and last offset. Those with the ids in `contradicted` are reported already: what they alone
-    explain is not reported again.
+    Rows come by partition and last offset. Those with the ids in `doubted` have other coordinates than they should,
+    which is reported already: what they alone explain is not reported again.
     """
-    check = _OffsetCheck(rows, partitions, np.isin(rows.ids, contradicted))
+    check = _OffsetCheck(rows, partitions, np.isin(rows.ids, doubted))
     yield from check.seams()
     # Of a partition that was switched from a classic log, offsets before the switch are in no batch.
     starts = np.maximum(column(tables.logs, "logStartOffset"), column(tables.logs, "disklessStartOffset"))
@@ -41,18 +41,18 @@ def check_offsets(
 class _OffsetCheck:
     """The batches of every partition, side by side."""
 
-    def __init__(self, rows: BatchRows, partitions: Partitions, contradicted: Flags) -> None:
+    def __init__(self, rows: BatchRows, partitions: Partitions, doubted: Flags) -> None:
         self._rows, self._names = rows, partitions.names
-        self._contradicted = contradicted
+        self._doubted = doubted
         self._bounds = np.searchsorted(rows.partitions, np.arange(len(partitions.names) + 1))
         self._odd = np.zeros(len(partitions.names), np.bool_)
         """Partitions about which something is reported: their bytes do not add up either."""
-        self._odd[rows.partitions[contradicted]] = True
+        self._odd[rows.partitions[doubted]] = True
 
     def seams(self) -> Iterator[Finding]:
         """Between two batches of a partition, and in a batch that ends before it begins."""
         rows = self._rows
-        for row in np.flatnonzero((rows.bases > rows.lasts) & ~self._contradicted).tolist():
+        for row in np.flatnonzero((rows.bases > rows.lasts) & ~self._doubted).tolist():
             offsets = (int(rows.bases[row]), int(rows.lasts[row]))
             message = f"batch {rows.ids[row]} ends at offset {offsets[1]}, before it begins at {offsets[0]}"
             yield self._found(_OVERLAP, int(rows.partitions[row]), message, offsets, Severity.CRITICAL)
@@ -61,7 +61,7 @@ class _OffsetCheck:
             number, before, base = int(rows.partitions[row]), int(rows.lasts[row - 1]) + 1, int(rows.bases[row])
             if base > before:
                 yield from self._gap(number, before, base - 1)
-            elif not (self._contradicted[row] or self._contradicted[row - 1]):
+            elif not (self._doubted[row] or self._doubted[row - 1]):
                 message = f"offsets {base} to {before - 1} are in more than one batch"
                 yield self._found(_OVERLAP, number, message, (base, before - 1), Severity.CRITICAL)
 
@@ -93,10 +93,10 @@ class _OffsetCheck:
             yield partition_finding(_LOG, self._names[number], message, batchBytes=held, logBytes=size)
 
     def _gap(self, number: int, first: int, last: int) -> Iterator[Finding]:
-        """Offsets that no batch has, unless one that is contradicted lies there or beside them."""
+        """Offsets that no batch has, unless one whose coordinates are doubted lies there or beside them."""
         own = slice(int(self._bounds[number]), int(self._bounds[number + 1]))
         rows = self._rows
-        there = (rows.bases[own] <= last + 1) & (rows.lasts[own] >= first - 1) & self._contradicted[own]
+        there = (rows.bases[own] <= last + 1) & (rows.lasts[own] >= first - 1) & self._doubted[own]
         if not there.any():
             yield self._found(_GAP, number, f"offsets {first} to {last} are in no batch", (first, last))
 

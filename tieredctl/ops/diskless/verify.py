@@ -56,7 +56,7 @@ class _Run:
     producers: ProducerRows
     files: FileRows
     result: DisklessVerification
-    contradicted: list[Ints] = field(default_factory=list)
+    doubted: list[Ints] = field(default_factory=list)
     missing: list[int] = field(default_factory=list)
 
 
@@ -69,20 +69,20 @@ def verify(
     files = file_rows(bucket.tables, rows)
     result = DisklessVerification(level, rows=len(rows), producer_states=len(producers))
     run = _Run(bucket, level, partitions, rows, producers, files, result)
-    found, ids, claims_twice = check_files(files, rows, partitions.names)
+    found, doubted = check_files(files, rows, partitions.names)
     result.findings += found
-    run.contradicted.append(ids)
-    _read_objects(run, claims_twice, progress)
+    run.doubted.append(rows.ids[doubted])
+    _read_objects(run, doubted, progress)
     missing = missing_objects(run.missing, files, rows, partitions.names, bucket)
     result.findings += missing
-    result.findings += check_offsets(bucket.tables, rows, partitions, np.concatenate(run.contradicted))
+    result.findings += check_offsets(bucket.tables, rows, partitions, np.concatenate(run.doubted))
     if not result.silent:
         result.findings += _unreferenced(run, older_than_ms)
     result.findings[:] = in_order(result.findings)
     return result
 
 
-def _read_objects(run: _Run, claims_twice: Flags, progress: Progress | None) -> None:
+def _read_objects(run: _Run, reported: Flags, progress: Progress | None) -> None:
     """Objects that are there are read; those that are not are gathered."""
     bucket, files, result = run.bucket, run.files, run.result
     result.segments = len(files.ids)
@@ -108,7 +108,7 @@ def _read_objects(run: _Run, claims_twice: Flags, progress: Progress | None) -> 
                 stopped.set()
             return report
 
-        reports = in_parallel(bucket.store, read, list(_tasks(run, some, claims_twice)))
+        reports = in_parallel(bucket.store, read, list(_tasks(run, some, reported)))
         _count(run, some, reports)
         if progress is not None:
             progress(first + len(some), len(numbers))
@@ -136,10 +136,10 @@ def _count(run: _Run, numbers: list[int], reports: Iterable[ObjectReport | None]
         result.batches += report.batches
         result.records += report.records
         result.findings += report.findings
-        run.contradicted.append(report.contradicted)
+        run.doubted.append(report.doubted)
 
 
-def _tasks(run: _Run, numbers: list[int], claims_twice: Flags) -> Iterator[ObjectTask]:
+def _tasks(run: _Run, numbers: list[int], reported: Flags) -> Iterator[ObjectTask]:
     files = run.files
     owners = rows_of_producers(run.rows, run.producers) if run.level is Level.FULL else np.zeros(0, np.int64)
     by_owner = np.argsort(owners, kind="stable")
@@ -156,7 +156,7 @@ def _tasks(run: _Run, numbers: list[int], claims_twice: Flags) -> Iterator[Objec
             run.rows.at(own),
             (run.producers.at(states), places),
             run.partitions.names,
-            bool(claims_twice[number]),
+            reported[own],
         )
 
 
