@@ -79,3 +79,42 @@ def test_what_is_not_one_cluster_ends_in_a_sentence(
 
     assert (outcome.exit_code, outcome.out) == (code, "")
     assert "Traceback" not in outcome.err
+
+
+HIDDEN_SETTINGS = (
+    *((4, "1", name) for name in ("my.rest.basic.auth.user.info", "plugin.api.key", "my.url", "mySecret", "PASSWORD")),
+    *((4, "", name) for name in ("azure.account.key", "gcs.credentials.json", "listener.name.x.my.url")),
+    (4, "1", "listener.name.tls.ssl.keystore.password"),
+    (16, "subscription", "my.Token"),
+)
+SHOWN_SETTINGS = (
+    (4, "", "log.local.retention.ms"),
+    (4, "1", "listener.name.tls.ssl.keystore.location"),
+    (2, "passwords", "retention.ms"),
+    (16, "subscription", "metrics"),
+)
+
+
+def setting(resource_type: int, name: str, setting: str, value: str) -> bytes:
+    fields = {"ResourceType": resource_type, "ResourceName": name, "Name": setting, "Value": value}
+    return encoded(KraftRecordType.CONFIG, fields)
+
+
+def test_settings_that_may_be_secrets_or_are_not_kafkas_are_hidden_and_no_others(
+    tieredctl: Tieredctl, tmp_path: Path
+) -> None:
+    """Kafka takes broker settings that it does not know for sensitive."""
+    names = [*HIDDEN_SETTINGS, *SHOWN_SETTINGS]
+    before = write_snapshot(tmp_path / "before", 1, topic_record(TOPIC_ID), *(setting(*one, "old77") for one in names))
+    after = write_snapshot(tmp_path / "after", 1, topic_record(TOPIC_ID), *(setting(*one, "new77") for one in names))
+
+    inspected = tieredctl("snapshot", "inspect", before, "--cluster", "-o", "jsonl")
+    compared = tieredctl("snapshot", "compare", before, after, "-o", "jsonl")
+
+    shown = [item for item in inspected.lines() if item["kind"] == "config" and item["values"]["value"] == "old77"]
+    changed = [item for item in compared.lines() if item["after"] == {"value": "new77"}]
+    assert (inspected.out.count("old77"), len(shown)) == (len(SHOWN_SETTINGS), len(SHOWN_SETTINGS))
+    assert len(changed) == len(SHOWN_SETTINGS)
+    assert len(compared.lines()) == len(names)
+    for one in HIDDEN_SETTINGS:
+        assert not any(item["subject"].endswith(one[2]) for item in [*shown, *changed])

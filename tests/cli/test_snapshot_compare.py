@@ -127,3 +127,17 @@ def test_jsonl_is_a_change_a_line(tieredctl: Tieredctl, captures: Path) -> None:
 
     lines = [json.loads(line) for line in outcome.out.splitlines()]
     assert {"kind", "subject", "before", "after"} <= set(lines[0])
+
+
+@pytest.mark.parametrize("others", [(OTHER_TOPIC_ID,), ()])
+def test_without_cluster_ids_two_clusters_that_share_no_topic_are_refused(
+    tieredctl: Tieredctl, tmp_path: Path, others: tuple[str, ...]
+) -> None:
+    """One that has no topics at all may have deleted them."""
+    before = write_snapshot(tmp_path / "before", 1, topic_record(TOPIC_ID))
+    after = write_snapshot(tmp_path / "after", 1, *map(topic_record, others))
+
+    outcome = tieredctl("snapshot", "compare", before, after)
+
+    assert outcome.exit_code == (ExitCode.USAGE if others else ExitCode.CLEAN)
+    assert ("no topic id in common" in outcome.err) is bool(others)

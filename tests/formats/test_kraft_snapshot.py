@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.control_records import ControlRecord, decode_control_record, encode_control_record
+from tieredctl.formats.control_records import (
+    CONTROL_MESSAGES,
+    ControlRecord,
+    decode_control_record,
+    encode_control_record,
+    latest_version,
+)
+from tieredctl.formats.kraft_json import kind_of
 from tieredctl.formats.kraft_log import KraftLogRecord
 from tieredctl.formats.kraft_records import KraftRecord, KraftRecordType, encode_kraft_record
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
@@ -103,6 +111,17 @@ def test_a_transaction_marker_of_a_later_version_is_read_as_the_latest_known() -
     record = Record(0, 0, bytes.fromhex("00000001"), bytes.fromhex("0007 00000009 ff"))
 
     assert decode_control_record(record).fields == {"Version": 7, "CoordinatorEpoch": 9}
+
+
+@pytest.mark.parametrize("kind", CONTROL_MESSAGES)
+def test_a_later_version_of_krafts_own_control_records_is_unknown(kind: ControlType) -> None:
+    """By an older schema a voter could be missed, and who votes decides what is committed."""
+    value = struct.pack(">hq", latest_version(kind) + 1, 1234) + b"\x00 and more"
+
+    record = decode_control_record(Record(0, 0, struct.pack(">hh", 0, kind), value))
+
+    assert record == ControlRecord(kind, None, value)
+    assert kind_of(record).is_known is False
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,13 @@ _VERSION_LAYOUT = struct.Struct(">h")
 class ControlRecord(NamedTuple):
     """A control record's type, a `ControlType` or a number that later releases added, and what it says.
 
-    `fields` has Kafka's names, `Version` among them; it is None for a type that is not known, which readers skip.
+    `fields` has Kafka's names, `Version` among them; it is None for a type or a version that is not known.
     """
 
     type: int
     fields: Values | None
     payload: bytes | None = None
-    """The value of a record whose type is not known."""
+    """The value of a record whose type or version is not known."""
 
     @property
     def type_name(self) -> str:
@@ -60,7 +60,8 @@ class ControlRecord(NamedTuple):
 def decode_control_record(record: Record) -> ControlRecord:
     """The control record in a record of a control batch. Raises DecodeError, positions counted in the value.
 
-    A version above those known is read as the highest known where that fits, as Kafka does with transaction markers.
+    A later version of a transaction marker is read as the highest known where that fits, as Kafka does. One of KRaft's
+    own records is not: who votes, for one, decides what is committed.
     """
     kind = read_control_type(record)
     if kind not in _KNOWN_TYPES:
@@ -71,6 +72,8 @@ def decode_control_record(record: Record) -> ControlRecord:
     version = _VERSION_LAYOUT.unpack_from(value)[0]
     if version < 0:
         raise DecodeError(f"control record {ControlType(kind).name} has version {version}", 0)
+    if version > latest_version(ControlType(kind)) and kind in CONTROL_MESSAGES:
+        return ControlRecord(kind, None, value)
     schema = control_schema(ControlType(kind), version)
     if version <= latest_version(ControlType(kind)):
         return ControlRecord(kind, read_whole(schema, value))
@@ -90,7 +93,7 @@ def latest_version(kind: ControlType) -> int:
 
 
 def control_schema(kind: ControlType, version: int) -> Struct:
-    """The value of a control record in the version that is its first field, or in the latest known before it."""
+    """The value of a control record in the version that is its first field; of a marker in the latest known."""
     if kind not in CONTROL_MESSAGES:
         return END_TRANSACTION_MARKER
-    return message(CONTROL_MESSAGES[kind]).schema(min(version, latest_version(kind)))
+    return message(CONTROL_MESSAGES[kind]).schema(version)

@@ -59,12 +59,12 @@ def _of_kind(earlier: list[Entry], later: list[Entry]) -> Iterator[Change]:
     now = {entry.key: entry for entry in later}
     for entry in earlier:
         if entry.key not in now:
-            yield Change(entry.kind, entry.subject, shown(entry.kind, entry.subject, entry.values), None)
+            yield Change(entry.kind, entry.subject, shown(entry, entry.values), None)
     was = {entry.key: entry for entry in earlier}
     for entry in later:
         old = was.get(entry.key)
         if old is None:
-            yield Change(entry.kind, entry.subject, None, shown(entry.kind, entry.subject, entry.values))
+            yield Change(entry.kind, entry.subject, None, shown(entry, entry.values))
         elif old.values != entry.values:
             yield _changed(old, entry)
 
@@ -72,7 +72,7 @@ def _of_kind(earlier: list[Entry], later: list[Entry]) -> Iterator[Change]:
 def _changed(old: Entry, new: Entry) -> Change:
     differing = [name for name in new.values if old.values.get(name) != new.values[name]]
     before, after = ({name: one.values.get(name) for name in differing} for one in (old, new))
-    return Change(new.kind, new.subject, shown(new.kind, new.subject, before), shown(new.kind, new.subject, after))
+    return Change(new.kind, new.subject, shown(new, before), shown(new, after))
 
 
 def _word(value: Any) -> str:

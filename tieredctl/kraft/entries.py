@@ -10,6 +10,7 @@ from tieredctl.formats.kafka_json import json_name
 from tieredctl.formats.schema import UNKNOWN_TAGS
 from tieredctl.formats.wire import Values
 from tieredctl.kraft.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
+from tieredctl.model.dynamic_broker_settings import is_dynamic_broker_setting
 from tieredctl.model.ids import UUID_BYTES, uuid_text
 from tieredctl.model.secrets import HIDDEN, is_secret
 
@@ -33,6 +34,14 @@ class Kind(StrEnum):
     CREDENTIAL = "credential"
     TOKEN = "delegation-token"
     PRODUCER_IDS = "producer-ids"
+
+
+class SettingKey(NamedTuple):
+    """What names a setting: ConfigResource.Type, the resource, and the setting itself."""
+
+    resource_type: int
+    resource: str
+    setting: str
 
 
 class Entry(NamedTuple):
@@ -61,7 +70,7 @@ def entries(image: ClusterImage) -> Iterator[Entry]:
         resource = _RESOURCES.get(kind, f"resource type {kind}")
         for setting, value in settings.items():
             subject = f"{resource} {name or '(default)'}: {setting}"
-            yield Entry(Kind.CONFIG, (kind, name, setting), subject, {"Value": value})
+            yield Entry(Kind.CONFIG, SettingKey(kind, name, setting), subject, {"Value": value})
     yield from _access(image)
     if image.next_producer_id is not None:
         yield Entry(Kind.PRODUCER_IDS, 0, "next producer id", {"NextProducerId": image.next_producer_id})
@@ -86,16 +95,22 @@ def _access(image: ClusterImage) -> Iterator[Entry]:
         yield Entry(Kind.TOKEN, token_id, token_id, token)
 
 
-def shown(kind: Kind, subject: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def shown(entry: Entry, values: Mapping[str, Any]) -> dict[str, Any]:
     """Some values of an entry as JSON, under Kafka's names in camel case: ids as text, secrets hidden."""
     hidden = set(_SECRET_FIELDS)
-    if kind is Kind.CONFIG and is_secret(subject):
+    if isinstance(entry.key, SettingKey) and _is_hidden(entry.key):
         hidden.add("Value")
     return {
         json_name(name): HIDDEN if name in hidden else _plain(value)
         for name, value in values.items()
         if name != UNKNOWN_TAGS
     }
+
+
+def _is_hidden(key: SettingKey) -> bool:
+    """Kafka takes broker settings that it does not know, such as a plugin's, for sensitive (KafkaConfig)."""
+    is_unknown = key.resource_type == BROKER_RESOURCE and not is_dynamic_broker_setting(key.setting)
+    return is_unknown or is_secret(key.setting)
 
 
 def _plain(value: Any) -> Any:

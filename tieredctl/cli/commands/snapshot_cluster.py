@@ -34,7 +34,7 @@ def show_cluster(paths: Sequence[Path], output: OutputFormat, *, quiet: bool) ->
 
 def _items(image: ClusterImage) -> Iterator[Item]:
     for entry in entries(image):
-        values = shown(entry.kind, entry.subject, entry.values)
+        values = shown(entry, entry.values)
         yield {"kind": entry.kind.value, "subject": entry.subject, "values": values}
 
 

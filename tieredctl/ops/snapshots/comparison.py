@@ -58,11 +58,16 @@ class Comparison:
 
 
 def compare(before: OfflineCluster, after: OfflineCluster) -> Comparison:
-    """Raises TieredctlError `another-cluster` if the two are certainly of different clusters."""
+    """Raises TieredctlError `another-cluster` if the two are of different clusters: by their ids, or, without them,
+    because both have topics and share none."""
     ids = before.cluster_id, after.cluster_id
     if None not in ids and ids[0] != ids[1]:
         message = f"{before.path} is from cluster {ids[0]}, and {after.path} from {ids[1]}."
         raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Compare two points of one cluster.")
+    if None in ids and before.topic_ids and after.topic_ids and before.topic_ids.isdisjoint(after.topic_ids):
+        message = f"{before.path} and {after.path} have no topic id in common: they are not from one cluster."
+        hint = "Compare two points of one cluster; in a log directory, meta.properties says which it is."
+        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint=hint)
     return Comparison(before, after, list(changes(before.image, after.image)))
 
 
