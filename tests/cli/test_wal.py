@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.command_line import Tieredctl
 from tests.wal.killed_store import Killed, killed_after
-from tests.wal.local_partitions import ORDERS, OTHER, batch, write_partition
+from tests.wal.local_partitions import CLUSTER_ID, ORDERS, OTHER, batch, write_partition
 from tieredctl.formats.record_batches import Record, encode_batch
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.wal import restore
@@ -29,6 +29,7 @@ from tieredctl.wal.upload import upload_steps
 
 FIRST = [batch(offset, epoch=offset // 3) for offset in range(6)]
 SECOND = [batch(offset, size=300) for offset in range(10, 14)]
+CONFIRMED = ("--yes", "--cluster-id", CLUSTER_ID)
 EVENTS = "__remote_wal_log_metadata-0"
 
 
@@ -151,10 +152,11 @@ def test_a_log_that_ends_before_what_is_uploaded_adds_nothing(
 ) -> None:
     (log_dir / "orders-0" / f"{0:020d}.log").write_bytes(FIRST[0])
 
-    outcome = tieredctl(*upload_words(log_dir, uploaded), "--apply")
+    outcome = tieredctl(*upload_words(log_dir, uploaded), "--apply", *CONFIRMED)
 
-    assert outcome.exit_code == 3
+    assert outcome.exit_code == 4
     assert "wal-log-behind" in outcome.err
+    assert "wal-log-damaged" in outcome.err
 
 
 def test_a_new_leaders_log_replaces_what_it_does_not_have(tmp_path: Path, store: Path, tieredctl: Tieredctl) -> None:
@@ -166,7 +168,7 @@ def test_a_new_leaders_log_replaces_what_it_does_not_have(tmp_path: Path, store:
     of_b1 = (*upload_words(tmp_path / "b1", store), "--upload-bytes", "300", "--apply")
     assert tieredctl(*of_b1).exit_code == 0
 
-    outcome = tieredctl(*upload_words(tmp_path / "b2", store), "--apply", "-o", "json")
+    outcome = tieredctl(*upload_words(tmp_path / "b2", store), "--apply", *CONFIRMED, "-o", "json")
 
     assert outcome.exit_code == 0, outcome.err
     assert outcome.document()["summary"]["deleted"] > 0
@@ -386,7 +388,9 @@ def test_a_partition_with_missing_offsets_is_restored_only_when_asked(
     log = write_partition(tmp_path / "logs", ORDERS[0], FIRST[:2]) / f"{0:020d}.log"
     assert tieredctl(*upload_words(tmp_path / "logs", store), "--apply").exit_code == 0
     log.rename(log.with_name(f"{4:020d}.log")).write_bytes(FIRST[4] + FIRST[5])
-    assert tieredctl(*upload_words(tmp_path / "logs", store), "--apply").exit_code == 0
+    making_a_gap = tieredctl(*upload_words(tmp_path / "logs", store), "--apply")
+    assert making_a_gap.exit_code == 4
+    assert "no combined object holds offsets 2 to 3" in making_a_gap.err
 
     refused = restored(tieredctl, store, tmp_path / "to")
 
@@ -467,7 +471,7 @@ def test_what_a_later_leader_cut_fills_no_gap(lost: int, tmp_path: Path, store: 
     write_partition(tmp_path / "new", ORDERS[0], new)
     assert tieredctl(*upload_words(tmp_path / "former", store), "--apply").exit_code == 0
     before = set(objects(store))
-    of_new = (*upload_words(tmp_path / "new", store), "--upload-bytes", "200", "--apply")
+    of_new = (*upload_words(tmp_path / "new", store), "--upload-bytes", "200", "--apply", *CONFIRMED)
     assert tieredctl(*of_new).exit_code == 0
     uploads = sorted(set(objects(store)) - before, key=lambda path: path.stat().st_mtime_ns)
     (store / EVENTS).rename(tmp_path / "lost-events")

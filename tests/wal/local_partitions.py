@@ -8,10 +8,11 @@ from pathlib import Path
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
 from tieredctl.formats.meta_properties import MetaProperties, encode_meta_properties
 from tieredctl.formats.partition_metadata import PartitionMetadata, encode_partition_metadata
-from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.formats.record_batches import Record, encode_batch, read_batch_header
 from tieredctl.model.ids import TopicIdPartition
 
 ORDERS = [TopicIdPartition("Ex-aw3fEQIi3do0H9Y7cKQ", "orders", number) for number in range(3)]
+CLUSTER_ID = "jN0vM9WEQ9yDgLgdYvRvMg"
 OTHER = TopicIdPartition("EBAPDg0MCwoJCAcGBQQDAg", "other", 0)
 
 
@@ -28,9 +29,12 @@ def write_partition(log_dir: Path, partition: TopicIdPartition, *segments: Seque
     for batches in segments:
         (folder / f"{base:020d}.log").write_bytes(b"".join(batches))
         base += len(batches)
+    headers = [read_batch_header(data, 0, len(data)) for batches in segments for data in batches]
+    starts = {one.partition_leader_epoch: one.base_offset for one in reversed(headers)}
+    entries = [EpochEntry(*entry) for entry in sorted(starts.items())]
     metadata = PartitionMetadata(0, partition.topic_id)
     (folder / "partition.metadata").write_bytes(encode_partition_metadata(metadata))
-    (folder / "leader-epoch-checkpoint").write_bytes(encode_leader_epoch_checkpoint([EpochEntry(0, 0)]))
-    properties = MetaProperties(1, "jN0vM9WEQ9yDgLgdYvRvMg", 7, None)
+    (folder / "leader-epoch-checkpoint").write_bytes(encode_leader_epoch_checkpoint(entries))
+    properties = MetaProperties(1, CLUSTER_ID, 7, None)
     (log_dir / "meta.properties").write_bytes(encode_meta_properties(properties))
     return folder

@@ -10,7 +10,7 @@ from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION
 from tests.wal.model_wal import batch, item
 from tests.wal_histories import OTHER
 from tieredctl.errors import DecodeError
-from tieredctl.wal.combiner import Combiner, CombinerSettings, UploadCause
+from tieredctl.wal.combiner import Combiner, CombinerSettings, UploadCause, packed
 from tieredctl.wal.sections import QueueItem, divided, queue_item
 
 SETTINGS = CombinerSettings(interval_ms=20, upload_bytes=1000, queue_size=3)
@@ -149,3 +149,13 @@ def test_everything_is_uploaded_once_in_order_within_the_interval_and_no_larger_
             now_ms += 1
 
     assert uploaded == [queued for _, queued in offered]
+
+
+@pytest.mark.parametrize("queue_size", [1, 2, 3, 7])
+def test_of_more_items_than_the_queue_holds_none_is_lost(queue_size: int) -> None:
+    items = [item(number, PARTITION, number, number) for number in range(7)]
+
+    uploads = list(packed(items, CombinerSettings(upload_bytes=1 << 20, queue_size=queue_size)))
+
+    assert [one for upload in uploads for one in upload] == items
+    assert max(map(len, uploads)) == queue_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -79,3 +80,19 @@ class Combiner:
             size += len(item.records)
         self._bytes -= size
         return Upload(UploadCause.NORMAL if is_full else UploadCause.QUICK, tuple(taken))
+
+
+def packed(items: Iterable[QueueItem], settings: CombinerSettings) -> Iterator[tuple[QueueItem, ...]]:
+    """Every item, by uploads, where none waits for more to come. Streams: no more than the queue is held."""
+    combiner = Combiner(settings)
+    for item in items:
+        if not combiner.offer(item, 0):
+            yield from _due(combiner, settings.interval_ms)
+            combiner.offer(item, 0)
+        yield from _due(combiner, 0)
+    yield from _due(combiner, settings.interval_ms)
+
+
+def _due(combiner: Combiner, now_ms: int) -> Iterator[tuple[QueueItem, ...]]:
+    while upload := combiner.next_upload(now_ms):
+        yield upload.items

@@ -128,6 +128,12 @@ class WalEvents:
                 self._add_one_combined(events, row, event)
         self.combined.add(events.filled())
 
+    def highest_epoch(self, partition: TopicIdPartition) -> int:
+        """Of all leaders that wrote an event about a partition: no event of an earlier one is taken; else NO_LEADER."""
+        number = self.partitions.get(partition)
+        highest = self._highest_epochs.values
+        return NO_LEADER if number is None or number >= len(highest) else int(highest[number])
+
     def _one_by_one(self, chunk: WalChunk, rows: Ints) -> Iterator[tuple[int, WalEvent]]:
         for row in rows[chunk.starts[rows] != NULL].tolist():
             try:

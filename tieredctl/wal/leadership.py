@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.leader_log import LeaderLog
@@ -44,17 +44,36 @@ def deletions_beyond(
 
 
 def upload_from(wal: WalPartition, tiered: RemoteLogMetadataCache, leader: LeaderLog) -> int:
-    """The first offset that a leader has to upload: after the last one that either tier has of its line of leaders, and
-    that is on its disk."""
-    epochs = dict(leader.leader_epochs)
+    """The first offset that a leader has to upload: the first on its disk that neither tier has of its line."""
     known = [one.metadata for one in wal.segments.values() if one.is_readable]
     known += [
         one.metadata
         for one in tiered.list_remote_log_segments()
         if one.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
     ]
-    ends = (one.end_offset for one in known if is_within_leader_epochs(one, leader.end_offset, epochs))
-    return max(leader.local_log_start_offset, max(ends, default=-1) + 1)
+    offset = leader.local_log_start_offset
+    for first, last in uploaded_ranges(known, leader):
+        if first <= offset:
+            offset = max(offset, last + 1)
+    return offset
+
+
+def uploaded_ranges(segments: Iterable[RemoteLogSegmentMetadata], leader: LeaderLog) -> list[tuple[int, int]]:
+    """The offsets, inclusive, that segments have of a leader's line of leaders: rising, with gaps between."""
+    epochs = dict(leader.leader_epochs)
+    own = (one for one in segments if is_within_leader_epochs(one, leader.end_offset, epochs))
+    return joined_ranges((one.start_offset, one.end_offset) for one in own)
+
+
+def joined_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of offsets, inclusive, where those that meet are one."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(joined[-1][1], last)
+        else:
+            joined.append((first, last))
+    return joined
 
 
 def recoverable_end(

@@ -17,6 +17,7 @@ from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.wal_events import (
+    NO_LEADER,
     RemoteLogSegmentMetadataEntry,
     RemoteWalCombinedLogSegmentMetadata,
 )
@@ -88,6 +89,15 @@ class KnownWalSegment:
         size = self.end_file_position - self.start_file_position + 1
         is_uploaded = self.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
         return is_uploaded and self.start_file_position >= 0 and size == self.metadata.segment_size_in_bytes
+
+    @property
+    def is_cleaned(self) -> bool:
+        """Whether a cleaner deletes or deleted what was uploaded. What a leader deletes, its log does not have."""
+        is_deleted = self.metadata.state in (
+            RemoteLogSegmentState.DELETE_SEGMENT_STARTED,
+            RemoteLogSegmentState.DELETE_SEGMENT_FINISHED,
+        )
+        return is_deleted and self.leader_epoch == NO_LEADER and self.start_file_position >= 0
 
 
 class WalPartition:

@@ -1,4 +1,4 @@
-"""`wal upload`, `restore`, `inspect`, `verify` and `explain`: each opens what it needs, in its own order."""
+"""`wal upload`, `restore`, `clean` and `purge`: each opens what it needs, in its own order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
+from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, MetaProperties, read_meta_properties
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.model.findings import Finding
@@ -26,11 +26,9 @@ from tieredctl.ops.wal.need import FreshNeeds, RemoteMetadata
 from tieredctl.ops.wal.purge import PurgePlan, plan_purge, purge
 from tieredctl.ops.wal.restore import RestoreOutcome, demand_untiered, restore
 from tieredctl.ops.wal.restored_log import RestoredLog
-from tieredctl.ops.wal.upload import ActiveSegmentsUpload, UploadOutcome, UploadPlan, plan_upload
+from tieredctl.ops.wal.upload import UNKNOWN_BROKER, ActiveSegmentsUpload, UploadOutcome, UploadPlan, plan_upload
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
-
-_UNKNOWN_BROKER = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +50,18 @@ class ActiveSegments:
 
     def broker_id(self) -> int:
         """The node's, of the first log directory that says it."""
+        node_ids = (one.node_id for one in self._meta_properties())
+        return next((one for one in node_ids if one is not None), UNKNOWN_BROKER)
+
+    def cluster_id(self) -> str | None:
+        """That of all log directories that say it; None where none does, or they differ."""
+        found = {one.cluster_id for one in self._meta_properties() if one.cluster_id is not None}
+        return found.pop() if len(found) == 1 else None
+
+    def _meta_properties(self) -> Iterator[MetaProperties]:
         for folder in self.log_dirs:
             with suppress(OSError, DecodeError):
-                node_id = read_meta_properties((folder / META_PROPERTIES_FILE).read_bytes()).node_id
-                if node_id is not None:
-                    return node_id
-        return _UNKNOWN_BROKER
+                yield read_meta_properties((folder / META_PROPERTIES_FILE).read_bytes())
 
 
 class UploadPlace(NamedTuple):
@@ -72,13 +76,19 @@ class UploadPlace(NamedTuple):
         return plan_upload(self.store.open_store(), self.segments.logs(), self.upload_bytes)
 
     def apply(
-        self, clock_ms: Callable[[], int], *, without_lease: bool, tell: Callable[[UploadOutcome], None]
+        self,
+        clock_ms: Callable[[], int],
+        *,
+        confirm: Callable[[int], None],
+        without_lease: bool,
+        tell: Callable[[UploadOutcome], None],
     ) -> UploadOutcome:
-        """Uploads it. Raises TieredctlError if nothing may be uploaded."""
+        """Uploads it. Raises TieredctlError if nothing may be uploaded, and as `confirm` does, which is told how many
+        segments of earlier leaders are to be deleted by events, if any."""
         logs = self.segments.logs()
         store = self.store.open_writable_store()
         return ActiveSegmentsUpload(
-            store, logs, self.segments.broker_id(), clock_ms, self.upload_bytes, without_lease, tell
+            store, logs, self.segments.broker_id(), clock_ms, self.upload_bytes, confirm, without_lease, tell
         ).run()
 
 

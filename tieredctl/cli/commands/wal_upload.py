@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, given_path, pairs
-from tieredctl.cli.options import NoLease, Store, StoreOptions, Topic
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.options import ClusterId, NoLease, Store, StoreOptions, Topic, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -66,14 +67,17 @@ def upload(
         str, typer.Option(metavar="BYTES", help="Begin another object when one has this many bytes.")
     ] = "512KiB",
     apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
     no_lease: NoLease = False,
     view: View,
 ) -> ExitCode:
     """Pack the active segments of brokers' log directories into combined objects, with their events (KIP-1176).
 
     What the store already has is not uploaded again; if interrupted, run the same command again. Use the log
-    directories of stopped brokers, or copies. For example: tieredctl wal upload --log-dir /var/lib/kafka --store
-    file:/tmp/wal --apply
+    directories of stopped brokers, or copies. What earlier leaders uploaded and a later leader's log lacks is deleted
+    by events, if you confirm it. For example: tieredctl wal upload --log-dir /var/lib/kafka --store file:/tmp/wal
+    --apply
     """
     from tieredctl.wiring.wal import ActiveSegments, UploadPlace
 
@@ -86,7 +90,13 @@ def upload(
         amount = f"{counted(len(plan.segments), 'segment')} in {counted(plan.objects, 'object')}"
         view.say(f"To upload to {plan.url}: {amount}, {counted(plan.summary()['bytes'], 'byte')}.", *_cut(plan.deleted))
         return view.plan("WalUploadPlan", plan, _COLUMNS)
-    outcome = place.apply(clock_ms, without_lease=no_lease, tell=view.teller(_progress))
+
+    def confirm(deleted: int) -> None:
+        amount = counted(deleted, "segment of an earlier leader", "segments of earlier leaders")
+        what = f"Deleting {amount} by events, from {place.store.url}"
+        demand_confirmation(what, place.segments.cluster_id(), yes=yes, typed_cluster_id=cluster_id)
+
+    outcome = place.apply(clock_ms, confirm=confirm, without_lease=no_lease, tell=view.teller(_progress))
     view.say(f"Uploaded {_amount(outcome)} to {place.store.url}.", *_cut(outcome.deleted))
     source = {"kind": "log-dir", "store": place.store.url}
     summary = outcome.counts() | {"objects": outcome.objects, "deleted": outcome.deleted, "applied": True}

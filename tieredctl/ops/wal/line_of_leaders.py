@@ -48,7 +48,7 @@ def gaps_in(lines: Partitions, uploaded: Partitions) -> list[Finding]:
         end = uploaded[partition][0].metadata.start_offset - 1
         for segment in segments:
             if segment.metadata.start_offset > end + 1:
-                gaps.append(_gap(partition, end + 1, segment.metadata.start_offset - 1))
+                gaps.append(offset_gap(partition, end + 1, segment.metadata.start_offset - 1))
             end = max(end, segment.metadata.end_offset)
     return gaps
 
@@ -78,7 +78,8 @@ def _last_epoch(segment: KnownWalSegment) -> int:
     return max((epoch for epoch, _ in segment.metadata.segment_leader_epochs), default=-1)
 
 
-def _gap(partition: TopicIdPartition, first: int, last: int) -> Finding:
+def offset_gap(partition: TopicIdPartition, first: int, last: int) -> Finding:
+    """No combined object has offsets from one up to and including another."""
     name = f"{partition.topic}-{partition.partition}"
     evidence = {
         "topic": partition.topic,

@@ -10,33 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import NamedTuple
 from uuid import uuid4
 
-from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
-from tieredctl.model.leader_log import LeaderLog
-from tieredctl.model.wal_events import NO_LEADER, RemoteWalLogSegmentMetadata, RemoteWalLogSegmentMetadataUpdate
+from tieredctl.model.wal_events import RemoteWalLogSegmentMetadata, RemoteWalLogSegmentMetadataUpdate
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
-from tieredctl.ops.wal.contents import KnownEvents, demand_whole, read_events
+from tieredctl.ops.wal.contents import demand_whole, read_events
+from tieredctl.ops.wal.due_logs import DueLog, due_logs
 from tieredctl.ops.wal.event_log import METADATA_PARTITIONS, EventLog
 from tieredctl.ops.wal.local_batches import LocalActiveLog, LocalBatch, latest_epoch
-from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
-from tieredctl.wal.combiner import Combiner, CombinerSettings
-from tieredctl.wal.leadership import deletions_beyond, segments_beyond, upload_from
+from tieredctl.wal.combiner import CombinerSettings, packed
+from tieredctl.wal.leadership import deletions_beyond
 from tieredctl.wal.places import object_key
-from tieredctl.wal.replayed import KnownWalSegment, WalPartition
+from tieredctl.wal.replayed import WalPartition
 from tieredctl.wal.sections import QueueItem, queue_item
 from tieredctl.wal.steps import Publish, PutObject
 from tieredctl.wal.upload import upload_steps
 
-_UNKNOWN_BROKER = -1
+UNKNOWN_BROKER = -1
+"""Where no log directory says whose it is."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,87 +78,76 @@ def plan_upload(store: ObjectStore, logs: Sequence[LocalActiveLog], upload_bytes
     events = read_events(store)
     demand_whole(events, store.url)
     findings: list[Finding] = []
-    due = _due(events, logs, findings)
-    packing = _Packing(due, upload_bytes, _UNKNOWN_BROKER, 0, findings)
-    uploads = list(packing.uploads())
-    rows = [_row(item.metadata, number) for number, items in enumerate(uploads) for item in items]
-    return UploadPlan(store.url, rows, len(uploads), sum(len(one.beyond) for one in due), findings)
+    due = due_logs(events, logs, findings)
+    packing = _Packing(due, upload_bytes, UNKNOWN_BROKER, 0)
+    uploads = [[item.metadata for item in items] for items in packing.uploads()]
+    rows = [_row(metadata, number) for number, some in enumerate(uploads) for metadata in some]
+    findings += packing.gaps()
+    return UploadPlan(store.url, rows, len(uploads), _beyond(due), findings)
 
 
-class _DueLog(NamedTuple):
-    """A log of which something may be due for upload."""
-
-    log: LocalActiveLog
-    leader: LeaderLog
-    wal: WalPartition
-    from_offset: int
-    beyond: Sequence[KnownWalSegment]
-    """What earlier leaders uploaded, and this log does not have."""
-
-
-def _due(events: KnownEvents, logs: Sequence[LocalActiveLog], findings: list[Finding]) -> list[_DueLog]:
-    """The logs that are of the leader that uploaded last, or of a later one."""
-    due = []
-    for log in logs:
-        leader, wal = log.leader_log(), events.replayed.partition(log.partition)
-        beyond = [one for one in segments_beyond(wal, leader) if one.is_readable]
-        uploaded_by = max((one.leader_epoch for one in wal.segments.values() if one.is_readable), default=NO_LEADER)
-        if beyond and latest_epoch(leader) <= uploaded_by:
-            findings.append(_behind(log, leader, max(one.metadata.end_offset for one in beyond)))
-        else:
-            due.append(_DueLog(log, leader, wal, upload_from(wal, RemoteLogMetadataCache(), leader), beyond))
-    return due
+def _beyond(due: Sequence[DueLog]) -> int:
+    return sum(len(one.beyond) for one in due)
 
 
 @dataclass(slots=True)
 class _Packing:
     """What goes into which object, in the order of the logs."""
 
-    due: Sequence[_DueLog]
+    due: Sequence[DueLog]
     upload_bytes: int
     broker_id: int
     now_ms: int
-    findings: list[Finding]
+    _added: list[list[tuple[int, int]]] = field(init=False)
+    """Of each log, the offsets in its items."""
+
+    def __post_init__(self) -> None:
+        self._added = [[] for _ in self.due]
 
     def uploads(self) -> Iterator[tuple[QueueItem, ...]]:
         """Streams: no more than an object is held."""
-        settings = CombinerSettings(upload_bytes=self.upload_bytes)
-        combiner = Combiner(settings)
-        for item in self._items():
-            combiner.offer(item, 0)
-            while upload := combiner.next_upload(0):
-                yield upload.items
-        while upload := combiner.next_upload(settings.interval_ms):
-            yield upload.items
+        return packed(self._items(), CombinerSettings(upload_bytes=self.upload_bytes))
+
+    def gaps(self) -> list[Finding]:
+        """Those that uploads made, after they were given."""
+        pairs = zip(self.due, self._added, strict=True)
+        return [finding for one, added in pairs for finding in one.gaps_beside(added)]
 
     def _items(self) -> Iterator[QueueItem]:
-        for one in self.due:
-            batches: list[LocalBatch] = []
-            size = 0
-            for batch in one.log.batches(one.from_offset, self.findings):
-                if batches and size + len(batch.data) > self.upload_bytes:
-                    yield self._item(one, batches)
-                    batches, size = [], 0
-                batches.append(batch)
-                size += len(batch.data)
-            if batches:
-                yield self._item(one, batches)
+        for one, added in zip(self.due, self._added, strict=True):
+            for batches in self._sections(one):
+                item = self._item(one, batches)
+                added.append((item.metadata.start_offset, item.metadata.end_offset))
+                yield item
 
-    def _item(self, one: _DueLog, batches: Sequence[LocalBatch]) -> QueueItem:
-        partition = one.log.partition
-        try:
-            return queue_item(
-                partition,
-                _random_id(),
-                b"".join(batch.data for batch in batches),
-                broker_id=self.broker_id,
-                leader_epoch=latest_epoch(one.leader),
-                event_timestamp_ms=self.now_ms,
-            )
-        except DecodeError as error:
-            offset = batches[0].header.base_offset
-            message = f"The log of {partition.topic}-{partition.partition} cannot be uploaded from offset {offset}: "
-            raise TieredctlError(ErrorCode.UNDECODABLE, f"{message}{error.reason}.") from None
+    def _sections(self, one: DueLog) -> Iterator[list[LocalBatch]]:
+        """Batches that become a segment: none that the store has is between them."""
+        batches: list[LocalBatch] = []
+        size = 0
+        for batch in one.batches():
+            is_apart = batches and one.has_between(batches[-1], batch)
+            if batches and (is_apart or size + len(batch.data) > self.upload_bytes):
+                yield batches
+                batches, size = [], 0
+            batches.append(batch)
+            size += len(batch.data)
+        if batches:
+            yield batches
+
+    def _item(self, one: DueLog, batches: Sequence[LocalBatch]) -> QueueItem:
+        return queue_item(
+            one.log.partition,
+            _random_id(),
+            b"".join(batch.data for batch in batches),
+            broker_id=self.broker_id,
+            leader_epoch=latest_epoch(one.leader),
+            event_timestamp_ms=self.now_ms,
+        )
+
+
+def _never(deleted: int) -> None:
+    message = f"Deleting {counted(deleted, 'segment')} of earlier leaders needs confirmation."
+    raise TieredctlError(ErrorCode.NOT_CONFIRMED, message)
 
 
 @dataclass(slots=True)
@@ -171,6 +159,8 @@ class ActiveSegmentsUpload:
     broker_id: int
     clock_ms: Callable[[], int]
     upload_bytes: int
+    confirm: Callable[[int], None] = _never
+    """Raises TieredctlError unless so many segments of earlier leaders may be deleted by events."""
     without_lease: bool = False
     tell: Callable[[UploadOutcome], None] = lambda _outcome: None
 
@@ -181,23 +171,30 @@ class ActiveSegmentsUpload:
             events = read_events(self.store)
             demand_whole(events, self.store.url)
             log = EventLog(self.store, events.log.end_offsets, lease.clock)
-            due = _due(events, self.logs, outcome.findings)
-            packing = _Packing(due, self.upload_bytes, self.broker_id, lease.clock(), outcome.findings)
+            due = due_logs(events, self.logs, outcome.findings)
+            if deleted := _beyond(due):
+                self.confirm(deleted)
+            packing = _Packing(due, self.upload_bytes, self.broker_id, lease.clock())
             try:
-                self._cut(log, due, outcome)
                 for items in packing.uploads():
                     lease.renew()
                     self._upload(log, items, outcome)
                     self.tell(outcome)
+                if deleted:
+                    lease.renew()
+                    self._cut(log, due, outcome)
+                outcome.findings += packing.gaps()
             except TieredctlError as error:
                 outcome.stopped = error
+            self._look_again(outcome)
         return outcome
 
-    def _cut(self, log: EventLog, due: Sequence[_DueLog], outcome: UploadOutcome) -> None:
-        """As a new leader does: what it does not have of its partition is deleted, by events, before it uploads."""
+    def _cut(self, log: EventLog, due: Sequence[DueLog], outcome: UploadOutcome) -> None:
+        """As a new leader does: what it does not have of its partition is deleted, by events. What of that it has is
+        uploaded again by now."""
         for one in due:
             steps = deletions_beyond(
-                one.wal,
+                WalPartition(one.beyond),
                 one.leader,
                 broker_id=self.broker_id,
                 leader_epoch=latest_epoch(one.leader),
@@ -205,6 +202,22 @@ class ActiveSegmentsUpload:
             )
             log.append(list(steps))
             outcome.deleted += len(one.beyond)
+
+    def _look_again(self, outcome: UploadOutcome) -> None:
+        """Counts as done what readers find now."""
+        if not outcome.segments:
+            return
+        try:
+            events = read_events(self.store)
+            demand_whole(events, self.store.url)
+        except TieredctlError as error:
+            outcome.stopped = outcome.stopped or error
+            return
+        readable = {one.segment_id for one in events.segments() if one.is_readable}
+        unread = [row for row in outcome.segments if row["segmentId"] not in readable]
+        outcome.segments = [row for row in outcome.segments if row["segmentId"] in readable]
+        outcome.done, outcome.failed = len(outcome.segments), len(unread)
+        outcome.findings += map(_not_taken, unread)
 
     def _upload(self, log: EventLog, items: Sequence[QueueItem], outcome: UploadOutcome) -> None:
         combined_id = _random_id()
@@ -232,7 +245,6 @@ class ActiveSegmentsUpload:
         rows = [_row(item.metadata, outcome.objects, ended[item.metadata.segment_id]) for item in items]
         outcome.segments += rows
         outcome.planned += len(rows)
-        outcome.done += len(rows)
         outcome.objects += 1
 
     def _write(self, step: PutObject) -> None:
@@ -244,22 +256,12 @@ class ActiveSegmentsUpload:
             raise TieredctlError(ErrorCode.UNWRITABLE, message)
 
 
-def _behind(log: LocalActiveLog, leader: LeaderLog, uploaded: int) -> Finding:
-    partition = log.partition
-    message = (
-        f"it ends at offset {leader.end_offset} of leader epoch {latest_epoch(leader)}, and this or a later leader "
-        f"uploaded offsets up to {uploaded} that it does not have: nothing of it was added"
-    )
-    evidence = {
-        "topic": partition.topic,
-        "topicId": partition.topic_id,
-        "partition": partition.partition,
-        "file": str(log.folder),
-        "logEndOffset": leader.end_offset,
-        "uploadedEndOffset": uploaded + 1,
-    }
-    about = PartitionSubject(partition)
-    return Finding(FindingCode.WAL_LOG_BEHIND, str(log.folder), message, evidence, about=about)
+def _not_taken(row: Document) -> Finding:
+    named = f"{row['topic']}-{row['partition']}"
+    message = f"offsets {row['startOffset']} to {row['endOffset']} of {named} were uploaded, and no reader takes them"
+    evidence = {"combinedSegmentId": row["combinedSegmentId"], "key": row["key"], "partitions": [named]}
+    evidence |= {"segmentId": row["segmentId"]}
+    return Finding(FindingCode.WAL_UPLOAD_UNFINISHED, str(row["key"]), message, evidence)
 
 
 def _random_id() -> str:

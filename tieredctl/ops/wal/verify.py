@@ -90,7 +90,7 @@ def verify_wal(
             promised.append(one)
             result.findings += _of_segments(one, segments, is_stuck=is_stuck)
     result.findings += _unannounced(store, promised, segments)
-    uploaded = by_partition([one for one in segments.values() if _was_uploaded(one)])
+    uploaded = by_partition([one for one in segments.values() if one.is_readable or one.is_cleaned])
     result.findings += gaps_in(uploaded, uploaded)
     result.objects = len(promised)
     result.segments = sum(len(one.metadata.entries) for one in promised)
@@ -98,14 +98,6 @@ def verify_wal(
         listed = [(one, contents.objects.get(one.metadata.combined_segment_id)) for one in promised]
         _read(store, [(one, stored) for one, stored in listed if stored is not None], segments, result, tell)
     return result
-
-
-def _was_uploaded(segment: KnownWalSegment) -> bool:
-    """What a cleaner deletes is no gap: it is in KIP-405's tier, or past its retention."""
-    return segment.is_readable or segment.metadata.state in (
-        _States.DELETE_SEGMENT_STARTED,
-        _States.DELETE_SEGMENT_FINISHED,
-    )
 
 
 def _read(

@@ -1,0 +1,258 @@
+"""`tieredctl wal upload`: what it takes from a log, and what it never takes from a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tests.wal.killed_store import Killed, killed_after
+from tests.wal.local_partitions import CLUSTER_ID, ORDERS, batch, write_partition
+from tieredctl.cli.arguments import clock_ms
+from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
+from tieredctl.kafka.local_replicas import read_local_replicas
+from tieredctl.ops.wal.local_batches import local_active_logs
+from tieredctl.ops.wal.upload import ActiveSegmentsUpload, UploadOutcome
+from tieredctl.storage.file import FileStore
+
+BATCHES = [batch(offset, epoch=offset // 3) for offset in range(6)]
+CONFIRMED = ("--yes", "--cluster-id", CLUSTER_ID)
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    write_partition(tmp_path / "logs", ORDERS[0], BATCHES)
+    return tmp_path / "logs"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    (tmp_path / "store").mkdir()
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def uploaded(log_dir: Path, store: Path, tieredctl: Tieredctl) -> Path:
+    assert tieredctl(*upload_words(log_dir, store), "--upload-bytes", "200", "--apply").exit_code == 0
+    return store
+
+
+def upload_words(log_dir: Path, store: Path) -> tuple[str | Path, ...]:
+    return "wal", "upload", "--log-dir", log_dir, "--store", f"file:{store}"
+
+
+def log_file(log_dir: Path, partition: int = 0, base: int = 0) -> Path:
+    return log_dir / f"orders-{partition}" / f"{base:020d}.log"
+
+
+def say_epochs(log_dir: Path, *entries: tuple[int, int], partition: int = 0) -> None:
+    data = encode_leader_epoch_checkpoint([EpochEntry(*entry) for entry in entries])
+    (log_dir / f"orders-{partition}" / "leader-epoch-checkpoint").write_bytes(data)
+
+
+def events(store: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (store / "__remote_wal_log_metadata-0").iterdir()}
+
+
+def restored_bytes(tieredctl: Tieredctl, store: Path, to: Path) -> bytes:
+    outcome = tieredctl("wal", "restore", "--store", f"file:{store}", "--to", to)
+    assert outcome.exit_code == 0, outcome.err
+    return b"".join(file.read_bytes() for file in sorted(to.glob("orders-0/*.log")))
+
+
+def flip_a_bit(log: Path) -> None:
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2 + 30] ^= 1
+    log.write_bytes(data)
+
+
+def flip_a_bit_of_an_offset(log: Path) -> None:
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 1
+    log.write_bytes(data)
+
+
+def cut_in_half(log: Path) -> None:
+    log.write_bytes(log.read_bytes()[: log.stat().st_size // 2 - 7])
+
+
+def cut_between_batches(log: Path) -> None:
+    log.write_bytes(b"".join(BATCHES[:4]))
+
+
+def lose_all(log: Path) -> None:
+    log.write_bytes(b"")
+
+
+LOSSES = (flip_a_bit, flip_a_bit_of_an_offset, cut_in_half, cut_between_batches, lose_all)
+
+
+@pytest.mark.parametrize("epochs", [((0, 0), (1, 3)), ((0, 0), (1, 3), (7, 300)), ((7, 0), (0, 0)), ()])
+@pytest.mark.parametrize("lose", LOSSES)
+def test_what_a_log_lost_is_not_deleted_although_its_checkpoint_names_a_later_leader(
+    lose: Callable[[Path], None],
+    epochs: tuple[tuple[int, int], ...],
+    log_dir: Path,
+    uploaded: Path,
+    tmp_path: Path,
+    tieredctl: Tieredctl,
+) -> None:
+    lose(log_file(log_dir))
+    say_epochs(log_dir, *epochs)
+    before = events(uploaded)
+
+    outcome = tieredctl(*upload_words(log_dir, uploaded), "--apply", *CONFIRMED)
+
+    assert outcome.exit_code in (3, 4)
+    assert "wal-log-behind" in outcome.err
+    assert events(uploaded) == before
+    assert restored_bytes(tieredctl, uploaded, tmp_path / "to") == b"".join(BATCHES)
+
+
+@pytest.mark.parametrize("lose", [flip_a_bit, flip_a_bit_of_an_offset, cut_in_half])
+def test_a_damaged_log_of_a_leader_that_wrote_nothing_yet_deletes_nothing(
+    lose: Callable[[Path], None], log_dir: Path, uploaded: Path, tieredctl: Tieredctl
+) -> None:
+    """Up to the damage, everything agrees with its checkpoint."""
+    lose(log_file(log_dir))
+    end = len([one for one in (0, 1, 2, 3) if b"".join(BATCHES[: one + 1]) in log_file(log_dir).read_bytes()])
+    say_epochs(log_dir, *((epoch, start) for epoch, start in ((0, 0), (1, 3)) if start < end), (7, end))
+    before = events(uploaded)
+
+    outcome = tieredctl(*upload_words(log_dir, uploaded), "--apply", *CONFIRMED)
+
+    assert "it may have lost them" in outcome.err
+    assert events(uploaded) == before
+
+
+@pytest.fixture
+def later(tmp_path: Path, log_dir: Path) -> Path:
+    """The log directory of a later leader that lacks offsets 4 and 5, and went on."""
+    write_partition(tmp_path / "later", ORDERS[0], [*BATCHES[:4], *(batch(one, epoch=2, size=90) for one in (4, 5, 6))])
+    return tmp_path / "later"
+
+
+@pytest.mark.parametrize("words", [(), ("--yes",), ("--yes", "--cluster-id", "x"), ("--cluster-id", CLUSTER_ID)])
+def test_what_earlier_leaders_uploaded_is_deleted_only_when_confirmed(
+    words: tuple[str, ...], later: Path, uploaded: Path, tieredctl: Tieredctl
+) -> None:
+    before = events(uploaded)
+
+    outcome = tieredctl(*upload_words(later, uploaded), "--apply", *words)
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert events(uploaded) == before
+
+
+WRITES_OF_A_LATER_LEADER = 9
+
+
+@pytest.mark.parametrize("boundary", range(WRITES_OF_A_LATER_LEADER + 1))
+def test_a_later_leaders_upload_killed_anywhere_leaves_nothing_unread_that_both_logs_have(
+    boundary: int,
+    later: Path,
+    uploaded: Path,
+    tmp_path: Path,
+    tieredctl: Tieredctl,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = (*upload_words(later, uploaded), "--apply", *CONFIRMED)
+    with monkeypatch.context() as patched, suppress(Killed):
+        written = killed_after(patched, boundary if boundary < WRITES_OF_A_LATER_LEADER else None)
+        assert tieredctl(*words).exit_code == 0
+    assert len(written) == boundary
+    (uploaded / ".tieredctl/lease.json").unlink(missing_ok=True)
+
+    found = restored_bytes(tieredctl, uploaded, tmp_path / "between")
+    assert found.startswith(b"".join(BATCHES[:4]))
+    assert tieredctl(*words).exit_code == 0
+
+    assert restored_bytes(tieredctl, uploaded, tmp_path / "to") == log_file(later).read_bytes()
+    assert tieredctl("wal", "verify", "--store", f"file:{uploaded}", "--level", "full").exit_code == 0
+
+
+def test_after_a_later_leader_announced_an_upload_an_earlier_one_adds_nothing(
+    later: Path, log_dir: Path, store: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No reader would take its events."""
+    with monkeypatch.context() as patched, suppress(Killed):
+        killed_after(patched, 5)
+        tieredctl(*upload_words(later, store), "--apply")
+    (store / ".tieredctl/lease.json").unlink(missing_ok=True)
+    before = events(store)
+    assert before
+
+    outcome = tieredctl(*upload_words(log_dir, store), "--apply", "-o", "jsonl")
+
+    assert (outcome.exit_code, outcome.lines()) == (3, [])
+    assert "leader epoch 2 announced an upload" in outcome.err
+    assert events(store) == before
+
+
+def test_only_what_readers_find_afterwards_counts_as_uploaded(log_dir: Path, store: Path) -> None:
+    def lose_the_last_events(_outcome: UploadOutcome) -> None:
+        max((store / "__remote_wal_log_metadata-0").iterdir()).unlink()
+
+    logs = local_active_logs(read_local_replicas([log_dir]))
+    upload = ActiveSegmentsUpload(FileStore(str(store)), logs, 1, clock_ms, 1 << 20, tell=lose_the_last_events)
+
+    outcome = upload.run()
+
+    assert (outcome.planned, outcome.done, outcome.failed, outcome.segments) == (1, 0, 1, [])
+    assert [finding.code.value for finding in outcome.findings] == ["wal-upload-unfinished"]
+
+
+def test_what_a_log_rolled_meanwhile_is_uploaded_too(tmp_path: Path, store: Path, tieredctl: Tieredctl) -> None:
+    batches = [batch(offset) for offset in range(12)]
+    write_partition(tmp_path / "before", ORDERS[0], batches[:6])
+    write_partition(tmp_path / "after", ORDERS[0], batches[:8], batches[8:])
+    assert tieredctl(*upload_words(tmp_path / "before", store), "--apply").exit_code == 0
+
+    rows = tieredctl(*upload_words(tmp_path / "after", store), "--apply", "-o", "jsonl").lines()
+
+    assert [(row["startOffset"], row["endOffset"]) for row in rows] == [(6, 11)]
+    assert restored_bytes(tieredctl, store, tmp_path / "to") == b"".join(batches)
+
+
+def test_a_gap_is_reported_and_filled_once_the_log_has_it(tmp_path: Path, store: Path, tieredctl: Tieredctl) -> None:
+    batches = [batch(offset) for offset in range(12)]
+    write_partition(tmp_path / "before", ORDERS[0], batches[:6])
+    write_partition(tmp_path / "without", ORDERS[0], batches[8:], base=8)
+    say_epochs(tmp_path / "without", (0, 0))
+    write_partition(tmp_path / "with", ORDERS[0], batches[:8], batches[8:])
+    assert tieredctl(*upload_words(tmp_path / "before", store), "--apply").exit_code == 0
+
+    planned = tieredctl(*upload_words(tmp_path / "without", store))
+    making = tieredctl(*upload_words(tmp_path / "without", store), "--apply")
+    again = tieredctl(*upload_words(tmp_path / "without", store), "--apply", "-o", "jsonl")
+    filling = tieredctl(*upload_words(tmp_path / "with", store), "--apply", "-o", "jsonl")
+
+    for outcome in (planned, making):
+        assert outcome.exit_code == 4
+        assert "no combined object holds offsets 6 to 7" in outcome.err
+    assert again.lines() == []
+    assert filling.exit_code == 0
+    assert [(row["startOffset"], row["endOffset"]) for row in filling.lines()] == [(6, 7)]
+    assert restored_bytes(tieredctl, store, tmp_path / "to") == b"".join(batches)
+
+
+FALLING = [batch(0, epoch=1), batch(1, epoch=0)]
+BACK = [batch(0), batch(2), batch(1)]
+
+
+@pytest.mark.parametrize(("batches", "end"), [(FALLING, 0), (BACK, 2)])
+def test_one_bad_partition_is_a_finding_and_the_others_are_uploaded(
+    batches: list[bytes], end: int, log_dir: Path, store: Path, tieredctl: Tieredctl
+) -> None:
+    write_partition(log_dir, ORDERS[1], batches)
+    write_partition(log_dir, ORDERS[2], BATCHES)
+
+    outcome = tieredctl(*upload_words(log_dir, store), "--upload-bytes", "100", "--apply", "-o", "jsonl")
+
+    assert outcome.exit_code == 4
+    assert "wal-log-damaged" in outcome.err
+    ends = {row["partition"]: row["endOffset"] for row in outcome.lines()}
+    assert ends == {0: 5, 1: end, 2: 5}
