@@ -135,7 +135,10 @@ def test_what_retention_no_longer_keeps_may_be_deleted_and_why(tieredctl: Tiered
     later = listed(tieredctl, node, "--now", str(WRITTEN_MS + week_ms + 1))
 
     assert {offset: row["mayBeDeleted"] for offset, row in later.items()} == {50: True, 85: True, 107: False}
-    assert f"more than {week_ms} ms" in later[50]["reason"]
+    assert later[50]["reason"] == "its last record is just over 7 d old"
+    assert listed(tieredctl, node, "--now", str(WRITTEN_MS + 2 * week_ms))[50]["reason"].endswith(
+        " is 14 d old, more than 7 d"
+    )
     meta = MetaProperties(KRAFT_VERSION, "5lgVbV_vRSmEjoqjPWDZrA", 1, None)
     (node.parent / "meta.properties").write_bytes(encode_meta_properties(meta))
     (node.parent / "server.properties").write_text("node.id=1\nmetadata.max.retention.ms=1000\n")

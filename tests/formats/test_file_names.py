@@ -105,6 +105,8 @@ def test_partition_folders(name: str, parsed: PartitionFolderName | None) -> Non
         ("00000000000000000100-0000000002.checkpoint", KraftSnapshotName(100, 2)),
         ("00000000000000000100-0000000002.checkpoint.deleted", KraftSnapshotName(100, 2, Transition.DELETED)),
         ("00000000000000000100-0000000002-8412345.checkpoint.part", KraftSnapshotName(100, 2, Transition.PARTIAL)),
+        ("00000000000000000100-0000000002-8412345.checkpoint", None),
+        ("00000000000000000100-0000000002-8412345.checkpoint.deleted", None),
         ("00000000000000000100-00000000000000000002.checkpoint", None),
         ("bootstrap.checkpoint", None),
     ],

@@ -12,7 +12,7 @@ from tests.rigs.image_records import Records, image_records, kafka_records
 from tests.rigs.line_program import LineProgram
 from tests.rigs.maven import kafka_jars
 from tieredctl.formats.record_batches import read_records
-from tieredctl.kafka.metadata_log import MetadataLog, SegmentFile, SnapshotFile, snapshot_records
+from tieredctl.kafka.metadata_log import MetadataLog, SegmentFile, SnapshotFile, logged_records, snapshot_records
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
 
@@ -24,7 +24,9 @@ def opened(captures: Path, capture: str) -> MetadataLog:
 
 
 def image_at(log: MetadataLog, snapshot: SnapshotFile, end_offset: int | None = None) -> ClusterImage:
-    after = (one for one in log.records(snapshot.end_offset) if end_offset is None or one.offset < end_offset)
+    logged = (one for batch in log.batches(snapshot.end_offset) for one in logged_records(batch))
+    within = range(snapshot.end_offset, 1 << 63 if end_offset is None else end_offset)
+    after = (one for one in logged if one.offset in within)
     replay = MetadataReplay()
     replay.load_snapshot(snapshot_records(snapshot), snapshot.end_offset)
     replay.load_log(after)
@@ -44,7 +46,7 @@ def kafkas_image(program: LineProgram, log: MetadataLog, snapshot: SnapshotFile)
 
 
 def _values(snapshot: SnapshotFile) -> Iterator[str]:
-    as_log = MetadataLog(snapshot.path.parent, (), (SegmentFile(0, snapshot.path, snapshot.size),), ())
+    as_log = MetadataLog(snapshot.path.parent, (), (SegmentFile(0, snapshot.path, snapshot.size),))
     for batch in as_log.batches():
         if not batch.header.is_control:
             yield from ((one.value or b"").hex() for one in read_records(batch.data, 0, batch.header))

@@ -96,7 +96,7 @@ _ID = r"[A-Za-z0-9_-]{22}"
 _SEGMENT_FILE = re.compile(rf"([0-9]{{{_OFFSET_DIGITS}}})(?:-({_ID}))?({_PARTS})({_TRANSITIONS})?", re.ASCII)
 _INDEX_CACHE_FILE = re.compile(rf"([0-9]{{1,19}})_({_ID})({_PARTS})({_TRANSITIONS})?", re.ASCII)
 _KRAFT_SNAPSHOT = re.compile(
-    rf"([0-9]{{{_OFFSET_DIGITS}}})-([0-9]{{{_EPOCH_DIGITS}}})(?:-[0-9]+)?\.checkpoint({_TRANSITIONS})?", re.ASCII
+    rf"([0-9]{{{_OFFSET_DIGITS}}})-([0-9]{{{_EPOCH_DIGITS}}})(-[0-9]+)?\.checkpoint({_TRANSITIONS})?", re.ASCII
 )
 _PARTITION_FOLDER = re.compile(
     r"([A-Za-z0-9._-]{1,249})-([0-9]{1,10})(?:\.[0-9a-f]{32}(-delete|-stray|-future))?", re.ASCII
@@ -114,14 +114,18 @@ def parse_index_cache_file_name(name: str) -> SegmentFileName | None:
 
 
 def parse_kraft_snapshot_name(name: str) -> KraftSnapshotName | None:
-    """`<20 digits>-<10 digits>.checkpoint`, with a random number before it while it is written or fetched."""
+    """`<20 digits>-<10 digits>.checkpoint`, with a random number before `.checkpoint.part` while it is written
+    or fetched: only there, as none is ever finished under such a name."""
     match = _KRAFT_SNAPSHOT.fullmatch(name)
     if match is None:
         return None
     end_offset, epoch = int(match[1]), int(match[2])
     if end_offset > _LARGEST_OFFSET or epoch > _LARGEST_EPOCH:
         return None
-    return KraftSnapshotName(end_offset, epoch, Transition(match[3]) if match[3] else None)
+    transition = Transition(match[4]) if match[4] else None
+    if match[3] and transition is not Transition.PARTIAL:
+        return None
+    return KraftSnapshotName(end_offset, epoch, transition)
 
 
 def parse_partition_folder_name(name: str) -> PartitionFolderName | None:

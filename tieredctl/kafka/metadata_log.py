@@ -52,26 +52,21 @@ class MetadataLog:
     folder: Path
     snapshots: tuple[SnapshotFile, ...]
     segments: tuple[SegmentFile, ...]
-    unfinished: tuple[Path, ...]
-    """What a node deletes when it starts: snapshots that were being written, fetched or deleted, and segments that
-    were being deleted."""
 
     @staticmethod
     def opened(folder: Path) -> MetadataLog:
         """Raises OSError."""
-        snapshots, segments, unfinished = [], [], []
+        snapshots, segments = [], []
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if not entry.is_file(follow_symlinks=False):
                 continue
             path, size = Path(entry.path), entry.stat().st_size
             snapshot, segment = parse_kraft_snapshot_name(entry.name), parse_segment_file_name(entry.name)
-            if snapshot is not None and snapshot.transition is None and path.name.count("-") == 1:
+            if snapshot is not None and snapshot.transition is None:
                 snapshots.append(SnapshotFile(snapshot.epoch, snapshot.end_offset, path, size))
-            elif snapshot is not None or (segment is not None and segment.transition is not None):
-                unfinished.append(path)
-            elif segment is not None and segment.part is SegmentPart.LOG and segment.segment_id is None:
+            elif segment is not None and segment[1:] == (SegmentPart.LOG, None, None):
                 segments.append(SegmentFile(segment.offset, path, size))
-        return MetadataLog(folder, tuple(sorted(snapshots)), tuple(sorted(segments)), tuple(unfinished))
+        return MetadataLog(folder, tuple(sorted(snapshots)), tuple(sorted(segments)))
 
     @property
     def start_offset(self) -> int:
@@ -100,13 +95,6 @@ class MetadataLog:
                 following = batch.header.last_offset + 1
                 if batch.header.last_offset >= from_offset:
                     yield batch
-
-    def records(self, from_offset: int = 0) -> Iterator[KraftLogRecord]:
-        """The records from an offset on; raises as `batches` does, and DecodeError for a record that is not one."""
-        for batch in self.batches(from_offset):
-            for record in logged_records(batch):
-                if record.offset >= from_offset:
-                    yield record
 
 
 def logged_records(batch: MetadataBatch) -> Iterator[KraftLogRecord]:

@@ -25,10 +25,7 @@ class Change(NamedTuple):
         what = f"{self.kind} {self.subject}"
         if self.before is None or self.after is None:
             values = self.after if self.before is None else self.before
-            said = ", ".join(
-                f"{name} {_word(value)}" for name, value in (values or {}).items() if value not in (None, [])
-            )
-            return f"{what} was {'added' if self.before is None else 'removed'}: {said}"
+            return f"{what} was {'added' if self.before is None else 'removed'}: {in_words(values or {})}"
         said = ", ".join(
             f"{name} {_word(value)} -> {_word(self.after[name])}" if value != HIDDEN else f"{name} changed {HIDDEN}"
             for name, value in self.before.items()

@@ -8,10 +8,11 @@ cleanSnapshotsRetentionMs, with `metadata.max.retention.bytes` and `metadata.max
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tieredctl.kraft.replica import SnapshotId
+from tieredctl.model.quantities import duration_text
 
 RETENTION_MS, RETENTION_BYTES = "metadata.max.retention.ms", "metadata.max.retention.bytes"
 DEFAULT_RETENTION_MS, DEFAULT_RETENTION_BYTES = 7 * 24 * 3_600_000, 100 << 20
@@ -59,6 +60,8 @@ class Expired:
 
     log_start_offset: int
     """After the deletion: the end offset of the oldest snapshot that stays, if any goes."""
+    before_log: Sequence[SnapshotId] = ()
+    """Snapshots that end before the log's start: a node deletes them when it starts, and no limit looks at them."""
     removals: list[Removal] = field(default_factory=list)
     """In an order that is sound wherever it is interrupted: segments before the snapshots that have their records, the
     oldest first."""
@@ -81,7 +84,10 @@ def expired(
 
     `snapshots` are in the order of their ids, `segments` in that of their base offsets.
     """
-    node = _Node({one.id: one for one in snapshots}, list(segments))
+    start = segments[0].base_offset if segments else 0
+    within = {one.id: one for one in snapshots if one.id.end_offset >= start}
+    before = [one.id for one in snapshots if one.id not in within]
+    node = _Node(within, list(segments), Expired(start, before))
     if limits.max_bytes >= 0:
         node.clean(node.too_large(limits.max_bytes))
     if limits.max_age_ms >= 0:
@@ -93,10 +99,10 @@ _Rule = Callable[[KeptSnapshot], str | None]
 
 
 class _Node:
-    def __init__(self, snapshots: Mapping[SnapshotId, KeptSnapshot], segments: list[KeptSegment]) -> None:
-        self.snapshots = dict(snapshots)
+    def __init__(self, snapshots: dict[SnapshotId, KeptSnapshot], segments: list[KeptSegment], gone: Expired) -> None:
+        self.snapshots = snapshots
         self.segments = segments
-        self.gone = Expired(segments[0].base_offset if segments else 0)
+        self.gone = gone
 
     def too_large(self, max_bytes: int) -> _Rule:
         """Sizes are taken before anything goes: each snapshot that goes lowers the sum."""
@@ -118,7 +124,12 @@ class _Node:
             if snapshot.last_contained_ms is None:
                 return None  # an age that is not known is not too high
             age = now_ms - snapshot.last_contained_ms
-            return f"its last record is {age} ms old, more than {max_age_ms} ms" if age > max_age_ms else None
+            if age <= max_age_ms:
+                return None
+            is_old, limit = duration_text(age), duration_text(max_age_ms)
+            if is_old == limit:
+                return f"its last record is just over {limit} old"
+            return f"its last record is {is_old} old, more than {limit}"
 
         return rule
 

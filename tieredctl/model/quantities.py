@@ -39,6 +39,17 @@ def duration_ms(text: str) -> int:
     return int(match[1]) * _UNITS_MS[match[2]]
 
 
+def duration_text(milliseconds: int) -> str:
+    """A duration for people, in the unit of which there are at least two: `36 h`, `7 d`."""
+    if 0 <= milliseconds < 1000:
+        return f"{milliseconds} ms"
+    seconds = milliseconds / 1000
+    for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+
+
 def byte_count(text: str) -> int:
     """`1048576`, `64MiB`, `12TB` in bytes."""
     match = _BYTES.fullmatch(text)

@@ -105,9 +105,7 @@ def _node_files(folder: NodeFolder) -> NodeFiles:
         if _is_left_over(snapshot, segment):
             left_over.append(file)
         elif snapshot is not None and snapshot.transition is None:
-            snapshot_id = SnapshotId(snapshot.epoch, snapshot.end_offset)
-            if name == snapshot_id.file_name:
-                snapshots[snapshot_id] = file
+            snapshots[SnapshotId(snapshot.epoch, snapshot.end_offset)] = file
         elif segment is not None and segment.transition is None and segment.segment_id is None:
             segments[segment.offset].append(file)
     logs = {base: _log_first(files) for base, files in segments.items()}

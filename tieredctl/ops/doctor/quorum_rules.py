@@ -23,6 +23,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSnapshot
+from tieredctl.model.quantities import duration_text
 from tieredctl.ops.cluster.broker_settings import as_number
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 
@@ -90,7 +91,7 @@ def _lag(replica: QuorumReplica, quorum: QuorumDescription) -> str:
     behind = counted(max(0, quorum.high_watermark - replica.log_end_offset), "record")
     if lag_ms is None:
         return f"it is {behind} behind leader {quorum.leader}, and it is not known since when"
-    return f"it last had everything {_duration(lag_ms)} ago, and is {behind} behind leader {quorum.leader}"
+    return f"it last had everything {duration_text(lag_ms)} ago, and is {behind} behind leader {quorum.leader}"
 
 
 def _lagging(
@@ -122,10 +123,10 @@ def _snapshot(cluster: ClusterSnapshot, log: SeenMetadataLog) -> Iterator[Findin
         evidence |= {"endOffset": latest.end_offset, "epoch": latest.epoch, "bytes": latest.size}
     age_ms = None if since_ms is None else max(0, now_ms - since_ms)
     evidence["ageMs"] = age_ms
-    age = "its age is unknown" if age_ms is None else f"{_duration(age_ms)} old"
+    age = "its age is unknown" if age_ms is None else f"{duration_text(age_ms)} old"
     begins = f"the log begins at offset {log.log_start_offset}"
     if latest is None:
-        begins += "" if age_ms is None else f", {_duration(age_ms)} ago"
+        begins += "" if age_ms is None else f", {duration_text(age_ms)} ago"
         message = f"{what}; {begins}"
     else:
         message = f"{what}, {age}; {begins}"
@@ -140,7 +141,7 @@ def _why_overdue(cluster: ClusterSnapshot, log: SeenMetadataLog, age_ms: int | N
     latest = log.latest_snapshot
     has_more = cluster.quorum is None or latest is None or cluster.quorum.high_watermark > latest.end_offset
     if interval > 0 and has_more and age_ms is not None and age_ms > _OVERDUE * interval:
-        return f"a node makes one each {_duration(interval)} ({SNAPSHOT_INTERVAL_MS})"
+        return f"a node makes one each {duration_text(interval)} ({SNAPSHOT_INTERVAL_MS})"
     most = _limit(cluster, SNAPSHOT_BYTES, DEFAULT_SNAPSHOT_BYTES)
     after = 0 if latest is None else latest.end_offset
     newer = sum(one.size for one in log.segments or () if one.base_offset >= after)
@@ -187,8 +188,8 @@ def _begins_too_early(cluster: ClusterSnapshot, log: SeenMetadataLog, limits: Re
             "logStartOffset": log.log_start_offset,
             "ageMs": age_ms,
         }
-        begins = f"the log begins at offset {log.log_start_offset}, {_duration(age_ms)} ago"
-        message = f"{begins}, and should not go back further than {_duration(limits.max_age_ms)} ({RETENTION_MS})"
+        begins = f"the log begins at offset {log.log_start_offset}, {duration_text(age_ms)} ago"
+        message = f"{begins}, and should not go back further than {duration_text(limits.max_age_ms)} ({RETENTION_MS})"
         yield Finding(FindingCode.METADATA_LOG_UNTRIMMED, _subject(log), message, evidence)
 
 
@@ -218,11 +219,3 @@ def _subject(log: SeenMetadataLog) -> str:
 def _limit(cluster: ClusterSnapshot, name: str, default: int) -> int:
     stated = [as_number(one.values[name]) for one in cluster.brokers.values() if name in one.values]
     return max((one for one in stated if one is not None), default=default)
-
-
-def _duration(milliseconds: int) -> str:
-    seconds = milliseconds / 1000
-    for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"

@@ -151,23 +151,21 @@ def plan_cleaning(
 
     `cluster` must have been read from the same files, and `demand_sound_node` must accept it.
     """
-    start = node.segments[0].base_offset if node.segments else 0
-    before = [one for one in node.snapshots if one.id.end_offset < start]
-    snapshots = [one for one in node.snapshots if one.id.end_offset >= start]
-    gone = expired(snapshots, node.segments, limits, now_ms)
+    gone = expired(node.snapshots, node.segments, limits, now_ms)
     parts = [PlannedFiles(FileKind.LEFT_OVER, [file], _LEFT_OVER, removed=True) for file in node.left_over]
-    parts += [_snapshot(node, one.id, _BEFORE_THE_LOG, removed=True) for one in before]
+    parts += [_snapshot(node, one, _BEFORE_THE_LOG, removed=True) for one in gone.before_log]
     for removal in gone.removals:
         if isinstance(removal.what, KeptSnapshot):
             parts.append(_snapshot(node, removal.what.id, removal.reason, removed=True))
         else:
             parts.append(_segment(node, removal.what.base_offset, removal.reason, removed=True))
+    snapshots = [one for one in node.snapshots if one.id not in gone.before_log]
     stay = [one.id for one in snapshots if one.id not in gone.snapshots]
     parts += [_snapshot(node, one, _LATEST if one == stay[-1] else _WITHIN_LIMITS, removed=False) for one in stay]
     left = [one.base_offset for one in node.segments if one.base_offset not in gone.segments]
     parts += [_segment(node, one, _ACTIVE, removed=False) for one in left]
     unreadable = [one.id for one in snapshots if one.last_contained_ms is None]
-    return CleaningPlan(cluster, limits, limit_sources, now_ms, left[0] if left else start, parts, unreadable)
+    return CleaningPlan(cluster, limits, limit_sources, now_ms, left[0] if left else 0, parts, unreadable)
 
 
 def _snapshot(node: NodeFiles, snapshot: SnapshotId, reason: str, *, removed: bool) -> PlannedFiles:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,9 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.file_reading import reading, regular_size
 from tieredctl.ops.snapshots.record_files import RecordFile, is_named_snapshot, record_files
 
+_BEFORE_THE_LOG = "it ends before the log's start: a node deletes it when it starts"
+_NEVER_FINISHED = "it was never finished: a node deletes it when it starts"
+_WAS_DELETED = "a node was deleting it, and does so when it starts"
 _COMPLETE, _PART, _DELETED, _BOOTSTRAP = "complete", "part", "deleted", "bootstrap"
 
 
@@ -76,12 +79,14 @@ def node_rows(folder: Path, now_ms: int, limits: RetentionLimits) -> tuple[list[
         if name is not None and name.transition is None:
             finished[SnapshotId(name.epoch, name.end_offset)] = row
         elif name is not None:
-            row |= {"mayBeDeleted": True, "reason": "it was never finished: a node deletes it when it starts"}
+            why = _WAS_DELETED if name.transition is Transition.DELETED else _NEVER_FINISHED
+            row |= {"mayBeDeleted": True, "reason": why}
     kept = [KeptSnapshot(one, row["size"], row["lastContainedLogTimestamp"]) for one, row in sorted(finished.items())]
-    removals = expired(kept, log.segments, limits, now_ms).removals
-    gone = {one.what.id: one.reason for one in removals if isinstance(one.what, KeptSnapshot)}
+    may_go = expired(kept, log.segments, limits, now_ms)
+    gone = {one.what.id: one.reason for one in may_go.removals if isinstance(one.what, KeptSnapshot)}
+    gone |= dict.fromkeys(may_go.before_log, _BEFORE_THE_LOG)
     for one, row in finished.items():
-        reason = _why_deleted(one, log, gone)
+        reason = gone.get(one)
         stays = "it is the latest, with which a node starts" if one == kept[-1].id else "the limits keep it"
         row |= {"log": _place(one, log), "mayBeDeleted": reason is not None, "reason": reason or stays}
     return rows, log
@@ -132,9 +137,3 @@ def _place(one: SnapshotId, log: LogRange) -> str | None:
     if log.end is None:
         return "unknown"
     return "within" if one.end_offset <= log.end else "after"
-
-
-def _why_deleted(one: SnapshotId, log: LogRange, gone: Mapping[SnapshotId, str]) -> str | None:
-    if log.start is not None and one.end_offset < log.start:
-        return "it ends before the log's start: a node deletes it when it starts"
-    return gone.get(one)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.batch_columns import HeaderColumns
-from tieredctl.formats.file_names import parse_kraft_snapshot_name
+from tieredctl.formats.file_names import Transition, parse_kraft_snapshot_name
 from tieredctl.formats.kraft_json import RecordLines
 from tieredctl.formats.log_scan import Damage, LogBlock
 from tieredctl.kraft.replica import SnapshotId
@@ -59,7 +59,9 @@ class SnapshotCheck:
             log = self._segments(segments, [one.id.end_offset for one in snapshots if one.id is not None])
             self.findings += check_replica(folder, log, snapshots)
         for path in left_over:
-            message = "it was never finished: a node deletes it when it starts"
+            is_deleted = path.name.endswith(Transition.DELETED.value)
+            what = "a node was deleting it, and does so" if is_deleted else "it was never finished: a node deletes it"
+            message = f"{what} when it starts"
             self.findings.append(Finding(FindingCode.FOLDER_PASSED_OVER, str(path), message, {"file": str(path)}))
 
     def _snapshot(self, file: RecordFile) -> CheckedSnapshot:
