@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import psycopg
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.rigs.inkless import READER, Inkless
+from tests.rigs.inkless import READER, SCHEMA, Inkless
 from tieredctl.control_plane import connection, copied_columns, postgres
-from tieredctl.control_plane.copied_columns import copy_statement
+from tieredctl.control_plane.copied_columns import copy_statement, read_texts
 from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.diskless.control_plane import FileState
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 
 SECRET = "not-to-be-seen"
 
@@ -72,6 +75,8 @@ def _renamed(row: dict[str, object]) -> dict[str, object]:
         f"postgresql://db/inkless?password={SECRET}",
         f"host=db password={SECRET}",
         f"host=db sslpassword={SECRET}",
+        f"host=db scram_client_key={SECRET}",
+        f"postgresql://db/inkless?scram_server_key={SECRET}",
     ],
 )
 def test_a_password_on_the_command_line_is_refused_and_not_repeated(given: str, tieredctl: Tieredctl) -> None:
@@ -280,6 +285,85 @@ def test_a_role_without_its_password_is_a_sentence(
 
     assert (outcome.exit_code, outcome.out) == (1, "")
     assert "no password supplied" in outcome.err
+
+
+def test_a_wrong_password_is_a_refusal(inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+
+    outcome = tieredctl("diskless", "status", *inkless.places)
+
+    assert (outcome.exit_code, outcome.out) == (1, "")
+    assert outcome.err.startswith("tieredctl: The control plane refuses: ")
+    assert "PGPASSFILE" in outcome.err
+
+
+@pytest.mark.parametrize("where", ["text", "service in the text", "service in the environment", "environment", None])
+def test_what_the_operator_set_stays(inkless: Inkless, monkeypatch: pytest.MonkeyPatch, where: str | None) -> None:
+    """Before ours come the text, then its service, then the environment."""
+    url = inkless.server.url(inkless.database, READER)
+    services = inkless.bucket.parent / "services"
+    services.write_text("[production]\napplication_name=operator\nconnect_timeout=77\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    if where == "text":
+        url += "?application_name=operator&connect_timeout=77"
+    elif where == "service in the text":
+        url += "?service=production"
+    elif where == "service in the environment":
+        monkeypatch.setenv("PGSERVICE", "production")
+    elif where == "environment":
+        monkeypatch.setenv("PGAPPNAME", "operator")
+        monkeypatch.setenv("PGCONNECT_TIMEOUT", "77")
+    before = dict(os.environ)
+
+    with connection.connected(url) as opened:
+        found = opened.info.get_parameters()
+
+    expected = ("tieredctl", "10") if where is None else ("operator", "77")
+    assert (found["application_name"], found["connect_timeout"]) == expected
+    assert dict(os.environ) == before
+
+
+@pytest.fixture
+def encoded(inkless: Inkless, request: pytest.FixtureRequest) -> Inkless:
+    """The capture in a database of another encoding, with a byte that is not ASCII in the first file's key."""
+    database = f"encoded_{request.param.lower()}"
+    inkless.server.run(
+        "postgres",
+        f"DROP DATABASE IF EXISTS {database}",
+        f"CREATE DATABASE {database} ENCODING '{request.param}' TEMPLATE template0",
+    )
+    inkless.server.run(database, *SCHEMA)
+    inkless.capture.fill(inkless.server, database)
+    inkless.server.run(database, "UPDATE files SET object_key = chr(233) || object_key WHERE file_id = 1")
+    return replace(inkless, database=database)
+
+
+@pytest.mark.parametrize("encoded", ["LATIN1"], indirect=True)
+def test_texts_of_a_database_in_another_encoding_are_read(encoded: Inkless, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    key = "é" + encoded.capture.tables["files"][0]["object_key"]
+
+    assert control_plane(encoded).tables().files["objectKey"][0].as_py() == key
+    assert control_plane(encoded).states_of([key]).states == {key: FileState.UPLOADED}
+
+
+@pytest.mark.parametrize("encoded", ["SQL_ASCII"], indirect=True)
+def test_texts_of_no_known_encoding_are_a_sentence(encoded: Inkless, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("diskless", "status", *encoded.places)
+
+    assert (outcome.exit_code, outcome.out) == (1, "")
+    assert outcome.err.startswith("tieredctl: The control plane could not be read: ")
+
+
+TEXTS = {"other lengths": (b"\0\0\0\2ab", b"\0\0\0\4cdef"), "not text": (b"\0\0\0\3a\xff\xfe", b"\0\0\0\3def")}
+
+
+@pytest.mark.parametrize("texts", TEXTS.values(), ids=list(TEXTS))
+def test_copied_texts_that_are_not_what_was_measured_are_refused(texts: tuple[bytes, bytes]) -> None:
+    copied = b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"".join(b"\0\1" + text for text in texts) + b"\xff\xff"
+
+    with pytest.raises(DecodeError):
+        read_texts([copied], np.array([3, 3]))
 
 
 def test_keys_that_no_database_can_hold_are_known_to_none(inkless: Inkless) -> None:

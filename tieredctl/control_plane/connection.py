@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,11 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "45000",
 }
-_SECRETS = ("password", "sslpassword", "oauth_client_secret")
-_UNREACHABLE_CLASSES = ("08", "57", "53", "28")
+"""What is set unless the operator set it, in the text, its service or the environment."""
+_SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+_UNREACHABLE_CLASSES = ("08", "57", "53")
+_REFUSALS = ("authentication failed", "no password supplied", "pg_hba.conf", "not permitted to log in")
+"""What is in the texts of refused connections, for which libpq has no SQLSTATE."""
 
 
 def demand_no_secret(conninfo: str) -> None:
@@ -49,8 +53,8 @@ def connected(conninfo: str) -> Iterator[Any]:
     from psycopg.conninfo import make_conninfo
 
     try:
-        defaults: dict[str, Any] = {name: to for name, to in _DEFAULTS.items() if name not in settings}
-        with psycopg.connect(make_conninfo(conninfo, **defaults)) as opened:
+        ours = {name: to for name, to in _defaults(settings.get("service")).items() if name not in settings}
+        with psycopg.connect(make_conninfo(conninfo, **ours, client_encoding="UTF8")) as opened:
             opened.read_only = True
             opened.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             yield opened
@@ -83,6 +87,33 @@ def _settings(conninfo: str) -> dict[str, Any]:
         ) from None
 
 
+def _defaults(service: str | None) -> dict[str, Any]:
+    """The operator's own, from a service file or the environment, before ours.
+
+    libpq itself would put ours first, and psycopg looks for no timeout in a service file.
+    """
+    from psycopg.pq import Conninfo
+
+    with _service_in_environment(service):
+        known = {option.keyword.decode(): option.val for option in Conninfo.get_defaults()}
+    return {name: to if (own := known.get(name)) is None else own.decode() for name, to in _DEFAULTS.items()}
+
+
+@contextmanager
+def _service_in_environment(service: str | None) -> Iterator[None]:
+    """libpq tells the settings of no other service."""
+    before = os.environ.get("PGSERVICE")
+    if service is not None:
+        os.environ["PGSERVICE"] = service
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ["PGSERVICE"] = before
+        else:
+            os.environ.pop("PGSERVICE", None)
+
+
 def _named(error: psycopg.Error) -> TieredctlError:
     """An error of PostgreSQL's or libpq's, in one line."""
     from psycopg import errors
@@ -90,6 +121,9 @@ def _named(error: psycopg.Error) -> TieredctlError:
     text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, errors.InsufficientPrivilege):
         return TieredctlError(ErrorCode.CONTROL_PLANE_REFUSED, f"The control plane refuses: {text}")
+    if (error.sqlstate or "").startswith("28") or (error.sqlstate is None and any(one in text for one in _REFUSALS)):
+        hint = "Check the role; its password goes into the file that PGPASSFILE names."
+        return TieredctlError(ErrorCode.CONTROL_PLANE_REFUSED, f"The control plane refuses: {text}", hint=hint)
     if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn | errors.InvalidSchemaName):
         message = f"The database is not a control plane that tieredctl knows: {text}"
         return TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, message)

@@ -19,6 +19,8 @@ NULL = -(1 << 63)
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEADER_BYTES = len(_SIGNATURE) + 8
 _TRAILER = b"\xff\xff"
+_FRAME = np.dtype([("fields", ">i2"), ("length", ">i4")])
+"""Before each text."""
 _STRETCH = 8 << 20
 _WIDTHS = {pa.int16(): ">i2", pa.int32(): ">i4", pa.int64(): ">i8", pa.binary(16): "V16"}
 _TYPES = {pa.int16(): "smallint", pa.int32(): "integer", pa.int64(): "bigint", pa.binary(16): "uuid"}
@@ -34,7 +36,7 @@ class Column(NamedTuple):
 
 def copy_statement(columns: Sequence[Column], rest: str) -> str:
     """The COPY of columns of one width; `rest` is the query from FROM on, and orders the rows. Of a text, its length in
-    bytes is copied."""
+    bytes of UTF-8 is copied, whatever the database's encoding is."""
     return _statement([(one.expression, one.kind) for one in map(_of_one_width, columns)], rest)
 
 
@@ -51,7 +53,7 @@ def _statement(columns: Sequence[tuple[str, pa.DataType]], rest: str) -> str:
 def _of_one_width(column: Column) -> Column:
     if column.kind != pa.string():
         return column
-    return Column(column.name, f"octet_length({column.expression})", pa.int32())
+    return Column(column.name, f"octet_length(convert_to(({column.expression})::text, 'UTF8'))", pa.int32())
 
 
 def read_columns(pieces: Iterable[Any], columns: Sequence[Column]) -> pa.Table:
@@ -66,12 +68,19 @@ def read_columns(pieces: Iterable[Any], columns: Sequence[Column]) -> pa.Table:
 def read_texts(pieces: Iterable[Any], lengths: Ints) -> pa.Array:
     """The texts that `text_statement` copied, whose lengths in bytes are known. Raises DecodeError."""
     data = b"".join(pieces)
-    frame = 6
-    ends = np.cumsum(lengths + frame) + _HEADER_BYTES
+    ends = np.cumsum(lengths + _FRAME.itemsize) + _HEADER_BYTES
     if not data.startswith(_SIGNATURE) or len(data) != (ends[-1] if len(ends) else _HEADER_BYTES) + len(_TRAILER):
         raise DecodeError("PostgreSQL copied other texts than it measured", 0)
-    texts = binary_array(np.frombuffer(data, np.uint8), ends - lengths, ends).view(pa.string())
-    texts.validate(full=True)
+    found = np.frombuffer(data, np.uint8)
+    begins = ends - lengths - _FRAME.itemsize
+    frames = np.ascontiguousarray(found[begins[:, np.newaxis] + np.arange(_FRAME.itemsize)]).view(_FRAME).ravel()
+    if not ((frames["fields"] == 1) & (frames["length"] == lengths)).all():
+        raise DecodeError("PostgreSQL copied other texts than it measured", 0)
+    texts = binary_array(found, ends - lengths, ends).view(pa.string())
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        raise DecodeError("PostgreSQL copied a text that is not valid UTF-8", 0) from None
     return texts
 
 
