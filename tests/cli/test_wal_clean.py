@@ -29,7 +29,14 @@ def store(tmp_path: Path, tieredctl: Tieredctl) -> Path:
     words = ("--log-dir", tmp_path / "logs", "--store", f"file:{folder}", "--upload-bytes", "400", "--apply")
     assert tieredctl("wal", "upload", *words).exit_code == 0
     assert len(objects(folder)) == 2
+    make_old(folder)
     return folder
+
+
+def make_old(store: Path) -> None:
+    """Two days."""
+    for path in store.glob("*.wal"):
+        os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 2 * 86_400))
 
 
 def objects(store: Path) -> list[str]:
@@ -58,7 +65,8 @@ def clean(store: Path, tmp_path: Path, tieredctl: Tieredctl) -> Clean:
     def run(*words: str, ends: tuple[int, int], output: str = "json") -> Outcome:
         metadata = tiered(tmp_path / f"metadata{ends[0]}-{ends[1]}", *ends)
         source = ("--log-dir", metadata, "--offline-metadata")
-        return tieredctl("wal", "clean", "--store", f"file:{store}", *source, *words, "-o", output)
+        limits = ("--max-percent", "100")
+        return tieredctl("wal", "clean", "--store", f"file:{store}", *source, *limits, *words, "-o", output)
 
     return run
 
@@ -108,6 +116,41 @@ def test_what_was_removed_is_in_quarantine_with_receipts_and_can_be_put_back(
 
     assert restored.exit_code == 0, restored.err
     assert {path.name: path.read_bytes() for path in store.glob("*.wal")} == before
+
+
+def test_what_was_put_back_is_not_taken_again(store: Path, clean: Clean, tieredctl: Tieredctl) -> None:
+    """Its events say that it is deleted."""
+    plan_id = clean(*CONFIRMED, ends=(1, 2)).document()["summary"]["planId"]
+    assert tieredctl("orphans", "restore", plan_id, "--store", f"file:{store}").exit_code == 0
+    make_old(store)
+    back = objects(store)
+
+    again = clean(*CONFIRMED, "--delete", ends=(1, 2))
+
+    assert (again.exit_code, objects(store)) == (0, back)
+    assert again.document()["summary"]["kept"] == {"PUT_BACK": 2}
+    for note in (store / ".tieredctl/removed").rglob("*.gz"):
+        note.write_bytes(b"?")
+    assert clean(*CONFIRMED, "--delete", ends=(1, 2)).exit_code == 5
+    assert objects(store) == back
+
+
+def test_what_was_stored_a_moment_ago_stays(store: Path, clean: Clean) -> None:
+    os.utime(store / objects(store)[0])
+
+    document = clean(ends=(1, 2)).document()
+
+    assert (document["summary"]["planned"], document["summary"]["kept"]) == (1, {"TOO_YOUNG": 1})
+
+
+def test_more_than_the_allowed_share_of_the_store_never_goes(store: Path, clean: Clean) -> None:
+    planned = clean("--max-percent", "50", ends=(1, 2))
+    refused = clean("--max-percent", "50", *CONFIRMED, ends=(1, 2))
+    half = clean("--max-percent", "50", *CONFIRMED, ends=(1, 1))
+
+    assert (planned.exit_code, planned.document()["summary"]["planned"]) == (0, 2)
+    assert (refused.exit_code, "more than 50 %" in refused.err) == (2, True)
+    assert (half.exit_code, len(objects(store))) == (0, 1)
 
 
 def test_old_copies_are_deleted_for_good_but_not_what_was_put_back(
@@ -210,6 +253,7 @@ def test_by_the_metadata_of_another_cluster_nothing_goes(store: Path, tmp_path: 
         ((), 2, "needs a live cluster"),
         (("--offline-metadata",), 2, "nothing to read metadata from"),
         (("--give-up-after", "5m"), 2, "may still be in progress"),
+        (("--min-age", "5m"), 2, "younger than an hour"),
     ],
 )
 def test_what_cannot_be_decided_is_refused(

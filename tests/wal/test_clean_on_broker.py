@@ -3,6 +3,7 @@ say."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,10 @@ def test_each_topic_is_judged_by_what_the_cluster_says(kafka_4: DrivenBroker, tm
     uploaded = own_process("wal", "upload", "--log-dir", tmp_path / "logs", *store, "--upload-bytes", "100", "--apply")
     assert uploaded.exit_code == 0, uploaded.err
 
-    words = ("--bootstrap-server", kafka_4.broker.bootstrap_server)
-    planned = own_process("wal", "clean", *store, *words, "-o", "json")
+    for path in tmp_path.glob("store/*.wal"):
+        os.utime(path, (0, 0))
+    words = ("--bootstrap-server", kafka_4.broker.bootstrap_server, "-o", "json")
+    planned = own_process("wal", "clean", *store, *words)
 
     document = planned.document()
     assert planned.exit_code == 0, planned.err
@@ -43,3 +46,15 @@ def test_each_topic_is_judged_by_what_the_cluster_says(kafka_4: DrivenBroker, tm
     assert (ORDERS, "TIERED") in needs
     assert UNTIERED not in {name for name, _ in needs}
     assert document["summary"]["kept"]["NEEDED"] >= 1
+
+    confirmed = ("--apply", "--yes", "--cluster-id", document["source"]["clusterId"])
+    refused = own_process("wal", "clean", *store, *words, *confirmed)
+    cleaned = own_process("wal", "clean", *store, *words, *confirmed, "--max-percent", "99")
+
+    planned_keys = {row["key"] for row in document["items"]}
+    assert (refused.exit_code, "more than 10 %" in refused.err) == (2, True)
+    assert cleaned.exit_code == 0, cleaned.err
+    assert {row["key"] for row in cleaned.document()["items"] if row["status"] == "removed"} == planned_keys
+    left = {path.name for path in tmp_path.glob("store/*.wal")}
+    assert planned_keys.isdisjoint(left)
+    assert len(left) == sum(document["summary"]["kept"].values())

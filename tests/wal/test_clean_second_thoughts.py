@@ -26,7 +26,7 @@ from tieredctl.model.wal_events import (
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.wal.clean import Cleaning, CleanOutcome, CleanPlan, plan_cleaning
+from tieredctl.ops.wal.clean import Cleaning, CleanLimits, CleanOutcome, CleanPlan, plan_cleaning
 from tieredctl.ops.wal.contents import read_events
 from tieredctl.ops.wal.event_log import EVENT_FOLDER, EventLog, read_event_log
 from tieredctl.ops.wal.local_batches import local_active_logs
@@ -39,6 +39,7 @@ from tieredctl.wal.steps import Publish
 CLUSTER_ID = "jN0vM9WEQ9yDgLgdYvRvMg"
 TIERED: list[MetadataEvent] = [started(1, 0, 1, partition=ORDERS[0]), updated(1, COPIED, partition=ORDERS[0])]
 GIVE_UP_AFTER_MS = 3_600_000
+LIMITS = CleanLimits(min_age_ms=0, max_percent=100.0)
 
 
 class Lying(MemoryStore):
@@ -68,7 +69,7 @@ def fresh(store: MemoryStore, tmp_path: Path) -> Iterator[FreshNeeds]:
 
 @pytest.fixture
 def plan(store: MemoryStore, fresh: FreshNeeds) -> CleanPlan:
-    planned = plan_cleaning(store, fresh, CLUSTER_ID)
+    planned = plan_cleaning(store, fresh, CLUSTER_ID, LIMITS)
     assert len(planned.objects) == 1
     return planned
 
@@ -98,7 +99,7 @@ def test_what_only_the_object_itself_tells_of_keeps_it(tmp_path: Path, fresh: Fr
     forget(store, ORDERS[1])
     fresh.store = store
 
-    planned = plan_cleaning(store, fresh, CLUSTER_ID)
+    planned = plan_cleaning(store, fresh, CLUSTER_ID, LIMITS)
 
     assert [one.need.may_go for one in fresh.judge().may_go.values()] == [True]
     assert (planned.objects, planned.eventless, planned.needs.kept) == ([], [], {"UNKNOWN": 1})

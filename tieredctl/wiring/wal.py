@@ -18,7 +18,7 @@ from tieredctl.model.removal import RemovalMode
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.wal.clean import Cleaning, CleanOutcome, CleanPlan, plan_cleaning
+from tieredctl.ops.wal.clean import Cleaning, CleanLimits, CleanOutcome, CleanPlan, plan_cleaning
 from tieredctl.ops.wal.contents import KnownEvents, demand_whole, events_of_objects, read_events
 from tieredctl.ops.wal.line_of_leaders import Partitions, by_partition, gaps_in, last_line
 from tieredctl.ops.wal.local_batches import LocalActiveLog, local_active_logs
@@ -148,11 +148,11 @@ class WalCleaning:
     _remote: RemoteMetadata
     _cluster: Cluster | None
 
-    def plan(self) -> CleanPlan:
+    def plan(self, limits: CleanLimits) -> CleanPlan:
         """What may go now. Raises TieredctlError if that cannot be known."""
         store = self.store.open_store()
         with self._fresh(store) as fresh:
-            return plan_cleaning(store, fresh, self._remote.followed.cluster_id)
+            return plan_cleaning(store, fresh, self._remote.followed.cluster_id, limits)
 
     def apply(
         self, plan: CleanPlan, cluster_id: str, mode: RemovalMode, tell: Callable[[CleanOutcome], None]

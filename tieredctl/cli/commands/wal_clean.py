@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms
+from tieredctl.cli.arguments import clock_ms, percentage
 from tieredctl.cli.commands.removal_outcome import demand_source
 from tieredctl.cli.commands.wal_upload import wal_store
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import ClusterId, OfflineMetadata, Store, StoreOptions, Yes
+from tieredctl.cli.options import ClusterId, MinAge, OfflineMetadata, Store, StoreOptions, Yes
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
 from tieredctl.cli.view import View
@@ -50,6 +50,13 @@ def clean(
     give_up_after: Annotated[
         str, typer.Option(metavar="DURATION", help="Uploads without an event for this long are given up: 1h or more.")
     ] = "24h",
+    min_age: MinAge = "24h",
+    max_percent: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER", parser=percentage, help="Refuse to remove more than this share of the store's objects."
+        ),
+    ] = 10.0,
     delete: Annotated[
         bool, typer.Option("--delete", help="Delete permanently instead of moving to quarantine.")
     ] = False,
@@ -65,12 +72,16 @@ def clean(
     If interrupted, run the same command again. Exit 5 if something is left. For example: tieredctl wal clean --store
     s3://bucket/wal --bootstrap-server broker-1:9092
     """
+    from tieredctl.ops.orphan_removal.limits import demand_age
+    from tieredctl.ops.wal.clean import CleanLimits
     from tieredctl.wiring.wal import wal_cleaning
 
     given_up_ms = duration_ms(give_up_after)
     if given_up_ms < _LEAST_GIVEN_UP_MS:
         message = "An upload without an event for less than an hour may still be in progress."
         raise TieredctlError(ErrorCode.AGE_TOO_LOW, message, hint="Give --give-up-after 1h or more.")
+    limits = CleanLimits(duration_ms(min_age), max_percent)
+    demand_age(limits.min_age_ms, allow_young=False)
     place = wal_store(store, store_option)
     demand_source(
         metadata_options.bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given
@@ -82,10 +93,11 @@ def clean(
         give_up_after_ms=given_up_ms,
         clock_ms=clock_ms,
     ) as cleaning:
-        plan = cleaning.plan()
+        plan = cleaning.plan(limits)
         view.say(f"To remove from {plan.url}: {_amount(plan)}.", *_kept(plan))
         if not apply or not (plan.objects or plan.eventless):
             return view.plan("WalCleanPlan", plan, _COLUMNS)
+        plan.demand_share()
         known = plan.cluster_id
         what = f"{'Permanently deleting' if delete else 'Removing'} {_amount(plan)} from {plan.url}"
         demand_confirmation(what, known, yes=yes, typed_cluster_id=cluster_id)

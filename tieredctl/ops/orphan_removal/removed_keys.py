@@ -19,6 +19,7 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.own_objects import REMOVED_FOLDER
 from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
@@ -90,6 +91,18 @@ def keys_removed_by(store: ObjectStore, plan_id: str) -> Iterator[str]:
     for _, _, note in _notes(store, f"{plan_id}/"):
         if note is not None and not note.is_put_back:
             yield from note.keys
+
+
+def keys_put_back(store: ObjectStore) -> frozenset[str]:
+    """The keys that any plan put back. Raises TieredctlError `metadata-incomplete` where a note cannot be read."""
+    keys = set[str]()
+    for _, where, note in _notes(store, ""):
+        if note is None:
+            message = f"{where} in {store.url} cannot be read: what was put back is not known."
+            raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint="Restore it, or move it away.")
+        if note.is_put_back:
+            keys.update(note.keys)
+    return frozenset(keys)
 
 
 class _Note(NamedTuple):

@@ -29,10 +29,12 @@ from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import Ledger
+from tieredctl.ops.orphan_removal.limits import DEFAULT_AGE_MS, DEFAULT_PERCENT, demand_share
 from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, look
 from tieredctl.ops.orphan_removal.putting_back import failed
 from tieredctl.ops.orphan_removal.receipts import Receipts, StoredReceipts
-from tieredctl.ops.orphan_removal.removed_keys import note_removed
+from tieredctl.ops.orphan_removal.removed_keys import keys_put_back, note_removed
+from tieredctl.ops.wal.contents import combined_id_of
 from tieredctl.ops.wal.event_log import EventLog
 from tieredctl.ops.wal.need import FreshNeeds, Needs
 from tieredctl.ops.wal.own_index import is_all_judged
@@ -54,6 +56,18 @@ LAYOUT = "wal"
 _CLEANER = -1
 """The broker id of events that no broker writes."""
 _AT_ONCE = 100
+_PUT_BACK, _TOO_YOUNG = "PUT_BACK", "TOO_YOUNG"
+"""Why an object is kept, where it is not for its need."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanLimits:
+    """What may be removed of what nobody needs. Time in ms."""
+
+    min_age_ms: int = DEFAULT_AGE_MS
+    """By when an object was stored."""
+    max_percent: float = DEFAULT_PERCENT
+    """The largest share of the store's combined objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +76,26 @@ class CleanPlan:
 
     url: str
     cluster_id: str | None
+    listed: int
+    """How many combined objects there are."""
     objects: Sequence[PlannedObject]
     eventless: Sequence[str]
     """The ids of objects that are not in the store, and whose events do not say that they are deleted."""
     needs: Needs
+    limits: CleanLimits
+
+    def demand_share(self) -> None:
+        """Raises TieredctlError `plan-too-large` where more of the store would go than allowed."""
+        demand_share(len(self.objects), self.listed, self.limits.max_percent, self.url)
+
+    def demand_old(self, now_ms: int) -> None:
+        """Raises TieredctlError `age-too-low` where an object is too young by the store's clock."""
+        for one in self.objects:
+            if one.last_modified_ms > now_ms - self.limits.min_age_ms:
+                message = (
+                    f"{one.key} is younger than --min-age by the store's clock, which differs from this machine's."
+                )
+                raise TieredctlError(ErrorCode.AGE_TOO_LOW, message, hint="Set this machine's clock.")
 
     @property
     def bytes(self) -> int:
@@ -110,9 +140,11 @@ class CleanPlan:
         }
 
 
-def plan_cleaning(store: ObjectStore, fresh: FreshNeeds, cluster_id: str | None) -> CleanPlan:
-    """What may go now. Raises TieredctlError as `FreshNeeds.judge` does."""
+def plan_cleaning(store: ObjectStore, fresh: FreshNeeds, cluster_id: str | None, limits: CleanLimits) -> CleanPlan:
+    """What may go now: neither what is too young, nor what was put back, whose events stay deleted. Raises
+    TieredctlError as `FreshNeeds.judge` and `keys_put_back` do."""
     listed = {stored.key: stored for stored in list_unreserved(store)}
+    known = sum(combined_id_of(key) is not None for key in listed)
     needs = fresh.judge()
     there, eventless = list[tuple[str, StoredObject]](), []
     for combined_id in sorted(needs.may_go):
@@ -121,13 +153,18 @@ def plan_cleaning(store: ObjectStore, fresh: FreshNeeds, cluster_id: str | None)
             there.append((combined_id, stored))
         elif not needs.is_concluded(combined_id):
             eventless.append(combined_id)
-    needs = _with_all_judged(store, needs, there)
+    newest_ms = fresh.clock_ms() - limits.min_age_ms
+    put_back = keys_put_back(store)
+    needs = needs.keeping([one for one, stored in there if stored.key in put_back], _PUT_BACK)
+    young = [one for one, stored in there if one in needs.may_go and stored.last_modified_ms > newest_ms]
+    needs = needs.keeping(young, _TOO_YOUNG)
+    needs = _with_all_judged(store, needs, [one for one in there if one[0] in needs.may_go])
     objects = [
         PlannedObject(*stored[:4], "orphan", needs.may_go[combined_id].need.name, None)
         for combined_id, stored in there
         if combined_id in needs.may_go
     ]
-    return CleanPlan(store.url, cluster_id, objects, eventless, needs)
+    return CleanPlan(store.url, cluster_id, known, objects, eventless, needs, limits)
 
 
 def _with_all_judged(store: ObjectStore, needs: Needs, there: Sequence[tuple[str, StoredObject]]) -> Needs:
@@ -166,9 +203,11 @@ class Cleaning:
 
     def run(self) -> CleanOutcome:
         """Removes what is planned. Raises TieredctlError if nothing may be removed."""
+        self.plan.demand_share()
         outcome = CleanOutcome(planned=len(self.plan.objects))
         with lease_held(self.store, "wal clean", self.clock_ms) as lease:
             self.fresh.clock_ms = lease.clock
+            self.plan.demand_old(lease.clock())
             record = PlanRecord(PlanUse.APPLYING, self.cluster_id, LAYOUT, self.plan_id)
             ledger = Ledger(self.store, record, self.plan_id)
             header = ReceiptsHeader(self.plan_id, self.plan_id, self.cluster_id, self.store.url, LAYOUT, self.mode)

@@ -50,7 +50,7 @@ class Needs:
     def keeping(self, ids: Collection[str], why: str) -> Needs:
         """The same, but that some of the objects may not go."""
         may_go = {one: judged for one, judged in self.may_go.items() if one not in ids}
-        kept = Counter(self.kept) + Counter({why: len(ids)})
+        kept = Counter(self.kept) + Counter({why: len(ids)})  # which leaves out what is 0
         return Needs(self.events, may_go, dict(sorted(kept.items())))
 
 
