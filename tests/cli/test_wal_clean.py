@@ -167,7 +167,10 @@ def test_old_copies_are_deleted_for_good_but_not_what_was_put_back(
     planned = tieredctl(*words, "--older-than", "1h").document()["summary"]["planned"]
     original = min(objects(store), default=None)
 
-    purged = tieredctl(*words, "--older-than", "1h", "--apply", "--yes")
+    refused = tieredctl(*words, "--older-than", "1h", "--apply", "--yes")
+    assert (refused.exit_code, "more than 10 %" in refused.err) == (2, True)
+    assert all(path.exists() for path in copies)
+    purged = tieredctl(*words, "--older-than", "1h", "--apply", "--yes", "--max-percent", "100")
 
     assert (planned, original, purged.exit_code) == (len(copies), None, 0), purged.err
     assert not any(path.exists() for path in copies)

@@ -163,11 +163,11 @@ class WalCleaning:
             cleaning = Cleaning(plan, plan_id, cluster_id, store, fresh, self.clock_ms, mode, tell)
             return plan_id, cleaning.run()
 
-    def plan_purge(self, older_than_ms: int) -> PurgePlan:
+    def plan_purge(self, older_than_ms: int, max_percent: float) -> PurgePlan:
         """The copies in quarantine that may be deleted now. Raises TieredctlError if that cannot be known."""
         store = self.store.open_store()
         with self._fresh(store) as fresh:
-            return plan_purge(store, fresh, self._remote.followed.cluster_id, older_than_ms)
+            return plan_purge(store, fresh, self._remote.followed.cluster_id, older_than_ms, max_percent)
 
     def purge(self, plan: PurgePlan, cluster_id: str, older_than_ms: int) -> Outcome:
         """Deletes what is planned. Raises TieredctlError if nothing may be deleted."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms
+from tieredctl.cli.arguments import clock_ms, percentage
 from tieredctl.cli.commands.removal_outcome import demand_source
 from tieredctl.cli.commands.wal_upload import wal_store
 from tieredctl.cli.confirmation import demand_confirmation
@@ -34,6 +34,14 @@ def purge(
         str,
         typer.Option(metavar="DURATION", help="Delete what has been in quarantine for longer than this: 1h or more."),
     ],
+    max_percent: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            parser=percentage,
+            help="Refuse to delete more than this share of the store's objects, including those in quarantine.",
+        ),
+    ] = 10.0,
     store: Store = None,
     store_option: StoreOptions = None,
     metadata_options: MetadataOptions,
@@ -66,11 +74,12 @@ def purge(
         give_up_after_ms=_GIVE_UP_AFTER_MS,
         clock_ms=clock_ms,
     ) as cleaning:
-        plan = cleaning.plan_purge(age_ms)
+        plan = cleaning.plan_purge(age_ms, max_percent)
         amount = f"{counted(len(plan.copies), 'copy', 'copies')}, {counted(plan.summary()['bytes'], 'byte')}"
         view.say(f"To delete from the quarantine of {plan.url}: {amount}; {plan.kept} kept.")
         if not apply or not plan.copies:
             return view.plan("WalPurgePlan", plan, _COLUMNS)
+        plan.demand_share()
         what = f"Permanently deleting {amount}, from the quarantine of {plan.url}"
         demand_confirmation(what, plan.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         assert plan.cluster_id is not None

@@ -63,11 +63,24 @@ class EventLogContents:
 def read_event_log(store: ObjectStore) -> EventLogContents:
     """Reads all of it. What cannot be read is a finding, and reading resumes after it."""
     contents, files = EventLogContents(), sorted(_files(store))
-    for first in range(0, len(files), _READ_AT_ONCE):
-        some = files[first : first + _READ_AT_ONCE]
+    for some in _rounds(files):
         for log_file, data in zip(some, in_parallel(store, lambda one: _read(store, one), some), strict=True):
             _take_file(log_file, data, contents)
     return contents
+
+
+def _rounds(files: Sequence[_LogFile]) -> Iterator[Sequence[_LogFile]]:
+    """Files that are read at the same time: together no larger than the largest that is read at all."""
+    some, size = list[_LogFile](), 0
+    for one in files:
+        bytes_read = one.size if one.size <= _LARGEST_FILE else 0
+        if some and (len(some) == _READ_AT_ONCE or size + bytes_read > _LARGEST_FILE):
+            yield some
+            some, size = [], 0
+        some.append(one)
+        size += bytes_read
+    if some:
+        yield some
 
 
 def _files(store: ObjectStore) -> Iterator[_LogFile]:

@@ -11,6 +11,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.guards.quarantine_keys import Quarantined
+from tieredctl.ops.orphan_removal.limits import demand_share
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
 from tieredctl.ops.wal.contents import combined_id_of
 from tieredctl.ops.wal.need import FreshNeeds, Needs
@@ -20,6 +21,7 @@ from tieredctl.storage.protocol import (
     ObjectStore,
     StoredObject,
     WritableObjectStore,
+    list_unreserved,
 )
 
 
@@ -33,6 +35,13 @@ class PurgePlan:
     kept: int
     """Copies that are old enough, and of another cluster, put back, or of an object whose events do not say that it is
     deleted."""
+    whole: int
+    """How many combined objects and copies there are."""
+    max_percent: float
+
+    def demand_share(self) -> None:
+        """Raises TieredctlError `plan-too-large` where more of them would go than allowed."""
+        demand_share(len(self.copies), self.whole, self.max_percent, f"{self.url}, its quarantine included")
 
     def source(self) -> Document:
         return {"kind": "wal-store", "store": self.url, "clusterId": self.cluster_id}
@@ -51,17 +60,17 @@ class PurgePlan:
         return []
 
 
-def plan_purge(store: ObjectStore, fresh: FreshNeeds, cluster_id: str | None, older_than_ms: int) -> PurgePlan:
+def plan_purge(
+    store: ObjectStore, fresh: FreshNeeds, cluster_id: str | None, older_than_ms: int, max_percent: float
+) -> PurgePlan:
     """The copies that have been in quarantine for so long, of this cluster, whose originals nobody needs, are deleted
     by the events and were not put back. Raises TieredctlError as `FreshNeeds.judge` does."""
     needs = fresh.judge()
-    old = [
-        (copy, original)
-        for copy, original in copies_in_quarantine(store)
-        if copy.last_modified_ms <= fresh.clock_ms() - older_than_ms and combined_id_of(original.key) is not None
-    ]
+    there = [pair for pair in copies_in_quarantine(store) if combined_id_of(pair[1].key) is not None]
+    old = [(copy, original) for copy, original in there if copy.last_modified_ms <= fresh.clock_ms() - older_than_ms]
     copies = [pair for pair in old if _may_go(store, needs, cluster_id, *pair)]
-    return PurgePlan(store.url, cluster_id, copies, len(old) - len(copies))
+    whole = len(there) + sum(combined_id_of(stored.key) is not None for stored in list_unreserved(store))
+    return PurgePlan(store.url, cluster_id, copies, len(old) - len(copies), whole, max_percent)
 
 
 def _may_go(
@@ -88,10 +97,12 @@ def purge(
     clock_ms: Callable[[], int],
 ) -> Outcome:
     """Deletes what is planned and still may go, by the store's clock. Raises TieredctlError if nothing may."""
+    plan.demand_share()
     outcome = Outcome(planned=len(plan.copies))
     with lease_held(store, "wal purge", clock_ms) as lease:
         fresh.clock_ms = lease.clock
-        now = {copy.key: copy for copy, _ in plan_purge(store, fresh, cluster_id, older_than_ms).copies}
+        again = plan_purge(store, fresh, cluster_id, older_than_ms, plan.max_percent)
+        now = {copy.key: copy for copy, _ in again.copies}
         doomed = [copy for copy, _ in plan.copies if now.get(copy.key) == copy]
         outcome.skipped = len(plan.copies) - len(doomed)
         for first in range(0, len(doomed), MOST_DELETED_AT_ONCE):
