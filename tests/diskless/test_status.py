@@ -52,6 +52,36 @@ def test_objects_that_were_never_committed_are_counted(inkless: Inkless, tieredc
     assert summary["uncommitted"]["oldestKey"] == min(left, key=times.__getitem__)
 
 
+def test_objects_that_its_brokers_do_not_write_are_not_called_uncommitted(
+    inkless: Inkless, tieredctl: Tieredctl
+) -> None:
+    """Another cluster's, by their folder, and those of other programs, by their names."""
+    before = tieredctl("diskless", "status", *inkless.places, "-o", "json").document()["summary"]
+    for key in ("another-cluster/AAAAAAAAAAAAAAAAAAAAAA", "kafka-prod/diskless/backup.tar", "notes.txt"):
+        path = inkless.bucket / key
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"0123456789")
+
+    outcome = tieredctl("diskless", "status", *inkless.places)
+    summary = tieredctl("diskless", "status", *inkless.places, "-o", "json").document()["summary"]
+
+    assert summary["uncommitted"] == before["uncommitted"]
+    assert (before["others"], summary["others"]) == ({"objects": 0, "bytes": 0}, {"objects": 3, "bytes": 30})
+    assert "3 other objects, 30 bytes, were not written by its brokers." in outcome.err
+
+
+def test_unreferenced_bytes_are_those_of_uploaded_files_alone(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    """Files that are deleting, and may still have batches by a fault, have none."""
+    tables = inkless.capture.tables
+    inkless.run("UPDATE files SET state = 'deleting', marked_for_deletion_at = now() WHERE file_id <> 2")
+
+    summary = tieredctl("diskless", "status", *inkless.control_plane, "-o", "json").document()["summary"]
+
+    (size,) = (row["size"] for row in tables["files"] if row["file_id"] == 2)
+    referenced = sum(row["byte_size"] for row in tables["batches"] if row["file_id"] == 2)
+    assert summary["unreferencedBytes"] == size - referenced
+
+
 def test_a_table_tells_it_in_sentences(inkless: Inkless, tieredctl: Tieredctl) -> None:
     outcome = tieredctl("diskless", "status", *inkless.places)
 

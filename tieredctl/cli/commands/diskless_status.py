@@ -61,4 +61,8 @@ def _sentences(summary: Document) -> list[str]:
             f"{left['objects']} of {counted(summary['objects'], 'object')} in the bucket, "
             f"{counted(left['bytes'], 'byte')}, {'is' if left['objects'] == 1 else 'are'} not committed{oldest}."
         )
+    if (others := summary["others"]) and others["objects"]:
+        verb = "was" if others["objects"] == 1 else "were"
+        size = counted(others["bytes"], "byte")
+        said.append(f"{counted(others['objects'], 'other object')}, {size}, {verb} not written by its brokers.")
     return said

@@ -69,7 +69,7 @@ class Judge:
         self._now_ms = tables.read_ms
         self._files, self._min_age_ms = files, min_age_ms
         self._numbers = {key: number for number, key in enumerate(files.keys)}
-        self._folders = {_folder(key) for key in files.keys}
+        self._folders = folders_of(files.keys)
         self._newest_commit_ms = int(files.committed_ms.max(initial=0))
 
     def judge(self, stored: StoredObject) -> JudgedObject:
@@ -241,6 +241,16 @@ class UnreferencedObjects(DisklessObjectSubject):
     @property
     def remedy(self) -> str:
         return "tieredctl diskless orphans scan …"
+
+
+def folders_of(keys: Iterable[str]) -> set[str]:
+    """Where the brokers of a control plane write, by the keys of its files."""
+    return {_folder(key) for key in keys}
+
+
+def may_be_an_upload(key: str, folders: set[str]) -> bool:
+    """Whether brokers that write into these folders write such keys. Another key is not theirs."""
+    return _folder(key) in folders and _is_name(key)
 
 
 def _folder(key: str) -> str:
