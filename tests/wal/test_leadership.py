@@ -5,10 +5,11 @@ from __future__ import annotations
 from tests.metadata_logs import COPIED, DELETED, PARTITION, segment_id
 from tests.wal.model_partition import ModelPartition
 from tests.wal.model_wal import ModelWal, item, uploading
+from tests.wal.recoverable import recoverable_end
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.wal.durability import Acknowledgement, ReplicatedLog
-from tieredctl.wal.leadership import deletions_beyond, recoverable_end, segments_beyond, upload_from
+from tieredctl.wal.leadership import deletions_beyond, segments_beyond, upload_from
 from tieredctl.wal.reading import fetch_from_offset
 
 NOTHING_TIERED = RemoteLogMetadataCache()

@@ -16,11 +16,12 @@ from tests.conftest import examples
 from tests.metadata_logs import DELETED, PARTITION, segment_id
 from tests.wal.model_partition import ModelBatch, ModelPartition
 from tests.wal.model_wal import METADATA_PARTITIONS, ModelWal
+from tests.wal.recoverable import recoverable_end
 from tests.wal_histories import OTHER
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.wal.deletion import deletion_steps
-from tieredctl.wal.leadership import deletions_beyond, recoverable_end, segments_beyond, upload_from
+from tieredctl.wal.leadership import deletions_beyond, segments_beyond, upload_from
 from tieredctl.wal.lifecycle import JudgedObject, judge_objects
 from tieredctl.wal.places import WAL_SUFFIX
 from tieredctl.wal.reading import fetch_from_offset

@@ -18,7 +18,7 @@ from tests.wal_histories import OTHER
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.wal.deletion import deletion_steps
-from tieredctl.wal.lifecycle import JudgedObject, Need, PartitionFacts, judge_objects, least_metadata_retention_ms
+from tieredctl.wal.lifecycle import JudgedObject, Need, PartitionFacts, judge_objects
 from tieredctl.wal.tiered_ranges import EpochRanges, TieredRanges
 
 HOUR = 3_600_000
@@ -197,21 +197,6 @@ def test_what_may_be_another_clusters_is_unknown(facts: PartitionFacts) -> None:
     found = judged(uploaded(), {PARTITION: [(0, 0, 9)]}, {PARTITION: TIERED_TOPIC, OTHER: facts}, 10_000 * HOUR)
 
     assert (needs(found), found.need) == ([Need.TIERED, Need.UNKNOWN], Need.UNKNOWN)
-
-
-@pytest.mark.parametrize(
-    ("other", "least"),
-    [
-        (TIERED_TOPIC._replace(local_retention_ms=3 * HOUR), 3 * HOUR),
-        (LOCAL_TOPIC._replace(local_retention_ms=9 * HOUR), HOUR),
-        (TIERED_TOPIC._replace(local_retention_ms=-1), None),
-        (PartitionFacts(), None),
-    ],
-)
-def test_the_metadata_topics_retention_needs_to_be_bigger_than_all_tiered_topics_local_retention_ms(
-    other: PartitionFacts, least: int | None
-) -> None:
-    assert least_metadata_retention_ms({PARTITION: TIERED_TOPIC, OTHER: other}) == least
 
 
 @settings(max_examples=examples(50))

@@ -126,15 +126,6 @@ class JudgedObjects:
             yield JudgedObject(text, Need(int(self.needs[row])), segments)
 
 
-def least_metadata_retention_ms(facts: Mapping[TopicIdPartition, PartitionFacts]) -> int | None:
-    """What the retention.ms of `__remote_wal_log_metadata` has to exceed: the greatest local.retention.ms of all tiered
-    topics (KIP-1176, "metadata topic"). None where one has no limit, or is not known: then no retention is long enough.
-    """
-    limits = [_limit(one.local_retention_ms) for one in facts.values() if one.is_tiered is not False]
-    greatest = max(limits, default=0)
-    return None if greatest == _FOREVER else greatest
-
-
 def judge_objects(
     wal: ReplayedWal,
     tiered: TieredRanges,
