@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.kraft_snapshots import remove_topic_record
+from tests.kraft_snapshots import remove_topic_record, topic_record, write_snapshot
 from tieredctl.errors import ExitCode
+from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
 from tieredctl.formats.record_batches import Record, encode_batch, read_batch_header
 
 
@@ -229,3 +230,52 @@ def test_the_source_has_the_metadata_log_and_its_age(
     assert source["cluster"]["kind"] == "kraft-snapshot"
     assert (source["cluster"]["snapshotId"], source["cluster"]["endOffset"]) == ("107-2", 123)
     assert source["cluster"]["lastContainedLogTimestamp"] > 1_700_000_000_000
+
+
+DEFAULTS = {"log.retention.ms": "-1", "log.retention.bytes": "-1", "log.local.retention.bytes": "-2"}
+LAGS = {"log.remote.copy.lag.ms": "0", "log.remote.copy.lag.bytes": "0"}
+KEPT_TWICE = "topic-config-kept-twice"
+
+
+def setting(resource_type: int, name: str, setting: str, value: str) -> bytes:
+    fields = {"ResourceType": resource_type, "ResourceName": name, "Name": setting, "Value": value}
+    return encode_kraft_record(KraftRecordType.CONFIG, 0, fields)
+
+
+@pytest.mark.parametrize(
+    ("default", "own", "is_kept_twice"),
+    [
+        ({}, {}, False),
+        ({"log.local.retention.ms": "60000", "log.retention.ms": "-1"}, {}, False),
+        ({**DEFAULTS, **LAGS, "log.local.retention.ms": "60000"}, {}, False),
+        ({**DEFAULTS, **LAGS, "log.local.retention.ms": "-2"}, {}, True),
+        ({**DEFAULTS, **LAGS, "log.local.retention.ms": "-2"}, {"log.local.retention.ms": "60000"}, False),
+    ],
+)
+def test_a_rule_is_made_by_inherited_settings_only_where_the_metadata_log_decides_them(
+    tieredctl: Tieredctl, tmp_path: Path, default: dict[str, str], own: dict[str, str], is_kept_twice: bool
+) -> None:
+    """Brokers' files may have anything."""
+    snapshot = write_snapshot(
+        tmp_path,
+        1_700_000_000_000,
+        topic_record(GONE, "orders"),
+        setting(2, "orders", "remote.storage.enable", "true"),
+        *(setting(4, "", *one) for one in default.items()),
+        *(setting(4, "1", *one) for one in own.items()),
+    )
+
+    outcome = tieredctl("doctor", "--kraft-snapshot", snapshot, "-o", "json")
+
+    codes = {item["code"] for item in outcome.document()["items"]}
+    assert (KEPT_TWICE in codes) is is_kept_twice
+    assert outcome.exit_code == ExitCode.INCOMPLETE
+
+
+def test_an_inherited_setting_is_unknown_and_not_kafkas_default(tieredctl: Tieredctl, data: Path) -> None:
+    where = ("--kraft-snapshot", data, "--log-dir", data)
+    outcome = tieredctl("topic", "status", "orders7", *where, "-o", "json")
+
+    summary = outcome.document()["summary"]
+    assert summary["settings"]["remote.copy.lag.ms"] == {"value": None, "source": "UNKNOWN"}
+    assert (summary["copyLag"], summary["waitingBytes"]) == (None, None)

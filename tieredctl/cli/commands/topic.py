@@ -153,8 +153,10 @@ def status(
 
 def _headline(found: TopicStatus) -> str:
     settings = found.summary()["settings"]
-    changed = [f"{name}={one['value']}" for name, one in settings.items() if one["source"] != "DEFAULT_CONFIG"]
-    own = ", ".join(changed) or "all settings are defaults"
+    sources = ("DEFAULT_CONFIG", "UNKNOWN")
+    changed = [f"{name}={one['value']}" for name, one in settings.items() if one["source"] not in sources]
+    is_known = all(one["source"] != "UNKNOWN" for one in settings.values())
+    own = ", ".join(changed) or ("all settings are defaults" if is_known else "no settings of its own")
     return f"{found.topic.topic} ({found.topic.topic_id}): {own}{_unable(found.ability)}"
 
 

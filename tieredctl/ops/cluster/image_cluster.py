@@ -17,13 +17,14 @@ from tieredctl.kafka.cluster import (
     QuorumDescription,
     TopicDescription,
 )
-from tieredctl.kraft.image import TOPIC_RESOURCE
+from tieredctl.kraft.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
 from tieredctl.model.secrets import is_secret
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
+from tieredctl.ops.cluster.topic_settings import INHERITED
 
-_OWN = "DYNAMIC_TOPIC_CONFIG"
+_OWN, _DEFAULT, _UNKNOWN = "DYNAMIC_TOPIC_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "UNKNOWN"
 _NO_BROKER = "BROKER_NOT_AVAILABLE"
 
 
@@ -64,15 +65,29 @@ class ImageCluster:
         return sorted(topic.name for topic in self.offline.image.topics.values())
 
     def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
-        """The topics' own settings alone: what they inherit is in brokers' files."""
-        known, configs = set(self.topic_names()), self.offline.image.configs
+        """The topics' own settings, and what of others the cluster's own defaults decide. The rest is in brokers'
+        files, and has no value."""
+        known, configs, inherited = set(self.topic_names()), self.offline.image.configs, self._inherited()
         return {
-            name: {
+            name: inherited
+            | {
                 setting: ConfigValue(None if is_secret(setting) else value, _OWN)
                 for setting, value in configs.get((TOPIC_RESOURCE, name), {}).items()
             }
             for name in names
             if name in known
+        }
+
+    def _inherited(self) -> dict[str, ConfigValue]:
+        """By topic setting. The default of all brokers precedes their files, and each broker's own precedes that."""
+        configs = self.offline.image.configs
+        default = configs.get((BROKER_RESOURCE, ""), {})
+        own = {name for (kind, node), of in configs.items() if kind == BROKER_RESOURCE and node for name in of}
+        return {
+            setting: ConfigValue(default[name], _DEFAULT)
+            if name in default and name not in own
+            else ConfigValue(None, _UNKNOWN)
+            for setting, name in INHERITED.items()
         }
 
     def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:

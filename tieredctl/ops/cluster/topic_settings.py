@@ -80,18 +80,41 @@ _DEFAULTS = {
 }
 
 
+_BROKER_SYNONYMS = {
+    RETENTION_BYTES: "log.retention.bytes",
+    LOCAL_RETENTION_MS: "log.local.retention.ms",
+    LOCAL_RETENTION_BYTES: "log.local.retention.bytes",
+    SEGMENT_BYTES: "log.segment.bytes",
+    COPY_LAG_MS: "log.remote.copy.lag.ms",
+    COPY_LAG_BYTES: "log.remote.copy.lag.bytes",
+    CLEANUP_POLICY: "log.cleanup.policy",
+}
+INHERITED = {**_BROKER_SYNONYMS, RETENTION_MS: "log.retention.ms", SEGMENT_MS: "log.roll.ms"}
+"""What a topic inherits from its broker, and the broker setting that precedes all others there."""
+
+
+class SettingUnknownError(LookupError):
+    """A setting is inherited from where nobody looked: what follows from it is unknown."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The stated values, and Kafka's defaults for the rest."""
+    """The stated values, and Kafka's defaults for the rest. `None` is a value that is not known."""
 
     topic: str
     values: Mapping[str, str | None]
     release: Release | None = None
 
     def text(self, name: str) -> str:
-        """The value, or its default."""
-        stated = self.values.get(name)
-        return _DEFAULTS.get(name, "") if stated is None else stated
+        """The value, or its default. Raises SettingUnknownError, and so does all that follows from it."""
+        stated = self.values.get(name, _DEFAULTS.get(name, ""))
+        if stated is None:
+            raise SettingUnknownError(name)
+        return stated
+
+    def is_known(self, *names: str) -> bool:
+        """Whether all of these have a value or a default."""
+        return all(self.values.get(name, "") is not None for name in names)
 
     def number(self, name: str) -> int:
         """The value, or its default where it is not a number."""
@@ -118,16 +141,7 @@ class TopicSettings:
 
 def topic_defaults(broker: BrokerSettings) -> Mapping[str, str]:
     """The settings that a topic inherits from its broker where it has none of its own."""
-    taken = {
-        RETENTION_BYTES: "log.retention.bytes",
-        LOCAL_RETENTION_MS: "log.local.retention.ms",
-        LOCAL_RETENTION_BYTES: "log.local.retention.bytes",
-        SEGMENT_BYTES: "log.segment.bytes",
-        COPY_LAG_MS: "log.remote.copy.lag.ms",
-        COPY_LAG_BYTES: "log.remote.copy.lag.bytes",
-        CLEANUP_POLICY: "log.cleanup.policy",
-    }
-    stated = {name: broker.values.get(source) for name, source in taken.items()}
+    stated = {name: broker.values.get(source) for name, source in _BROKER_SYNONYMS.items()}
     hours, milliseconds = as_number(broker.values.get("log.roll.hours")), broker.values.get("log.roll.ms")
     if milliseconds is not None or hours is not None:
         stated[SEGMENT_MS] = milliseconds or str((hours or 0) * 3_600_000)

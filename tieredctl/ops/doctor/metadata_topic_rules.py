@@ -70,7 +70,8 @@ def _durability(topic: MetadataTopicFacts) -> Iterator[Finding]:
 def _retention(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterator[Finding]:
     code = FindingCode.TOPIC_CONFIG_METADATA_RETENTION
     time, size = as_number(topic.settings.get(RETENTION_MS)), as_number(topic.settings.get(RETENTION_BYTES))
-    kept = [(f"topic {name}", settings.number(RETENTION_MS)) for name, settings in cluster.topics.items()]
+    known = ((name, one) for name, one in cluster.topics.items() if one.is_known(RETENTION_MS))
+    kept = [(f"topic {name}", one.number(RETENTION_MS)) for name, one in known]
     if time is not None and (fault := retention_fault(time, kept)):
         yield Finding(code, METADATA_TOPIC, fault, _evidence(topic, RETENTION_MS, "-1"))
     if size is not None and size >= 0:

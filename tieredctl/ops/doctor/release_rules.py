@@ -24,7 +24,9 @@ def release_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     if cluster.release.line < _PRODUCTION_READY:
         message = f"Kafka {cluster.release}: tiered storage was in early access before 3.9"
         yield Finding(FindingCode.RELEASE_EARLY_ACCESS, "the cluster", message, evidence)
-    has_size_retention = any(topic.number(RETENTION_BYTES) >= 0 for topic in cluster.topics.values())
+    has_size_retention = any(
+        topic.is_known(RETENTION_BYTES) and topic.number(RETENTION_BYTES) >= 0 for topic in cluster.topics.values()
+    )
     yield from bug_findings(cluster.release, has_size_retention=has_size_retention)
 
 

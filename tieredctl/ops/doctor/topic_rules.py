@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SettingSubject
@@ -11,7 +12,7 @@ from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.broker_settings import as_number
 from tieredctl.ops.cluster.copy_lag import AS_LOCAL_RETENTION, copy_lag, copy_lag_faults
 from tieredctl.ops.cluster.retention import AS_TOTAL, local_retention_fault
-from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ops.cluster.topic_settings import SettingUnknownError, TopicSettings
 from tieredctl.ops.doctor.setting_names import setting_name, unknown_topic_names
 
 SMALL_SEGMENT_BYTES = 16 << 20
@@ -41,9 +42,15 @@ def topic_findings(settings: TopicSettings) -> list[Finding]:
     found = [*_invalid_values(settings), *unknown_topic_names(settings)]
     refused = set(map(setting_name, found))
     if settings.is_tiered:
-        judged = [finding for rule in TIERED_RULES for finding in rule(settings)]
+        judged = [finding for rule in TIERED_RULES for finding in _as_far_as_known(rule, settings)]
         found += [one for one in judged if setting_name(one) not in refused]
     return found
+
+
+def _as_far_as_known(rule: Rule, settings: TopicSettings) -> Iterator[Finding]:
+    """What a rule finds before it needs a setting that is not known."""
+    with suppress(SettingUnknownError):
+        yield from rule(settings)
 
 
 def _invalid_values(settings: TopicSettings) -> Iterator[Finding]:
@@ -56,6 +63,8 @@ def _invalid_values(settings: TopicSettings) -> Iterator[Finding]:
                 f"{name} is {settings.text(name)!r}, not true or false",
             )
     for name, least in _LEAST.items():
+        if not settings.is_known(name):
+            continue
         number = as_number(settings.text(name))
         if number is None or number < least:
             message = f"{name} is {settings.text(name)!r}, not a whole number from {least}"
@@ -68,7 +77,7 @@ def _unknown_to_the_release(settings: TopicSettings) -> Iterator[Finding]:
     for since, added in (((3, 6), _SINCE_3_6), ((3, 9), _SINCE_3_9), ((4, 4), _SINCE_4_4)):
         if settings.release.line < since:
             for name in added:
-                if name in settings.values:
+                if settings.values.get(name) is not None:
                     message = f"Kafka {settings.release} does not know {name}, which came with {since[0]}.{since[1]}"
                     yield _finding(FindingCode.TOPIC_CONFIG_RELEASE, settings, name, message)
 
@@ -83,6 +92,8 @@ def _cleanup_policy(settings: TopicSettings) -> Iterator[Finding]:
 
 def _local_retention(settings: TopicSettings) -> Iterator[Finding]:
     for local, total in _LIMITS:
+        if not settings.is_known(local, total):
+            continue
         fault = local_retention_fault(local, settings.number(local), total, settings.number(total))
         if fault:
             yield _finding(FindingCode.TOPIC_CONFIG_LOCAL_RETENTION, settings, local, fault, str(AS_TOTAL))
@@ -92,7 +103,7 @@ def _copy_disable(settings: TopicSettings) -> Iterator[Finding]:
     if not settings.is_true(names.COPY_DISABLE):
         return
     for local, total in _LIMITS:
-        if settings.number(local) not in (AS_TOTAL, settings.number(total)):
+        if settings.is_known(local, total) and settings.number(local) not in (AS_TOTAL, settings.number(total)):
             message = f"{names.COPY_DISABLE} is true, so {local} must be -2 or equal to {total}"
             yield _finding(FindingCode.TOPIC_CONFIG_COPY_DISABLE, settings, local, message, str(AS_TOTAL))
 
@@ -108,30 +119,34 @@ def _copy_lag(settings: TopicSettings) -> Iterator[Finding]:
 
 
 def _small_segments(settings: TopicSettings) -> Iterator[Finding]:
-    size, time = settings.number(names.SEGMENT_BYTES), settings.number(names.SEGMENT_MS)
+    size = settings.number(names.SEGMENT_BYTES) if settings.is_known(names.SEGMENT_BYTES) else 0
+    time = settings.number(names.SEGMENT_MS) if settings.is_known(names.SEGMENT_MS) else 0
     if 0 < size < SMALL_SEGMENT_BYTES:
         message = f"{names.SEGMENT_BYTES} is {size}"
         yield _finding(FindingCode.TOPIC_CONFIG_SMALL_SEGMENTS, settings, names.SEGMENT_BYTES, message, str(1 << 30))
-    local = settings.local_retention_ms
     if 0 < time < SMALL_SEGMENT_MS:
         message = f"{names.SEGMENT_MS} is {time}"
         yield _finding(FindingCode.TOPIC_CONFIG_SMALL_SEGMENTS, settings, names.SEGMENT_MS, message, "604800000")
-    elif 0 <= local < SMALL_SEGMENT_MS:
+    elif 0 <= (local := settings.local_retention_ms) < SMALL_SEGMENT_MS:
         message = f"local retention closes segments after {local} ms"
         yield _finding(FindingCode.TOPIC_CONFIG_SMALL_SEGMENTS, settings, names.LOCAL_RETENTION_MS, message, "86400000")
 
 
 def _segment_exceeds_local_retention(settings: TopicSettings) -> Iterator[Finding]:
-    size, local_size = settings.number(names.SEGMENT_BYTES), settings.local_retention_bytes
-    if 0 <= local_size < size:
-        message = f"local retention is {local_size} bytes, but segments are deleted whole, and one may have {size}"
-        code = FindingCode.TOPIC_CONFIG_SEGMENT_EXCEEDS_LOCAL_RETENTION
-        yield _finding(code, settings, names.LOCAL_RETENTION_BYTES, message, str(size))
+    yield from _as_far_as_known(_segment_exceeds_local_bytes, settings)
     time, local_time = settings.number(names.SEGMENT_MS), settings.local_retention_ms
     if SMALL_SEGMENT_MS <= local_time < time:
         message = f"{names.SEGMENT_MS} is {time}, but local retention closes a segment after {local_time} ms"
         code = FindingCode.TOPIC_CONFIG_SEGMENT_EXCEEDS_LOCAL_RETENTION
         yield _finding(code, settings, names.SEGMENT_MS, message, str(max(local_time, 1)))
+
+
+def _segment_exceeds_local_bytes(settings: TopicSettings) -> Iterator[Finding]:
+    size, local_size = settings.number(names.SEGMENT_BYTES), settings.local_retention_bytes
+    if 0 <= local_size < size:
+        message = f"local retention is {local_size} bytes, but segments are deleted whole, and one may have {size}"
+        code = FindingCode.TOPIC_CONFIG_SEGMENT_EXCEEDS_LOCAL_RETENTION
+        yield _finding(code, settings, names.LOCAL_RETENTION_BYTES, message, str(size))
 
 
 def _kept_twice(settings: TopicSettings) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.cluster.copy_lag import CopyLag, copy_lag, offset_by_time
 from tieredctl.ops.cluster.offsets import topic_offsets
 from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
-from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ops.cluster.topic_settings import SettingUnknownError, TopicSettings
 from tieredctl.ops.doctor.gathering import Looking
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -153,7 +153,7 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
     looking = Looking()
     local = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes([name])) or {}
     settings = settings_of(cluster, name)
-    lag = copy_lag(TopicSettings(name, {key: one.value for key, one in settings.items()}))
+    lag, knows_lag = _copy_lag(name, settings)
     young = cluster.list_offsets(topic, max(0, now_ms - lag.ms)) if lag is not None and lag.ms > 0 else {}
     rows = []
     for row in offsets.rows():
@@ -161,10 +161,19 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
         sizes = local.get((name, row["partition"]), {})
         local_bytes = sizes.get(row["leader"])
         waiting = 0 if lag is None else _waiting_bytes(row, local_bytes, lag, young.get(row["partition"]))
+        waiting = waiting if knows_lag else None
         rows.append({**_status(row, part, local_bytes, now_ms), "waitingBytes": waiting})
     own = (part for partition, part in parts.items() if partition.topic_id == topic.topic_id)
     stuck = list(_stuck(own, now_ms, older_than_ms))
     return TopicStatus(topic, settings, rows, [*looking.findings, *stuck], tiering_ability(cluster), lag)
+
+
+def _copy_lag(topic: str, settings: Mapping[str, ConfigValue]) -> tuple[CopyLag | None, bool]:
+    """The topic's copy lag, and whether it is known."""
+    try:
+        return copy_lag(TopicSettings(topic, {name: one.value for name, one in settings.items()})), True
+    except SettingUnknownError:
+        return None, False
 
 
 def _listed_ids(nodes: Sequence[int] | None) -> list[int] | None:
