@@ -11,6 +11,7 @@ from tests.kraft_snapshots import snapshot_bytes, topic_record
 from tests.metadata_quorum_files import MetadataFolder
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.file_names import kraft_snapshot_name
+from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
 from tieredctl.kraft.replica import SnapshotId
 from tieredctl.kraft.snapshot_end import LastBatch, disagreements
 from tieredctl.model.finding_codes import FindingCode
@@ -117,3 +118,14 @@ def test_a_snapshot_of_another_epoch_than_its_name_is_refused_on_its_own(node: M
 )
 def test_offset_epoch_and_time_must_all_agree(last: LastBatch, said: int) -> None:
     assert len(list(disagreements(SnapshotId(1, 5), 900, last))) == said
+
+
+def test_a_transaction_without_an_end_is_told_and_not_applied(node: MetadataFolder) -> None:
+    assert OfflineClusterPlace(node.path).read().describe()["openTransaction"] is False
+    node.append(encode_kraft_record(KraftRecordType.BEGIN_TRANSACTION, 0, {}), timestamp=6000)
+    node.append(topic_record("AAAAAAAAQAAAAAAAAAAAAw", "third"), timestamp=7000)
+
+    cluster = OfflineClusterPlace(node.path).read()
+
+    assert cluster.describe()["openTransaction"] is True
+    assert {topic.name for topic in cluster.image.topics.values()} == {"first", "second"}

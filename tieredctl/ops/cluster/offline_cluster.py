@@ -69,6 +69,7 @@ class OfflineCluster:
             "topics": len(image.topics),
             "unknownRecords": image.unknown_records.total(),
             "refusedRecords": len(image.refused),
+            "openTransaction": self.in_transaction,
         }
 
     def findings(self) -> Iterator[Finding]:
