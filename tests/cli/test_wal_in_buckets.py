@@ -43,7 +43,8 @@ def test_a_bucket_is_as_good_as_a_folder(store_words: Sequence[str], tmp_path: P
     wal("verify", "--level", "full")
     wal("restore", "--to", tmp_path / "restored")
     source = ("--log-dir", remote, "--offline-metadata")
-    cleaned = wal("clean", *source, "--apply", "--yes", "--cluster-id", CLUSTER_ID, "-o", "json")
+    limits = ("--min-age", "0s", "--allow-young", "--max-percent", "100")
+    cleaned = wal("clean", *source, *limits, "--apply", "--yes", "--cluster-id", CLUSTER_ID, "-o", "json")
     summary = cleaned.document()["summary"]
     states = {row["state"] for row in wal("inspect", "-o", "jsonl").lines()}
     restored = tieredctl("orphans", "restore", summary["planId"], *store_words)

@@ -51,6 +51,9 @@ def clean(
         str, typer.Option(metavar="DURATION", help="Uploads without an event for this long are given up: 1h or more.")
     ] = "24h",
     min_age: MinAge = "24h",
+    allow_young: Annotated[
+        bool, typer.Option("--allow-young", help="Allow a --min-age below 1h; only if nothing writes to the store.")
+    ] = False,
     max_percent: Annotated[
         float,
         typer.Option(
@@ -81,7 +84,7 @@ def clean(
         message = "An upload without an event for less than an hour may still be in progress."
         raise TieredctlError(ErrorCode.AGE_TOO_LOW, message, hint="Give --give-up-after 1h or more.")
     limits = CleanLimits(duration_ms(min_age), max_percent)
-    demand_age(limits.min_age_ms, allow_young=False)
+    demand_age(limits.min_age_ms, allow_young=allow_young)
     place = wal_store(store, store_option)
     demand_source(
         metadata_options.bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given
