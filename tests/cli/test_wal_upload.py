@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from errno import EIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +16,14 @@ from tests.wal.local_partitions import CLUSTER_ID, ORDERS, batch, write_partitio
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
 from tieredctl.kafka.local_replicas import read_local_replicas
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.wal_events import NO_LEADER
+from tieredctl.ops.wal.contents import read_events
+from tieredctl.ops.wal.event_log import EventLog
 from tieredctl.ops.wal.local_batches import local_active_logs
 from tieredctl.ops.wal.upload import ActiveSegmentsUpload, UploadOutcome
 from tieredctl.storage.file import FileStore
+from tieredctl.wal.deletion import segment_deletions
 
 BATCHES = [batch(offset, epoch=offset // 3) for offset in range(6)]
 CONFIRMED = ("--yes", "--cluster-id", CLUSTER_ID)
@@ -256,3 +263,48 @@ def test_one_bad_partition_is_a_finding_and_the_others_are_uploaded(
     assert "wal-log-damaged" in outcome.err
     ends = {row["partition"]: row["endOffset"] for row in outcome.lines()}
     assert ends == {0: 5, 1: end, 2: 5}
+
+
+@pytest.mark.parametrize(
+    ("leader_epoch", "verified", "again"), [(NO_LEADER, [], []), (1, ["wal-offset-gap"], [(2, 3)])]
+)
+def test_what_a_cleaner_deleted_is_not_missing_and_what_a_leader_deleted_is(
+    leader_epoch: int,
+    verified: list[str],
+    again: list[tuple[int, int]],
+    log_dir: Path,
+    uploaded: Path,
+    tieredctl: Tieredctl,
+) -> None:
+    wal_store = FileStore(str(uploaded))
+    known = read_events(wal_store)
+    deleted = [one for one in known.segments() if one.metadata.start_offset == 2]
+    log = EventLog(wal_store, known.log.end_offsets, clock_ms)
+    for state in (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED):
+        log.append(segment_deletions(deleted, state, broker_id=9, leader_epoch=leader_epoch, clock_ms=clock_ms))
+
+    verify = tieredctl("wal", "verify", "--store", f"file:{uploaded}", "-o", "jsonl")
+    rows = tieredctl(*upload_words(log_dir, uploaded), "--apply", "-o", "jsonl").lines()
+
+    assert [row["code"] for row in verify.lines()] == verified
+    assert [(row["startOffset"], row["endOffset"]) for row in rows] == again
+
+
+def test_a_log_that_cannot_be_read_leaves_the_others_to_be_uploaded(
+    log_dir: Path, store: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_partition(log_dir, ORDERS[1], BATCHES)
+    real = Path.open
+
+    def failing(path: Path, *given: Any, **named: Any) -> Any:
+        if path == log_file(log_dir):
+            raise OSError(EIO, "Input/output error")
+        return real(path, *given, **named)
+
+    monkeypatch.setattr(Path, "open", failing)
+
+    outcome = tieredctl(*upload_words(log_dir, store), "--apply", "-o", "jsonl")
+
+    assert outcome.exit_code == 5
+    assert "Input/output error" in outcome.err
+    assert {row["partition"] for row in outcome.lines()} == {1}
