@@ -16,7 +16,8 @@ import psycopg
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.rigs.inkless import READER, SCHEMA, Inkless
+from tests.rigs.inkless import CAPTURED, READER, SCHEMA, Inkless
+from tests.rigs.postgres import SUPERUSER
 from tieredctl.control_plane import connection, copied_columns, postgres
 from tieredctl.control_plane.copied_columns import copy_statement, read_texts
 from tieredctl.control_plane.postgres import PostgresControlPlane
@@ -453,6 +454,30 @@ def test_what_a_standby_answers_after_the_primary_proves_no_orphan(
 
     status = outcome.document()["summary"]["status"]
     assert (status["orphan"]["objects"], status["unknown"]["objects"]) == (0, 3)
+
+
+@pytest.fixture
+def subscriber(inkless_alone: Inkless) -> Iterator[Inkless]:
+    """A control plane whose tables a logical subscription fills."""
+    inkless, server = inkless_alone, inkless_alone.server
+    primary = f"host=127.0.0.1 port={server.port} dbname={CAPTURED} user={SUPERUSER} password={server.password}"
+    server.run(CAPTURED, "CREATE PUBLICATION everything FOR ALL TABLES")
+    inkless.run(
+        f"CREATE SUBSCRIPTION copy CONNECTION '{primary}' PUBLICATION everything"
+        " WITH (enabled = false, create_slot = false, slot_name = NONE, copy_data = false)"
+    )
+    yield inkless
+    inkless.run("DROP SUBSCRIPTION copy")
+    server.run(CAPTURED, "DROP PUBLICATION everything")
+
+
+@pytest.mark.parametrize("command", [("status",), ("verify",), ("orphans", "scan"), ("explain", "payments:0@0")])
+def test_a_logical_replica_is_refused(subscriber: Inkless, tieredctl: Tieredctl, command: tuple[str, ...]) -> None:
+    """To PostgreSQL it is not a standby; while its tables are first copied, they are of different moments."""
+    outcome = tieredctl("diskless", *command, *subscriber.places)
+
+    assert (outcome.exit_code, outcome.out) == (5, "")
+    assert outcome.err.startswith("tieredctl: The database is a logical replica: ")
 
 
 def test_tables_in_another_schema_are_found_by_the_search_path(inkless_alone: Inkless, tieredctl: Tieredctl) -> None:

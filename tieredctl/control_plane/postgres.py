@@ -14,6 +14,7 @@ from tieredctl.control_plane.connection import connected
 from tieredctl.control_plane.copied_columns import Column, copy_statement, read_columns, read_texts, text_statement
 from tieredctl.control_plane.migrations import Migration, schema_version
 from tieredctl.diskless.control_plane import ControlPlaneTables, FileState, FoundBatch, FoundLog, FoundStates
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import numbers_in
 
 Row = Mapping[str, Any]
@@ -79,6 +80,14 @@ class _Moment:
         self.version = schema_version(
             (Migration(version, script, checksum), success) for version, script, checksum, success in history
         )
+        ((is_subscribed,),) = self.ask(queries.IS_SUBSCRIBED)
+        if is_subscribed:
+            message = (
+                "The database is a logical replica: its tables may be of different moments, and how late they are "
+            )
+            message += "is not known."
+            hint = "Give --control-plane the database that brokers commit to, or a physical standby of it."
+            raise TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, message, hint=hint)
 
     def describe(self) -> Row:
         info = self._connection.info

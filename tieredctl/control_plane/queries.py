@@ -66,6 +66,7 @@ CLOCK = (
     "SELECT (extract(epoch FROM CASE WHEN pg_is_in_recovery()"
     " THEN coalesce(pg_last_xact_replay_timestamp(), to_timestamp(0)) ELSE clock_timestamp() END) * 1000)::bigint"
 )
+IS_SUBSCRIBED = "SELECT EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = to_regclass('files'))"
 IS_STANDBY = "SELECT pg_is_in_recovery()"
 ALL_FILES = "FROM files f ORDER BY f.file_id"
 ALL_BATCHES = "FROM batches b ORDER BY b.topic_id, b.partition, b.last_offset, b.batch_id"
