@@ -122,7 +122,7 @@ def test_offset_epoch_and_time_must_all_agree(last: LastBatch, said: int) -> Non
 
 def test_a_transaction_without_an_end_is_told_and_not_applied(node: MetadataFolder) -> None:
     assert OfflineClusterPlace(node.path).read().describe()["openTransaction"] is False
-    node.append(encode_kraft_record(KraftRecordType.BEGIN_TRANSACTION, 0, {}), timestamp=6000)
+    node.append(encode_kraft_record(KraftRecordType.BEGIN_TRANSACTION, 0, {"Name": None}), timestamp=6000)
     node.append(topic_record("AAAAAAAAQAAAAAAAAAAAAw", "third"), timestamp=7000)
 
     cluster = OfflineClusterPlace(node.path).read()
