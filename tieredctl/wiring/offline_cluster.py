@@ -9,20 +9,13 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER, parse_kraft_snapshot_name
-from tieredctl.formats.kraft_log import KraftLogRecord
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
 from tieredctl.formats.quorum_state import QUORUM_STATE_FILE, read_quorum_state
-from tieredctl.kafka.metadata_log import (
-    MetadataBatch,
-    MetadataLog,
-    SnapshotFile,
-    logged_records,
-    snapshot_records,
-)
+from tieredctl.kafka.metadata_log import MetadataLog, SnapshotFile, snapshot_records
+from tieredctl.kafka.node_replay import NodeReplay, records_of_one_epoch
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.kraft.replica import SnapshotId
-from tieredctl.kraft.snapshot_end import LastBatch, disagreements
 from tieredctl.ops.cluster.image_cluster import ImageCluster
 from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
 from tieredctl.ops.snapshots.record_files import metadata_log_folder
@@ -78,7 +71,7 @@ def _alone(path: Path) -> OfflineCluster:
     end_offset, epoch = (0, 0) if name is None else (name.end_offset, name.epoch)
     file = SnapshotFile(epoch, end_offset, path, size)
     replay = MetadataReplay()
-    replay.load_snapshot(snapshot_records(file) if name is None else _of_one_epoch(file), end_offset)
+    replay.load_snapshot(snapshot_records(file) if name is None else records_of_one_epoch(file), end_offset)
     image = replay.image
     snapshot = None if name is None else SnapshotId(epoch, end_offset)
     cluster_id = _cluster_id(path.resolve().parent)
@@ -88,30 +81,16 @@ def _alone(path: Path) -> OfflineCluster:
     )
 
 
-def _of_one_epoch(snapshot: SnapshotFile) -> Iterator[KraftLogRecord]:
-    """Its records. Raises DecodeError where they are of another epoch than its name."""
-    for record in snapshot_records(snapshot):
-        if record.epoch != snapshot.epoch:
-            reason = f"snapshot {snapshot.path.name} has records of epoch {record.epoch}"
-            raise DecodeError(reason, record.batch_position)
-        yield record
-
-
 def _with_log(folder: Path) -> OfflineCluster:
     log = MetadataLog.opened(folder)
     if not log.snapshots and not log.segments:
         hint = f"Give a node's log directory, or its {CLUSTER_METADATA_FOLDER}."
         raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{folder} has neither a snapshot nor a log.", hint=hint)
-    replay = MetadataReplay()
-    latest = log.snapshots[-1] if log.snapshots else SnapshotFile(0, 0, folder, 0)
-    if log.snapshots:
-        replay.load_snapshot(_of_one_epoch(latest), latest.end_offset)
-    if log.segments and log.start_offset > latest.end_offset:
-        raise DecodeError(f"the log begins at offset {log.start_offset}, after what the snapshots contain", 0)
-    image = replay.image
+    node = NodeReplay(log)
+    node.load_snapshot()
+    replay, image = node.replay, node.replay.image
     committed_ms, committed, voters_before = image.as_of_ms, image.topic_ids, _voters(folder, image)
-    following = _Following(log, latest, None if image.as_of_ms < 0 else image.as_of_ms)
-    replay.load_log(following.records())
+    node.load_log()
     topic_ids, voters = image.topic_ids, _voters(folder, image)
     if len(voters_before) == len(voters) == 1:  # nor may the removal of others be undone
         committed_ms, committed = image.as_of_ms, topic_ids
@@ -123,53 +102,14 @@ def _with_log(folder: Path) -> OfflineCluster:
         topic_ids,
         committed_ms,
         committed - topic_ids,
-        SnapshotId(latest.epoch, latest.end_offset) if log.snapshots else None,
-        latest.size,
-        following.bytes,
+        node.snapshot,
+        node.snapshot_bytes,
+        node.log_bytes,
         _cluster_id(folder.resolve()),
         voters=list(voters),
         in_transaction=replay.in_transaction,
         clock_error_ms=replay.clock_fell_ms,
     )
-
-
-@dataclass(slots=True)
-class _Following:
-    """The log after a snapshot."""
-
-    log: MetadataLog
-    snapshot: SnapshotFile
-    last_contained_ms: int | None
-    """By the snapshot's header."""
-    bytes: int = 0
-
-    def records(self) -> Iterator[KraftLogRecord]:
-        """Raises DecodeError where log and snapshot are of two histories, or the log ends before the snapshot."""
-        end = self.snapshot.end_offset
-        epoch, meets = self.snapshot.epoch, self.log.start_offset >= end
-        for batch in self.log.batches(max(end - 1, 0)):
-            header = batch.header
-            if header.base_offset < end:
-                self._demand_agreement(batch)
-                meets = True
-                continue
-            if header.partition_leader_epoch < epoch:
-                raise DecodeError(f"epoch {header.partition_leader_epoch} follows epoch {epoch}", batch.position)
-            epoch = header.partition_leader_epoch
-            self.bytes += header.size
-            yield from logged_records(batch)
-        if self.log.segments and not meets:
-            raise DecodeError(f"the log ends before snapshot {self._id}, and a node empties it when it starts", 0)
-
-    @property
-    def _id(self) -> SnapshotId:
-        return SnapshotId(self.snapshot.epoch, self.snapshot.end_offset)
-
-    def _demand_agreement(self, batch: MetadataBatch) -> None:
-        header = batch.header
-        last = LastBatch(header.last_offset, header.partition_leader_epoch, header.max_timestamp)
-        for reason in disagreements(self._id, self.last_contained_ms, last):
-            raise DecodeError(f"snapshot {self._id} is not of the log beside it: {reason}", batch.position)
 
 
 def _voters(folder: Path, image: ClusterImage) -> Collection[int]:
