@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import struct
-import subprocess
-import sys
-from collections.abc import Iterator
 from contextlib import closing
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from tests.cli.command_line import Outcome, environment
-from tests.conftest import examples
-from tests.kraft_snapshots import snapshot_bytes, topic_record
 from tests.rigs.scripted_controller import (
     FENCED_EPOCH,
     NOT_FOUND,
@@ -26,69 +16,24 @@ from tests.rigs.scripted_controller import (
     UNKNOWN_EPOCH,
     ScriptedController,
 )
+from tests.rigs.snapshot_fetch import (
+    CHUNK,
+    CLEAN,
+    CORRUPTION,
+    FAILED,
+    HEADER_BYTES,
+    NAME,
+    OTHER_SNAPSHOT,
+    SNAPSHOT,
+    TOPIC_ID,
+    USAGE,
+    Fetch,
+    part_name,
+)
 from tieredctl.cli.main import run
 from tieredctl.errors import TieredctlError
-from tieredctl.formats.record_batches import Record, encode_batch
 from tieredctl.kafka.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from tieredctl.kafka.metadata_quorum import MetadataQuorum
-from tieredctl.ops.snapshots.fetching import FetchedSnapshot, fetch_snapshot
-
-TOPIC_ID = "AQIDBAUGBwgJCgsMDQ4PEA"
-HEADER_BYTES, BATCH_BYTES, FOOTER_BYTES = 83, 211, 75
-
-
-def snapshot_of(timestamp: int) -> bytes:
-    """As a controller writes it that begins at this time: a header, eight batches, a footer."""
-    topics = [topic_record(TOPIC_ID, f"t{number}") for number in range(40)]
-    whole = snapshot_bytes(timestamp, *topics)
-    records = [Record(1 + number, timestamp, None, topic) for number, topic in enumerate(topics)]
-    batches = [encode_batch(records[first : first + 5], partition_leader_epoch=1) for first in range(0, 40, 5)]
-    return b"".join((whole[:HEADER_BYTES], *batches, whole[-FOOTER_BYTES:]))
-
-
-SNAPSHOT, OTHER_SNAPSHOT = snapshot_of(1700000000000), snapshot_of(1700000000001)
-NAME = "00000000000000000047-0000000005.checkpoint"
-CLEAN, FAILED, USAGE, CORRUPTION, LOCKED, INTERRUPTED = 0, 1, 2, 4, 11, 130
-CHUNK = 100
-
-
-@pytest.fixture
-def controller() -> Iterator[ScriptedController]:
-    with ScriptedController(SNAPSHOT) as made:
-        yield made
-
-
-class Fetch:
-    """Runs the command for one controller, and looks at what it left."""
-
-    def __init__(self, controller: ScriptedController, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-        self._controller, self._folder, self._capfd = controller, folder, capfd
-        self._config = folder.parent / "client.properties"
-        self.be_patient(30_000)
-
-    def be_patient(self, milliseconds: int) -> None:
-        self._config.write_text(f"request.timeout.ms={milliseconds}\n")
-
-    def __call__(self, *words: str | Path, address: str | None = None) -> Outcome:
-        self._capfd.readouterr()
-        place = ("--bootstrap-controller", address or self._controller.address, "--command-config", self._config)
-        chosen = () if "--to" in words else ("--to", self._folder)
-        code = run([*map(str, ("snapshot", "fetch", *place, *chosen, "--max-bytes", CHUNK, *words))])
-        return Outcome(code, *self._capfd.readouterr())
-
-    def left(self) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in self._folder.iterdir()}
-
-
-@pytest.fixture
-def fetch(controller: ScriptedController, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Fetch:
-    folder = tmp_path / "snapshots"
-    folder.mkdir()
-    return Fetch(controller, folder, capfd)
-
-
-def part_name(file: str = NAME, controller: int = 1) -> str:
-    return f"{file}.47-5.controller-{controller}.part"
 
 
 def test_the_request_has_the_bytes_of_the_schema() -> None:
@@ -312,112 +257,6 @@ def test_a_size_that_is_not_the_snapshots_is_noticed(fetch: Fetch, controller: S
 
     assert outcome.exit_code in (FAILED, CORRUPTION), outcome
     assert NAME not in fetch.left()
-
-
-@pytest.mark.parametrize(
-    ("part", "resumed_from"),
-    [
-        (SNAPSHOT[:HEADER_BYTES], HEADER_BYTES),
-        (SNAPSHOT[:HEADER_BYTES] + b"garbage", HEADER_BYTES),
-        (SNAPSHOT[:300], HEADER_BYTES + BATCH_BYTES),
-        (SNAPSHOT[:300] + b"garbage", HEADER_BYTES + BATCH_BYTES),
-        (SNAPSHOT[:-1], len(SNAPSHOT) - FOOTER_BYTES),
-        (SNAPSHOT, len(SNAPSHOT)),
-        (SNAPSHOT + b"more", 0),
-        (OTHER_SNAPSHOT[:HEADER_BYTES], 0),
-        (OTHER_SNAPSHOT, 0),
-        (b"", 0),
-        (bytes(5000), 0),
-    ],
-    ids=[
-        "header",
-        "garbage after the header",
-        "cut",
-        "garbage",
-        "nearly all",
-        "all",
-        "more",
-        "another's",
-        "all of another",
-        "empty",
-        "zeros",
-    ],
-)
-def test_what_an_earlier_run_left_is_used_as_far_as_it_is_of_this_snapshot(
-    fetch: Fetch, tmp_path: Path, part: bytes, resumed_from: int
-) -> None:
-    (tmp_path / "snapshots" / part_name()).write_bytes(part)
-
-    outcome = fetch("-o", "json")
-
-    assert (outcome.exit_code, fetch.left()) == (CLEAN, {NAME: SNAPSHOT}), outcome
-    assert outcome.document()["items"][0]["resumedFrom"] == resumed_from
-
-
-def test_a_part_of_another_controllers_is_left_alone(fetch: Fetch, tmp_path: Path) -> None:
-    (tmp_path / "snapshots" / part_name(controller=2)).write_bytes(OTHER_SNAPSHOT[:HEADER_BYTES])
-
-    assert fetch().exit_code == CLEAN
-    assert fetch.left() == {NAME: SNAPSHOT, part_name(controller=2): OTHER_SNAPSHOT[:HEADER_BYTES]}
-
-
-@given(stops=st.lists(st.integers(1, 20), max_size=4), chunk=st.integers(50, 700))
-@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_however_often_it_is_interrupted_the_file_is_the_controllers(
-    tmp_path_factory: pytest.TempPathFactory, controller: ScriptedController, stops: list[int], chunk: int
-) -> None:
-    folder = tmp_path_factory.mktemp("interrupted")
-
-    def fetched(stop: int | None) -> FetchedSnapshot:
-        left = stop
-
-        def tell(done: int, of: int) -> None:
-            nonlocal left
-            left = None if left is None else left - 1
-            if left == 0:
-                raise KeyboardInterrupt
-
-        with closing(MetadataQuorum(controller.address)) as quorum:
-            return fetch_snapshot(quorum, folder, None, chunk_bytes=chunk, force=True, tell=tell)
-
-    for stop in [*stops, None]:
-        try:
-            fetched(stop)
-        except KeyboardInterrupt:
-            assert all(SNAPSHOT.startswith(file.read_bytes()) for file in folder.iterdir())
-
-    assert [file.read_bytes() for file in folder.iterdir()] == [SNAPSHOT]
-
-
-def test_interrupted_by_the_user_it_says_that_it_can_go_on(
-    fetch: Fetch, controller: ScriptedController, tmp_path: Path
-) -> None:
-    words = ("snapshot", "fetch", "--bootstrap-controller", controller.address, "--to", str(tmp_path / "snapshots"))
-    chunk = controller._chunk
-
-    def and_interrupt(version: int, frame: bytes) -> object:
-        if len(controller.positions) == 3:
-            running.send_signal(signal.SIGINT)
-        return chunk(version, frame)
-
-    controller._chunk = and_interrupt  # type: ignore[method-assign]
-    command = [sys.executable, "-m", "tieredctl", *words, "--max-bytes", str(CHUNK)]
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment())
-    _, err = running.communicate(timeout=300)
-    controller._chunk = chunk  # type: ignore[method-assign]
-
-    assert (running.returncode, "resumes" in err) == (INTERRUPTED, True), err
-    assert list(fetch.left()) == [part_name()]
-    assert (fetch().exit_code, fetch.left()) == (CLEAN, {NAME: SNAPSHOT})
-
-
-def test_two_runs_do_not_mix(fetch: Fetch, tmp_path: Path) -> None:
-    with (tmp_path / "snapshots" / part_name()).open("wb") as other:
-        flock(other, LOCK_EX)
-        outcome = fetch()
-
-    assert (outcome.exit_code, fetch.left()) == (LOCKED, {part_name(): b""})
-    assert "Another run fetches" in outcome.err
 
 
 @pytest.mark.parametrize(
