@@ -37,7 +37,7 @@ def removed(monkeypatch: pytest.MonkeyPatch) -> Command:
     def run_on(topic: RemovedTopic, meanwhile: Callable[[], object]) -> int:
         monkeypatch.setattr(MetadataPlace, "open_source", lambda _: topic.source())
         monkeypatch.setattr(MetadataPlace, "demand_topic_based", lambda _: None)
-        monkeypatch.setattr(TopicsPlace, "open", lambda _: nullcontext(TopicSources(cluster=NoTopics())))
+        monkeypatch.setattr(TopicsPlace, "open", lambda *_: nullcontext(TopicSources(cluster=NoTopics())))
         monkeypatch.setattr(StorePlace, "open_writable", lambda _: Remote(topic.store, topic.layout))
         monkeypatch.setattr(ClusterPlace, "open_metadata_producer", lambda _: nullcontext(topic))
         monkeypatch.setattr(partition, "demand_confirmation", lambda *_, **__: meanwhile())
