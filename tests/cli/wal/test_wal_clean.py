@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
+from tests.cli.wal.store_of_uploads import EVENTS
 from tests.metadata_logs import copied, write_events
 from tests.wal.killed_store import Killed, killed_after
-from tests.wal.local_partitions import ORDERS, batch, write_partition
+from tests.wal.local_partitions import CLUSTER_ID, ORDERS, batch, write_partition
 
-CLUSTER_ID = "jN0vM9WEQ9yDgLgdYvRvMg"
 CONFIRMED = ("--apply", "--yes", "--cluster-id", CLUSTER_ID)
-EVENTS = "__remote_wal_log_metadata-0"
 
 
 @pytest.fixture

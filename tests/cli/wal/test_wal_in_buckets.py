@@ -11,10 +11,9 @@ import pytest
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.metadata_logs import copied, write_events
 from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
-from tests.wal.local_partitions import ORDERS, OTHER, batch, write_partition
+from tests.wal.local_partitions import CLUSTER_ID, ORDERS, OTHER, batch, write_partition
 
 SERVERS: Mapping[str, type[Bucket]] = {"moto": S3Bucket, "fake_gcs_server": GcsBucket}
-CLUSTER_ID = "jN0vM9WEQ9yDgLgdYvRvMg"
 
 
 @pytest.fixture

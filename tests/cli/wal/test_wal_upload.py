@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.cli.wal.store_of_uploads import CONFIRMED, EVENTS, FIRST, upload_words
 from tests.wal.killed_store import Killed, killed_after
 from tests.wal.local_partitions import CLUSTER_ID, ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
@@ -25,30 +26,17 @@ from tieredctl.ops.wal.upload import ActiveSegmentsUpload, UploadOutcome
 from tieredctl.storage.file import FileStore
 from tieredctl.wal.deletion import segment_deletions
 
-BATCHES = [batch(offset, epoch=offset // 3) for offset in range(6)]
-CONFIRMED = ("--yes", "--cluster-id", CLUSTER_ID)
-
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    write_partition(tmp_path / "logs", ORDERS[0], BATCHES)
+    write_partition(tmp_path / "logs", ORDERS[0], FIRST)
     return tmp_path / "logs"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    (tmp_path / "store").mkdir()
-    return tmp_path / "store"
 
 
 @pytest.fixture
 def uploaded(log_dir: Path, store: Path, tieredctl: Tieredctl) -> Path:
     assert tieredctl(*upload_words(log_dir, store), "--upload-bytes", "200", "--apply").exit_code == 0
     return store
-
-
-def upload_words(log_dir: Path, store: Path) -> tuple[str | Path, ...]:
-    return "wal", "upload", "--log-dir", log_dir, "--store", f"file:{store}"
 
 
 def log_file(log_dir: Path, partition: int = 0, base: int = 0) -> Path:
@@ -61,7 +49,7 @@ def say_epochs(log_dir: Path, *entries: tuple[int, int], partition: int = 0) -> 
 
 
 def events(store: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in (store / "__remote_wal_log_metadata-0").iterdir()}
+    return {file.name: file.read_bytes() for file in (store / EVENTS).iterdir()}
 
 
 def restored_bytes(tieredctl: Tieredctl, store: Path, to: Path) -> bytes:
@@ -87,7 +75,7 @@ def cut_in_half(log: Path) -> None:
 
 
 def cut_between_batches(log: Path) -> None:
-    log.write_bytes(b"".join(BATCHES[:4]))
+    log.write_bytes(b"".join(FIRST[:4]))
 
 
 def lose_all(log: Path) -> None:
@@ -116,7 +104,7 @@ def test_what_a_log_lost_is_not_deleted_although_its_checkpoint_names_a_later_le
     assert outcome.exit_code in (3, 4)
     assert "wal-log-behind" in outcome.err
     assert events(uploaded) == before
-    assert restored_bytes(tieredctl, uploaded, tmp_path / "to") == b"".join(BATCHES)
+    assert restored_bytes(tieredctl, uploaded, tmp_path / "to") == b"".join(FIRST)
 
 
 @pytest.mark.parametrize("lose", [flip_a_bit, flip_a_bit_of_an_offset, cut_in_half])
@@ -125,7 +113,7 @@ def test_a_damaged_log_of_a_leader_that_wrote_nothing_yet_deletes_nothing(
 ) -> None:
     """Up to the damage, everything agrees with its checkpoint."""
     lose(log_file(log_dir))
-    end = len([one for one in (0, 1, 2, 3) if b"".join(BATCHES[: one + 1]) in log_file(log_dir).read_bytes()])
+    end = len([one for one in (0, 1, 2, 3) if b"".join(FIRST[: one + 1]) in log_file(log_dir).read_bytes()])
     say_epochs(log_dir, *((epoch, start) for epoch, start in ((0, 0), (1, 3)) if start < end), (7, end))
     before = events(uploaded)
 
@@ -138,7 +126,7 @@ def test_a_damaged_log_of_a_leader_that_wrote_nothing_yet_deletes_nothing(
 @pytest.fixture
 def later(tmp_path: Path, log_dir: Path) -> Path:
     """The log directory of a later leader that lacks offsets 4 and 5, and went on."""
-    write_partition(tmp_path / "later", ORDERS[0], [*BATCHES[:4], *(batch(one, epoch=2, size=90) for one in (4, 5, 6))])
+    write_partition(tmp_path / "later", ORDERS[0], [*FIRST[:4], *(batch(one, epoch=2, size=90) for one in (4, 5, 6))])
     return tmp_path / "later"
 
 
@@ -174,7 +162,7 @@ def test_a_later_leaders_upload_killed_anywhere_leaves_nothing_unread_that_both_
     (uploaded / ".tieredctl/lease.json").unlink(missing_ok=True)
 
     found = restored_bytes(tieredctl, uploaded, tmp_path / "between")
-    assert found.startswith(b"".join(BATCHES[:4]))
+    assert found.startswith(b"".join(FIRST[:4]))
     assert tieredctl(*words).exit_code == 0
 
     assert restored_bytes(tieredctl, uploaded, tmp_path / "to") == log_file(later).read_bytes()
@@ -201,7 +189,7 @@ def test_after_a_later_leader_announced_an_upload_an_earlier_one_adds_nothing(
 
 def test_only_what_readers_find_afterwards_counts_as_uploaded(log_dir: Path, store: Path) -> None:
     def lose_the_last_events(_outcome: UploadOutcome) -> None:
-        max((store / "__remote_wal_log_metadata-0").iterdir()).unlink()
+        max((store / EVENTS).iterdir()).unlink()
 
     logs = local_active_logs(read_local_replicas([log_dir]))
     upload = ActiveSegmentsUpload(FileStore(str(store)), logs, 1, clock_ms, 1 << 20, tell=lose_the_last_events)
@@ -255,7 +243,7 @@ def test_one_bad_partition_is_a_finding_and_the_others_are_uploaded(
     batches: list[bytes], end: int, log_dir: Path, store: Path, tieredctl: Tieredctl
 ) -> None:
     write_partition(log_dir, ORDERS[1], batches)
-    write_partition(log_dir, ORDERS[2], BATCHES)
+    write_partition(log_dir, ORDERS[2], FIRST)
 
     outcome = tieredctl(*upload_words(log_dir, store), "--upload-bytes", "100", "--apply", "-o", "jsonl")
 
@@ -293,7 +281,7 @@ def test_what_a_cleaner_deleted_is_not_missing_and_what_a_leader_deleted_is(
 def test_a_log_that_cannot_be_read_leaves_the_others_to_be_uploaded(
     log_dir: Path, store: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_partition(log_dir, ORDERS[1], BATCHES)
+    write_partition(log_dir, ORDERS[1], FIRST)
     real = Path.open
 
     def failing(path: Path, *given: Any, **named: Any) -> Any:

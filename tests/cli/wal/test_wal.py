@@ -1,0 +1,166 @@
+"""`tieredctl wal`: what all of its commands have in common."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.command_line import Tieredctl
+from tests.cli.wal.store_of_uploads import (
+    EVENTS,
+    FIRST,
+    cut,
+    flip_last,
+    objects,
+    remove,
+    restored,
+    store_upload,
+    upload_words,
+)
+from tests.wal.local_partitions import ORDERS, OTHER, batch
+from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.wal.sections import queue_item
+
+
+def rows_of(output: str, out: str) -> list[dict[str, Any]]:
+    """What a machine reads of an answer."""
+    if output == "csv":
+        return list(csv.DictReader(out.splitlines()))
+    if output == "jsonl":
+        return [json.loads(line) for line in out.splitlines()]
+    return list(yaml.safe_load(out)["items"])
+
+
+OF_COMMANDS: dict[str, tuple[tuple[str, ...], int, str, list[object]]] = {
+    "inspect": ((), 0, "state", ["COPY_SEGMENT_FINISHED"] * 4),
+    "verify": ((), 4, "code", ["wal-object-missing"]),
+    "explain": (("orders:0@5",), 0, "reader", ["follower", "consumer"]),
+    "upload": (("--log-dir", "logs"), 0, "startOffset", [6]),
+    "restore": (("--topic", "orders", "--to", "to"), 0, "endOffset", [5, 1]),
+}
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "yaml", "csv"])
+@pytest.mark.parametrize("command", OF_COMMANDS)
+def test_every_command_has_every_format(
+    command: str,
+    output: str,
+    log_dir: Path,
+    uploaded: Path,
+    tieredctl: Tieredctl,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (log_dir / "orders-0" / f"{0:020d}.log").write_bytes(b"".join([*FIRST, batch(6, epoch=1)]))
+    next(file for file in objects(uploaded) if b"orders" not in file.read_bytes()).unlink()
+    monkeypatch.chdir(log_dir.parent)
+    words, code, field, expected = OF_COMMANDS[command]
+
+    outcome = tieredctl("wal", command, *words, "--store", f"file:{uploaded}", "-o", output)
+
+    assert outcome.exit_code == code, outcome.err
+    if output in ("table", "wide"):
+        _, *lines = outcome.out.splitlines()
+        assert [str(value) in line.split() for value, line in zip(expected, lines, strict=True)] == [True] * len(lines)
+    else:
+        assert [str(row[field]) for row in rows_of(output, outcome.out)] == [str(value) for value in expected]
+
+
+def first_file(store: Path) -> Path:
+    return min((store / EVENTS).iterdir())
+
+
+def last_file(store: Path) -> Path:
+    return max((store / EVENTS).iterdir())
+
+
+def empty_last(store: Path) -> None:
+    last_file(store).write_bytes(b"")
+
+
+def add_strange(store: Path) -> None:
+    strange = encode_batch([Record(9999, 1, None, b"?")])
+    (store / EVENTS / f"{9999:020d}.log").write_bytes(strange)
+
+
+OF_EVENTS: dict[str, Callable[[Path], None]] = {
+    "begin later": lambda store: remove(first_file(store)),
+    "are cut short": lambda store: cut(last_file(store)),
+    "are altered": lambda store: flip_last(last_file(store)),
+    "are of no bytes": empty_last,
+    "are none": add_strange,
+}
+
+
+@pytest.mark.parametrize("fault", OF_EVENTS)
+def test_by_events_that(fault: str, uploaded: Path, log_dir: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    """…, nothing is restored and nothing uploaded, and no verification is complete."""
+    OF_EVENTS[fault](uploaded)
+    before = sorted(path for path in uploaded.rglob("*") if ".tieredctl" not in str(path))
+
+    verified = tieredctl("wal", "verify", "--store", f"file:{uploaded}", "-o", "json")
+    upload = tieredctl(*upload_words(log_dir, uploaded), "--apply")
+
+    assert not verified.document()["summary"]["complete"]
+    assert verified.exit_code in (4, 5)
+    assert upload.exit_code == 5
+    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 5
+    assert not (tmp_path / "to").exists()
+    assert sorted(path for path in uploaded.rglob("*") if ".tieredctl" not in str(path)) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("inspect",), 2, "No store was given"),
+        (("inspect", "--store", "foo:bar"), 2, "foo"),
+        (("verify", "--store", "memory:", "--level", "deep"), 2, "--level"),
+        (("restore", "--store", "memory:", "--to", "/nowhere/to"), 2, "no events of combined objects"),
+        (("restore", "--store", "memory:", "--to", ""), 2, "is not a path"),
+        (("upload", "--log-dir", "/nowhere", "--store", "memory:"), 2, "There is no /nowhere"),
+        (("upload", "--log-dir", "/proc", "--store", "memory:", "--upload-bytes", "0"), 2, "out of range"),
+        (("upload", "--log-dir", "/proc", "--store", "memory:", "--upload-bytes", "9TB"), 2, "out of range"),
+    ],
+)
+def test_what_is_typed_wrong_is_refused(words: tuple[str, ...], code: int, message: str, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("wal", *words)
+
+    assert (outcome.exit_code, outcome.out) == (code, "")
+    assert message in outcome.err
+
+
+def test_a_topic_that_is_not_there_is_a_mistake(
+    uploaded: Path, log_dir: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    assert restored(tieredctl, uploaded, tmp_path / "to", "--topic", "typo")[0] == 2
+    assert tieredctl(*upload_words(log_dir, uploaded), "--topic", "typo").exit_code == 2
+
+
+def test_an_empty_store_is_not_intact(store: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    (store / ".tieredctl").mkdir()
+    inspected = tieredctl("wal", "inspect", "--store", f"file:{store}")
+    verified = tieredctl("wal", "verify", "--store", f"file:{store}", "-o", "json")
+
+    assert (inspected.exit_code, verified.exit_code, verified.out) == (0, 2, "")
+    for outcome in (inspected, verified):
+        assert "has no combined objects, and no events of any" in outcome.err
+    assert restored(tieredctl, store, tmp_path / "to")[0] == 2
+
+
+def test_segments_of_two_partitions_may_have_one_id(store: Path, tieredctl: Tieredctl) -> None:
+    items = [
+        queue_item(one, OTHER.topic_id, batches, broker_id=1, leader_epoch=0, event_timestamp_ms=1)
+        for one, batches in ((ORDERS[0], FIRST[0]), (ORDERS[1], FIRST[0] + FIRST[1]))
+    ]
+    store_upload(store, *items)
+
+    verified = tieredctl("wal", "verify", "--store", f"file:{store}", "--level", "full", "-o", "json")
+    (row,) = tieredctl("wal", "inspect", "--store", f"file:{store}", "-o", "jsonl").lines()
+
+    assert (verified.exit_code, verified.document()["items"]) == (0, [])
+    assert [(one["partition"], one["endOffset"]) for one in row["segments"]] == [(0, 0), (1, 1)]

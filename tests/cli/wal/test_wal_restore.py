@@ -1,0 +1,175 @@
+"""`tieredctl wal restore`: out of combined objects again, byte for byte, or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tests.cli.wal.store_of_uploads import (
+    CONFIRMED,
+    EVENTS,
+    FIRST,
+    flip_last,
+    objects,
+    restored,
+    store_upload,
+    upload_words,
+)
+from tests.wal.local_partitions import ORDERS, OTHER, batch, write_partition
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.wal.contents import read_events
+from tieredctl.ops.wal.event_log import EventLog
+from tieredctl.storage.file import FileStore
+from tieredctl.wal.deletion import deletion_steps
+from tieredctl.wal.sections import queue_item
+from tieredctl.wal.steps import Publish
+
+
+def test_what_is_restored_has_the_bytes_of_what_was_uploaded(
+    log_dir: Path, uploaded: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 0
+
+    logs = {file.relative_to(log_dir): file.read_bytes() for file in log_dir.glob("*/*.log")}
+    assert {file.relative_to(tmp_path / "to"): file.read_bytes() for file in tmp_path.glob("to/*/*.log")} == logs
+    assert (tmp_path / "to/orders-0/leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n1 3\n"
+    assert (tmp_path / "to/orders-0/partition.metadata").read_text().endswith(ORDERS[0].topic_id)
+
+
+def test_of_a_topic_that_was_made_again_one_is_chosen_by_its_id(
+    tmp_path: Path, store: Path, tieredctl: Tieredctl
+) -> None:
+    made_again = TopicIdPartition(OTHER.topic_id, "orders", 0)
+    for folder, partition, batches in (("a", ORDERS[0], FIRST[:1]), ("b", made_again, FIRST[:2])):
+        write_partition(tmp_path / folder, partition, batches)
+        assert tieredctl(*upload_words(tmp_path / folder, store), "--apply").exit_code == 0
+
+    both = restored(tieredctl, store, tmp_path / "to")
+    one = restored(tieredctl, store, tmp_path / "to", "--topic-id", OTHER.topic_id)
+
+    assert (both[0], one[0]) == (2, 0)
+    assert (tmp_path / "to/orders-0" / f"{0:020d}.log").read_bytes() == b"".join(FIRST[:2])
+    inspect = ("wal", "inspect", "--store", f"file:{store}", "-o", "jsonl")
+    assert len(tieredctl(*inspect, "--topic-id", ORDERS[0].topic_id).lines()) == 1
+
+
+def test_a_partition_with_missing_offsets_is_restored_only_when_asked(
+    tmp_path: Path, store: Path, tieredctl: Tieredctl
+) -> None:
+    log = write_partition(tmp_path / "logs", ORDERS[0], FIRST[:2]) / f"{0:020d}.log"
+    assert tieredctl(*upload_words(tmp_path / "logs", store), "--apply").exit_code == 0
+    log.rename(log.with_name(f"{4:020d}.log")).write_bytes(FIRST[4] + FIRST[5])
+    making_a_gap = tieredctl(*upload_words(tmp_path / "logs", store), "--apply")
+    assert making_a_gap.exit_code == 4
+    assert "no combined object holds offsets 2 to 3" in making_a_gap.err
+
+    refused = restored(tieredctl, store, tmp_path / "to")
+
+    assert refused[0] == 4
+    assert "no combined object holds offsets 2 to 3" in refused[1]
+    assert not (tmp_path / "to").exists()
+    assert restored(tieredctl, store, tmp_path / "to", "--with-gaps")[0] == 4
+    assert (tmp_path / "to/orders-0" / f"{0:020d}.log").read_bytes() == b"".join((*FIRST[:2], *FIRST[4:]))
+
+
+def test_where_the_events_are_lost_the_objects_alone_are_enough(
+    log_dir: Path, uploaded: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    for file in (uploaded / EVENTS).iterdir():
+        file.unlink()
+
+    refused = restored(tieredctl, uploaded, tmp_path / "to")
+
+    assert refused[0] == 2
+    assert "give --without-events" in refused[1]
+    assert restored(tieredctl, uploaded, tmp_path / "to", "--without-events")[0] == 0
+    logs = {file.relative_to(log_dir): file.read_bytes() for file in log_dir.glob("*/*.log")}
+    assert {file.relative_to(tmp_path / "to"): file.read_bytes() for file in tmp_path.glob("to/*/*.log")} == logs
+
+
+def test_a_damaged_object_restores_nothing(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    flip_last(objects(uploaded)[0])
+
+    code, said = restored(tieredctl, uploaded, tmp_path / "to")
+
+    assert code == 4
+    assert "CRC" in said
+    assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize("lost", range(3))
+def test_what_a_later_leader_cut_fills_no_gap(lost: int, tmp_path: Path, store: Path, tieredctl: Tieredctl) -> None:
+    """An object of the new leader's is lost, and so are the events: which of the former leader's records the new one
+    has, nothing tells."""
+    former, common = [batch(offset) for offset in range(10)], 5
+    new = [*former[:common], *(batch(offset, epoch=1, size=50) for offset in range(common, 9))]
+    write_partition(tmp_path / "former", ORDERS[0], former)
+    write_partition(tmp_path / "new", ORDERS[0], new)
+    assert tieredctl(*upload_words(tmp_path / "former", store), "--apply").exit_code == 0
+    before = set(objects(store))
+    of_new = (*upload_words(tmp_path / "new", store), "--upload-bytes", "200", "--apply", *CONFIRMED)
+    assert tieredctl(*of_new).exit_code == 0
+    uploads = sorted(set(objects(store)) - before, key=lambda path: path.stat().st_mtime_ns)
+    (store / EVENTS).rename(tmp_path / "lost-events")
+    assert restored(tieredctl, store, tmp_path / "whole", "--without-events")[0] == 0
+    assert (tmp_path / "whole/orders-0" / f"{0:020d}.log").read_bytes() == b"".join(new)
+    assert len(uploads) > 3
+    uploads[lost].unlink()
+
+    code, said = restored(tieredctl, store, tmp_path / "to", "--without-events", "--untiered-topic", "orders")
+
+    assert (code, (tmp_path / "to").exists()) == (4, False), said
+    assert "no combined object holds offsets" in said
+
+
+def test_a_topic_that_may_be_tiered_is_not_restored_from_above_offset_0(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    """By the leader epochs of what is restored alone, its leader would delete every earlier remote segment."""
+    words = ("wal", "restore", "--store", f"file:{uploaded}", "--to", tmp_path / "to")
+
+    refused = tieredctl(*words)
+    of_another = tieredctl(*words, "--untiered-topic", "orders")
+    of_the_rest = tieredctl(*words, "--topic", "orders")
+
+    assert (refused.exit_code, of_another.exit_code, of_the_rest.exit_code) == (2, 2, 0)
+    assert "a broker would delete its remote segments" in refused.err
+    assert "--untiered-topic other" in refused.err
+    assert {path.name for path in (tmp_path / "to").iterdir()} == {"orders-0", "orders-1"}
+
+
+def test_one_partition_is_restored(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    assert restored(tieredctl, uploaded, tmp_path / "to", "--topic", "orders", "--partition", "1")[0] == 0
+
+    assert [path.name for path in (tmp_path / "to").iterdir()] == ["orders-1"]
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a/b", "..", "", "a" * 250])
+def test_a_topic_that_no_broker_has_is_not_restored(
+    name: str, store: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    """Anybody may have written the events."""
+    partition = TopicIdPartition(OTHER.topic_id, name, 0)
+    item = queue_item(partition, OTHER.topic_id, FIRST[0], broker_id=1, leader_epoch=0, event_timestamp_ms=1)
+    store_upload(store, item)
+
+    code, said = restored(tieredctl, store, tmp_path / "deep/er/to")
+
+    assert (code, list(tmp_path.glob("deep"))) == (4, [])
+    assert "cannot be a partition's folder" in said
+
+
+def test_where_everything_was_deleted_nothing_is_restored(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    files = FileStore(str(uploaded))
+    known = read_events(files)
+    for one in known.combined():
+        steps = deletion_steps(known.replayed, one.metadata.combined_segment_id, broker_id=-1, clock_ms=lambda: 1)
+        log = EventLog(files, read_events(files).log.end_offsets, lambda: 1)
+        log.append([step for step in steps if isinstance(step, Publish)])
+
+    code, said = restored(tieredctl, uploaded, tmp_path / "to")
+
+    assert (code, (tmp_path / "to").exists()) == (2, False)
+    assert "nothing is uploaded" in said

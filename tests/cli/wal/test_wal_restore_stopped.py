@@ -1,0 +1,123 @@
+"""`tieredctl wal restore`: all of it is in its folder, or nothing, whatever is there and whatever interrupts it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from errno import ENOSPC
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tests.cli.wal.store_of_uploads import restored
+from tests.wal.killed_store import Killed
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.wal import restore
+from tieredctl.ops.wal.restored_log import RestoredLog, write_log
+from tieredctl.storage.protocol import ObjectStore
+
+
+def test_what_is_there_already_is_never_written_over(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    (tmp_path / "to/orders-1").mkdir(parents=True)
+
+    code, said = restored(tieredctl, uploaded, tmp_path / "to")
+
+    assert (code, [path.name for path in (tmp_path / "to").iterdir()]) == (1, ["orders-1"])
+    assert "exists already" in said
+
+
+def test_what_a_killed_restore_left_is_gone_after_the_next(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    (tmp_path / "to/.tieredctl-unfinished-1234/orders-0").mkdir(parents=True)
+
+    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 0
+
+    assert {path.name for path in (tmp_path / "to").iterdir()} == {"orders-0", "orders-1", "other-0"}
+
+
+def test_a_restore_that_is_interrupted_leaves_nothing(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, written = write_log, list[str]()
+
+    def stopping(store: ObjectStore, partition: TopicIdPartition, *given: Any) -> RestoredLog:
+        if written:
+            raise Killed
+        written.append(partition.topic)
+        return real(store, partition, *given)
+
+    monkeypatch.setattr(restore, "write_log", stopping)
+    with pytest.raises(Killed):
+        restored(tieredctl, uploaded, tmp_path / "to")
+
+    assert written
+    assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("moved", range(3))
+@pytest.mark.parametrize("fault", [OSError(ENOSPC, os.strerror(ENOSPC)), Killed()])
+def test_a_restore_that_fails_while_it_puts_folders_in_place_leaves_none(
+    *,
+    fault: BaseException,
+    moved: int,
+    is_new: bool,
+    uploaded: Path,
+    tmp_path: Path,
+    tieredctl: Tieredctl,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not is_new:
+        (tmp_path / "to").mkdir()
+    real, renamed = Path.rename, list[str]()
+
+    def failing(self: Path, target: Path) -> Path:
+        if len(renamed) == moved:
+            renamed.append("failed")
+            raise fault
+        renamed.append(self.name)
+        return real(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", failing)
+        with suppress(Killed):
+            assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 1
+
+    assert len(renamed) == 2 * moved + 1
+    assert (tmp_path / "to").exists() is not is_new
+    assert is_new or not list((tmp_path / "to").iterdir())
+
+
+def test_while_a_restore_runs_another_one_into_the_same_folder_is_refused(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, others = write_log, list[tuple[int, str]]()
+
+    def in_between(*given: Any) -> RestoredLog:
+        with monkeypatch.context() as patched:
+            patched.setattr(restore, "write_log", real)
+            others.append(restored(tieredctl, uploaded, tmp_path / "to"))
+        return real(*given)
+
+    monkeypatch.setattr(restore, "write_log", in_between)
+    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 0
+
+    assert {code for code, _ in others} == {11}
+    assert {path.name for path in (tmp_path / "to").iterdir()} == {"orders-0", "orders-1", "other-0"}
+
+
+def test_what_somebody_else_writes_into_a_new_folder_stays_when_a_restore_fails(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping(*_given: Any) -> RestoredLog:
+        (tmp_path / "to/mine").touch()
+        raise Killed
+
+    monkeypatch.setattr(restore, "write_log", stopping)
+    with pytest.raises(Killed):
+        restored(tieredctl, uploaded, tmp_path / "to")
+
+    assert [path.name for path in (tmp_path / "to").iterdir()] == ["mine"]
