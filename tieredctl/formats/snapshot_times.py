@@ -23,7 +23,7 @@ def snapshot_times(beginning: bytes) -> SnapshotTimes | None:
     """Of the first bytes of a snapshot; None where they do not begin with a sound header."""
     try:
         header = read_batch_header(beginning, 0, len(beginning))
-        if header.size > len(beginning) or not crc_matches(beginning, 0, header):
+        if header.base_offset or header.size > len(beginning) or not crc_matches(beginning, 0, header):
             return None
         first = next(read_records(beginning, 0, header), None)
         control = None if first is None or not header.is_control else decode_control_record(first)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import (
     CLUSTER_METADATA_FOLDER,
     KraftSnapshotName,
@@ -19,7 +19,6 @@ from tieredctl.formats.file_names import (
     parse_kraft_snapshot_name,
     parse_segment_file_name,
 )
-from tieredctl.kafka.metadata_log import SnapshotFile, snapshot_records
 from tieredctl.kafka.node_folder import NodeFolder, opened_node_folder
 from tieredctl.kafka.stopped_node import stopped_node
 from tieredctl.kraft.replica import SnapshotId
@@ -27,7 +26,7 @@ from tieredctl.kraft.retention import KeptSegment, KeptSnapshot
 from tieredctl.model.local_file import SeenFile
 from tieredctl.ops.snapshots.cleaning import Cleaning, CleaningOutcome, demand_receipts
 from tieredctl.ops.snapshots.cleaning_plan import CleaningPlan, NodeFiles, plan_cleaning
-from tieredctl.ops.snapshots.record_files import metadata_log_folder
+from tieredctl.ops.snapshots.record_files import RecordFile, metadata_log_folder
 from tieredctl.ops.snapshots.sound_node import demand_sound_node
 from tieredctl.wiring.node_limits import NodeLimits, node_limits
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace, in_sentences
@@ -112,10 +111,15 @@ def _node_files(folder: NodeFolder) -> NodeFiles:
     whole = {base: files for base, files in sorted(logs.items()) if files[0].name.endswith(SegmentPart.LOG.value)}
     start = min(whole, default=0)
     left_over += [file for base, files in logs.items() if base < start and base not in whole for file in files]
-    kept = [KeptSnapshot(one, snapshots[one].size, _age(folder.path, one, snapshots[one])) for one in sorted(snapshots)]
+    kept = [_kept(folder.path, one, file) for one, file in sorted(snapshots.items())]
     return NodeFiles(
         kept, [KeptSegment(base, files[0].size) for base, files in whole.items()], whole, snapshots, left_over
     )
+
+
+def _kept(folder: Path, snapshot: SnapshotId, file: SeenFile) -> KeptSnapshot:
+    contained_ms = RecordFile(folder / file.name, is_snapshot=True).last_contained_ms()
+    return KeptSnapshot(snapshot, file.size, contained_ms)
 
 
 def _is_left_over(snapshot: KraftSnapshotName | None, segment: SegmentFileName | None) -> bool:
@@ -127,13 +131,3 @@ def _is_left_over(snapshot: KraftSnapshotName | None, segment: SegmentFileName |
 def _log_first(files: list[SeenFile]) -> list[SeenFile]:
     """Without its log, an index is deleted by any node that starts."""
     return sorted(files, key=lambda file: not file.name.endswith(SegmentPart.LOG.value))
-
-
-def _age(folder: Path, snapshot: SnapshotId, file: SeenFile) -> int | None:
-    """When the last record in a snapshot was written, by its header; None where that cannot be read."""
-    opened = SnapshotFile(snapshot.epoch, snapshot.end_offset, folder / file.name, file.size)
-    try:
-        header = next(snapshot_records(opened)).content.fields
-    except (OSError, DecodeError):
-        return None
-    return None if header is None else int(header["LastContainedLogTimestamp"])

@@ -20,6 +20,7 @@ from tieredctl.formats.kraft_log import KraftLogRecord, batch_records, sound_bat
 from tieredctl.formats.kraft_snapshot import SnapshotOrder, begins_as_snapshot
 from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
 from tieredctl.formats.record_batches import BatchHeader
+from tieredctl.formats.snapshot_times import FIRST_BATCH_WITHIN, snapshot_times
 from tieredctl.ops.file_reading import LARGEST_BATCH_FILE, demand_size, file_chunks, reading, regular_size
 
 _HEAD_BYTES = 1 << 16
@@ -78,6 +79,16 @@ class RecordFile:
                     yield from _faults(order, block)
                 yield block
             yield from self._end(order, size)
+
+    def last_contained_ms(self) -> int | None:
+        """When the last record that a snapshot contains was written, by its header; None where it has no sound one."""
+        try:
+            with reading(self.path):
+                beginning = file_chunks(self.path, min(self._size(), FIRST_BATCH_WITHIN))
+                times = snapshot_times(next(beginning, b""))
+        except TieredctlError:
+            return None
+        return None if times is None else times.last_contained_ms
 
     def _size(self) -> int:
         size = regular_size(self.path)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, KraftSnapshotName, Transition, parse_kraft_snapshot_name
-from tieredctl.formats.kraft_log import KraftLogRecord
 from tieredctl.formats.log_scan import LogBlock
 from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, SnapshotId
 from tieredctl.kraft.retention import KeptSegment, KeptSnapshot, RetentionLimits, expired
@@ -37,16 +36,6 @@ class LogRange:
             "logEndOffset": self.end,
             "highWatermark": None,  # in no file
         }
-
-
-def last_contained_ms(file: RecordFile) -> int | None:
-    """When the last record that a snapshot contains was written, by its header; None where it has no sound one."""
-    try:
-        first = next(file.records(), None)
-    except TieredctlError:
-        return None
-    fields = first.content.fields if isinstance(first, KraftLogRecord) else None
-    return None if fields is None else fields.get("LastContainedLogTimestamp")
 
 
 def log_range(segments: Sequence[RecordFile]) -> LogRange:
@@ -104,7 +93,7 @@ def file_row(path: Path, now_ms: int) -> Document:
 
 def _row(path: Path, now_ms: int) -> Document:
     name = parse_kraft_snapshot_name(path.name)
-    contained_ms = last_contained_ms(RecordFile(path, is_snapshot=True))
+    contained_ms = RecordFile(path, is_snapshot=True).last_contained_ms()
     return {
         "file": str(path),
         "state": _state(path.name, name),

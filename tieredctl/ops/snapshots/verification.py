@@ -24,7 +24,6 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.snapshots.log_order import LogOrder
 from tieredctl.ops.snapshots.record_files import RecordFile
 from tieredctl.ops.snapshots.replica_check import CheckedSnapshot, check_replica, misnamed
-from tieredctl.ops.snapshots.snapshot_list import last_contained_ms
 
 _Part = LogBlock[HeaderColumns] | Damage | DecodeError
 _MOST_OF_A_FILE = 10
@@ -78,7 +77,7 @@ class SnapshotCheck:
         self._count(file, lines, faults)
         name = parse_kraft_snapshot_name(file.path.name)
         named = None if name is None else SnapshotId(name.epoch, name.end_offset)
-        checked = CheckedSnapshot(file.path, named, frozenset(epochs), last_contained_ms(file), faults.are_none)
+        checked = CheckedSnapshot(file.path, named, frozenset(epochs), file.last_contained_ms(), faults.are_none)
         self.findings += misnamed(checked)
         return checked
 
