@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -95,7 +94,7 @@ class MetadataQuorum:
                 reason = str(error)
                 self._turn_to_next()
             else:
-                partition = _only(_only(answer.responses, "partitions"))
+                partition = _partition(answer.responses)
                 error_code = answer.error_code or (partition.error_code if partition is not None else 0)
                 if not error_code and partition is not None:
                     self._leader = _leader(partition)
@@ -124,7 +123,7 @@ class MetadataQuorum:
             answer = self._fetch(leader.epoch, after, epoch)
         except Unreachable as error:
             raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, f"The leader did not answer: {error}.") from None
-        partition = _only(_only(answer.responses, "partitions"))
+        partition = _partition(answer.responses)
         if answer.error_code or partition is None or partition.error_code:
             return None
         return first_record_ms(bytes(partition.records or b""))
@@ -146,7 +145,7 @@ class MetadataQuorum:
 
     def _chunk(self, leader: QuorumLeader, snapshot: KraftSnapshotName, position: int, max_bytes: int) -> SnapshotChunk:
         answer = self._fetch_snapshot(leader.epoch, snapshot, position, max_bytes)
-        partition = _only(_only(answer.topics, "partitions"))
+        partition = _partition(answer.topics)
         error_code = answer.error_code or (partition.error_code if partition is not None else 0)
         if error_code in _LEADER_ERRORS:
             raise _Passing(_name(error_code))
@@ -261,15 +260,14 @@ class MetadataQuorum:
 
     def _turn_to(self, node_id: int, endpoints: Any) -> None:
         """To a controller's address, if it was answered; to the next of those that were given where it was not."""
-        with suppress(StopIteration):
-            found = next(one for one in endpoints or () if one.node_id == node_id)
-            address = (found.host, found.port)
-            if address not in self._addresses:
-                self._addresses.append(address)
-            self.close()
-            self._tried = self._addresses.index(address)
+        address = next(((one.host, one.port) for one in endpoints or () if one.node_id == node_id), None)
+        if address is None:
+            self._turn_to_next()
             return
-        self._turn_to_next()
+        if address not in self._addresses:
+            self._addresses.append(address)
+        self.close()
+        self._tried = self._addresses.index(address)
 
     def _refusal(self, error_code: int) -> TieredctlError:
         if error_code == _Error.CLUSTER_AUTHORIZATION_FAILED:
@@ -306,10 +304,10 @@ def _leads(node_id: int) -> str:
     return "no leader" if node_id == _NO_LEADER else f"controller {node_id} as the leader"
 
 
-def _only(parts: Any, inner: str | None = None) -> Any:
-    """The one element of an answer's list, or of the list in it; None where there is none."""
-    element = parts[0] if parts else None
-    return getattr(element, inner, None) if inner and element is not None else element
+def _partition(topics: Any) -> Any:
+    """The one partition of an answer; None where it has none."""
+    partitions = topics[0].partitions if topics else None
+    return partitions[0] if partitions else None
 
 
 def _not_found(leader: QuorumLeader, snapshot: KraftSnapshotName) -> TieredctlError:
