@@ -1,11 +1,14 @@
-"""KRaft snapshots made for a test."""
+"""KRaft snapshots made for a test, and what a log has."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tieredctl.formats.control_records import encode_control_record
+from tieredctl.formats.kraft_log import KraftLogRecord, batch_records, sound_batches
 from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
+from tieredctl.formats.log_scan import Damage
 from tieredctl.formats.record_batches import Attributes, ControlType, Record, encode_batch
 from tieredctl.model.ids import uuid_bytes
 
@@ -36,6 +39,17 @@ def write_snapshot(log_dir: Path, as_of_ms: int, *values: bytes) -> Path:
     file = folder / f"{len(values):020}-0000000001.checkpoint"
     file.write_bytes(snapshot_bytes(as_of_ms, *values))
     return file
+
+
+def read_kraft_log(
+    chunks: Iterable[bytes], size: int, base_offset: int | None = None
+) -> Iterator[KraftLogRecord | Damage]:
+    """The records of a log file of `size` bytes that arrives in pieces, and the stretches of it that are not sound."""
+    for part in sound_batches(chunks, size, base_offset):
+        if isinstance(part, Damage):
+            yield part
+        else:
+            yield from batch_records(*part)
 
 
 def _control_batch(offset: int, timestamp: int, kind: ControlType, **fields: int) -> bytes:

@@ -17,6 +17,7 @@ from tieredctl_aiven.manifest import read_manifest
 
 from tests import sample_events
 from tests.faults.aiven_storage_manager import AivenStorageManager, encoded_sizes
+from tests.kraft_snapshots import read_kraft_log
 from tests.metadata_logs import COPIED
 from tests.sample_events import SEGMENT_ID, SNAPSHOT
 from tests.wal_histories import combined_started, combined_updated, entry, wal_started, wal_updated
@@ -48,7 +49,7 @@ from tieredctl.formats.indexes import (
 )
 from tieredctl.formats.java_properties import read_properties
 from tieredctl.formats.kraft_json import RecordLines, record_document
-from tieredctl.formats.kraft_log import KraftLogRecord, read_kraft_log
+from tieredctl.formats.kraft_log import KraftLogRecord
 from tieredctl.formats.kraft_records import decode_kraft_record, encode_kraft_record
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.log_scan import LogBlock, OneByOne, scan_log

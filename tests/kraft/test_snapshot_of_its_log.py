@@ -120,6 +120,15 @@ def test_offset_epoch_and_time_must_all_agree(last: LastBatch, said: int) -> Non
     assert len(list(disagreements(SnapshotId(1, 5), 900, last))) == said
 
 
+def test_a_record_of_the_log_that_cannot_be_decoded_is_named_by_the_byte_of_its_batch(node: MetadataFolder) -> None:
+    (log,) = node.path.glob("*.log")
+    position = log.stat().st_size
+    node.append(topic_record(FIRST, "t")[:-1])
+
+    with pytest.raises(TieredctlError, match=f"in a record of the batch at byte {position}[.]"):
+        OfflineClusterPlace(node.path).read()
+
+
 def test_a_transaction_without_an_end_is_told_and_not_applied(node: MetadataFolder) -> None:
     assert OfflineClusterPlace(node.path).read().describe()["openTransaction"] is False
     node.append(encode_kraft_record(KraftRecordType.BEGIN_TRANSACTION, 0, {"Name": None}), timestamp=6000)

@@ -25,31 +25,25 @@ class KraftLogRecord(NamedTuple):
     content: ControlRecord | KraftRecord
 
 
-def read_kraft_log(
-    chunks: Iterable[bytes], size: int, base_offset: int | None = None
-) -> Iterator[KraftLogRecord | Damage]:
-    """The records of a log file of `size` bytes that arrives in pieces, and the stretches of it that are not sound.
-
-    A record of a sound batch that cannot be decoded is a damage of that batch. The segment's `base_offset`, where it is
-    known, keeps records from being taken for batches after damage.
-    """
-    for part in sound_batches(chunks, size, base_offset):
-        if isinstance(part, Damage):
-            yield part
-        else:
-            yield from batch_records(*part)
-
-
 def batch_records(position: int, header: BatchHeader, batch: Buffer) -> Iterator[KraftLogRecord | Damage]:
     """The records of a sound batch at a position of the file; for each that cannot be decoded, a damage."""
     try:
         for record in read_records(batch, 0, header):
             try:
-                yield decode_logged_record(position, header, record)
+                yield _decoded(position, header, record)
             except DecodeError as error:
                 yield undecodable(position, header, error)
     except DecodeError as error:
         yield undecodable(position, header, error)
+
+
+def demanded_records(position: int, header: BatchHeader, batch: Buffer) -> Iterator[KraftLogRecord]:
+    """The records of a sound batch at a position of the file. Raises DecodeError, with that position, for one that
+    cannot be decoded."""
+    for record in batch_records(position, header, batch):
+        if isinstance(record, Damage):
+            raise DecodeError(record.reason, record.position)
+        yield record
 
 
 def sound_batches(
@@ -65,7 +59,7 @@ def sound_batches(
             yield part.file_position + position, header, view[position : position + header.size]
 
 
-def decode_logged_record(position: int, header: BatchHeader, record: Record) -> KraftLogRecord:
+def _decoded(position: int, header: BatchHeader, record: Record) -> KraftLogRecord:
     """A record of the batch at a position of the file. Raises DecodeError."""
     content = decode_control_record(record) if header.is_control else decode_kraft_record(record.value or b"")
     return KraftLogRecord(record.offset, header.partition_leader_epoch, record.timestamp, position, content)

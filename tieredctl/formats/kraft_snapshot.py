@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.kraft_log import KraftLogRecord, decode_logged_record, sound_batches
+from tieredctl.formats.kraft_log import KraftLogRecord, demanded_records, sound_batches
 from tieredctl.formats.log_scan import Damage
 from tieredctl.formats.record_batches import (
     BatchHeader,
@@ -66,7 +66,7 @@ def read_kraft_snapshot(chunks: Iterable[bytes], size: int) -> Iterator[KraftLog
         fault = order.next_batch(position, header, batch)
         if fault is not None:
             raise fault
-        yield from _records(position, header, batch)
+        yield from demanded_records(position, header, batch)
     fault = order.end(size)
     if fault is not None:
         raise fault
@@ -81,14 +81,6 @@ def begins_as_snapshot(head: bytes) -> bool:
     if not header.is_control or header.size > len(head):
         return False
     return _first_control_type(header, memoryview(head)) == ControlType.SNAPSHOT_HEADER
-
-
-def _records(position: int, header: BatchHeader, batch: memoryview) -> Iterator[KraftLogRecord]:
-    try:
-        for record in read_records(batch, 0, header):
-            yield decode_logged_record(position, header, record)
-    except DecodeError as error:
-        raise DecodeError(f"{error.reason}, in a record of the batch", position) from None
 
 
 def _first_control_type(header: BatchHeader, batch: memoryview) -> int | None:

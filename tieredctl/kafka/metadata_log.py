@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.file_names import SegmentPart, parse_kraft_snapshot_name, parse_segment_file_name
-from tieredctl.formats.kraft_log import KraftLogRecord, decode_logged_record, sound_batches
+from tieredctl.formats.kraft_log import KraftLogRecord, demanded_records, sound_batches
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.log_scan import Damage
-from tieredctl.formats.record_batches import BatchHeader, read_records
+from tieredctl.formats.record_batches import BatchHeader
 
 _PIECE_BYTES = 1 << 22
 
@@ -99,8 +99,7 @@ class MetadataLog:
 
 def logged_records(batch: MetadataBatch) -> Iterator[KraftLogRecord]:
     """The records of a batch. Raises DecodeError."""
-    for record in read_records(batch.data, 0, batch.header):
-        yield decode_logged_record(batch.position, batch.header, record)
+    return demanded_records(batch.position, batch.header, batch.data)
 
 
 def snapshot_records(snapshot: SnapshotFile) -> Iterator[KraftLogRecord]:
