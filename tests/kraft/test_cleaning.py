@@ -2,75 +2,29 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.kraft_snapshots import remove_topic_record, snapshot_bytes, topic_record
-from tests.metadata_quorum_files import MetadataFolder
+from tests.cleaned_nodes import CLUSTER_ID, FOLDER, LIMIT_MS, NOW_MS, OLD_MS, TOPIC_ID, applied, names
+from tests.kraft_snapshots import snapshot_bytes, topic_record
 from tests.rigs.line_program import LineProgram
 from tests.rigs.maven import kafka_jars
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
 from tieredctl.kafka.node_folder import NodeFolder
 from tieredctl.kraft.retention import RetentionLimits
-from tieredctl.model.ids import uuid_text
 from tieredctl.ops.documents import Document
-from tieredctl.ops.snapshots.cleaning import CleaningOutcome
 from tieredctl.ops.snapshots.snapshot_list import node_rows
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
-from tieredctl.wiring.snapshot_cleaning import SnapshotCleaning, snapshot_cleaning
-
-CLUSTER_ID, TOPIC_ID = "5lgVbV_vRSmEjoqjPWDZrA", uuid_text(bytes(range(16)))
-OTHER_TOPIC_ID = uuid_text(bytes(range(1, 17)))
-NOW_MS, OLD_MS, NEW_MS = 1_000_000, 1, 999_990
-LIMIT_MS = 1_000
-FOLDER = "__cluster_metadata-0"
-LATER_RELEASE = b"\x01\x63\x00x"
-"""Frame version 1, a record of type 99 and version 0."""
+from tieredctl.wiring.snapshot_cleaning import snapshot_cleaning
 
 
 class Killed(BaseException):
     """The process ends here."""
-
-
-@pytest.fixture
-def log_dir(tmp_path: Path) -> Path:
-    """Of a node that was killed, with six segments, three snapshots (two of them old) and two left-overs."""
-    folder = MetadataFolder(tmp_path / "node/__cluster_metadata-0")
-    topic = topic_record(TOPIC_ID)
-    folder.append(topic)
-    for number in range(5):
-        folder.roll()
-        for _ in range(3):
-            folder.append(timestamp=OLD_MS if number < 3 else NEW_MS)
-        (folder.path / f"{folder.end_offset - 3:020}.index").write_bytes(b"")
-        if number in (1, 2, 3):
-            folder.snapshot(NEW_MS if number == 3 else OLD_MS, [topic])
-    (folder.path / "00000000000000000003-0000000001-77.checkpoint.part").write_bytes(b"half")
-    (folder.path / "00000000000000000002-0000000001.checkpoint.deleted").write_bytes(b"gone")
-    (folder.path.parent / ".lock").touch()
-    meta = MetaProperties(KRAFT_VERSION, CLUSTER_ID, 1, None)
-    (folder.path.parent / "meta.properties").write_bytes(encode_meta_properties(meta))
-    (folder.path.parent / "server.properties").write_text("node.id=1\n")
-    return folder.path.parent
-
-
-def applied(log_dir: Path, *, receipts: Path | None = None) -> CleaningOutcome:
-    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS) as cleaning:
-        return cleaning.apply(receipts or log_dir.parent / "receipts")
-
-
-def names(log_dir: Path) -> list[str]:
-    return sorted(os.listdir(log_dir / "__cluster_metadata-0"))
 
 
 CLEANED = [
@@ -258,225 +212,6 @@ def test_what_changes_in_the_middle_stops_it_there(log_dir: Path) -> None:
     assert outcome.stopped.code is ErrorCode.WORLD_CHANGED
 
 
-def refused(log_dir: Path) -> ErrorCode:
-    before = names(log_dir)
-    with pytest.raises(TieredctlError) as error, snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS):
-        pass
-    assert names(log_dir) == before
-    return error.value.code
-
-
-@pytest.mark.parametrize(
-    "fault",
-    ["another's end", "another's time", "another history", "the log ends before", "no log", "refused record"],
-)
-def test_a_latest_snapshot_that_does_not_fit_the_log_costs_no_other(log_dir: Path, fault: str) -> None:
-    folder = log_dir / FOLDER
-    true, latest = folder / f"{10:020}-0000000001.checkpoint", folder / f"{13:020}-0000000001.checkpoint"
-    topic, other = topic_record(TOPIC_ID), topic_record(OTHER_TOPIC_ID, "other")
-    if fault == "another's end":
-        latest.unlink()
-        shutil.copy(true, folder / f"{14:020}-0000000001.checkpoint")
-    elif fault == "another's time":
-        latest.write_bytes(snapshot_bytes(NEW_MS + 1, topic))
-    elif fault == "another history":
-        latest.write_bytes(snapshot_bytes(NEW_MS - 1, other))
-    elif fault == "the log ends before":
-        (folder / f"{13:020}.log").unlink()
-        latest.rename(folder / f"{99:020}-0000000001.checkpoint")
-    elif fault == "no log":
-        for log in folder.glob("*.log"):
-            log.unlink()
-    else:
-        twice = MetadataFolder(folder, end_offset=16)
-        twice._segment = folder / f"{13:020}.log"
-        twice.append(remove_topic_record(OTHER_TOPIC_ID), timestamp=NEW_MS)
-
-    assert refused(log_dir) is ErrorCode.UNDECODABLE
-
-
-def test_records_of_a_later_release_make_it_unknown_what_may_go(log_dir: Path) -> None:
-    later = MetadataFolder(log_dir / FOLDER, end_offset=16)
-    later._segment = log_dir / FOLDER / f"{13:020}.log"
-    later.append(LATER_RELEASE, timestamp=NEW_MS)
-
-    assert refused(log_dir) is ErrorCode.METADATA_INCOMPLETE
-
-
-@pytest.mark.parametrize("foreign", ["50-1 as 85-1", "76-1 of 3.9.1 as 85-1"])
-def test_of_a_real_node_the_true_snapshots_stay_while_a_wrong_one_is_the_latest(
-    captures: Path, tmp_path: Path, foreign: str
-) -> None:
-    shutil.copytree(captures / "kafka-4.3.1/data", tmp_path / "data")
-    folder = tmp_path / "data" / FOLDER
-    release, end_offset = ("4.3.1", 50) if foreign.startswith("50") else ("3.9.1", 76)
-    (wrong,) = (captures / f"kafka-{release}/data" / FOLDER).glob(f"{end_offset:020}-*.checkpoint")
-    shutil.copy(wrong, folder / f"{85:020}-0000000001.checkpoint")
-
-    assert refused(tmp_path / "data") is ErrorCode.UNDECODABLE
-
-
-@pytest.mark.parametrize(
-    "damage", ["latest cut", "latest flipped", "log flipped", "gap", "another epoch", "no snapshot"]
-)
-def test_a_node_that_could_not_start_on_what_stays_is_not_cleaned(log_dir: Path, damage: str) -> None:
-    folder = log_dir / "__cluster_metadata-0"
-    latest, log = folder / "00000000000000000013-0000000001.checkpoint", folder / "00000000000000000013.log"
-    if damage == "latest cut":
-        latest.write_bytes(latest.read_bytes()[:-1])
-    elif damage == "gap":
-        log.rename(folder / "00000000000000000099.log")
-    elif damage == "another epoch":
-        latest.rename(folder / "00000000000000000013-0000000002.checkpoint")
-    elif damage == "no snapshot":
-        for file in folder.glob("*.checkpoint"):
-            file.unlink()
-    else:
-        flipped = latest if damage == "latest flipped" else log
-        data = flipped.read_bytes()
-        flipped.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-
-    assert refused(log_dir) is ErrorCode.UNDECODABLE
-
-
-HOLD = """
-import fcntl, sys
-file = open(sys.argv[1], "r+")
-fcntl.lockf(file, fcntl.LOCK_EX)
-print("held", flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_node_that_holds_its_lock_is_running(log_dir: Path) -> None:
-    words = [sys.executable, "-c", HOLD, str(log_dir / ".lock")]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-
-        assert refused(log_dir) is ErrorCode.NODE_RUNNING
-        holder.communicate("")
-    assert applied(log_dir).is_complete
-
-
-def test_without_a_lock_and_the_mark_of_a_clean_stop_it_is_not_certain_that_no_node_runs(log_dir: Path) -> None:
-    (log_dir / ".lock").unlink()
-    assert refused(log_dir) is ErrorCode.NODE_UNCLEAR
-
-    (log_dir / ".kafka_cleanshutdown").touch()
-    assert applied(log_dir).is_complete
-    assert not (log_dir / ".lock").exists()
-
-
-def test_a_lock_that_is_a_link_proves_nothing(log_dir: Path, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").touch()
-    (log_dir / ".lock").unlink()
-    (log_dir / ".lock").symlink_to(tmp_path / "elsewhere")
-
-    assert refused(log_dir) is ErrorCode.NODE_UNCLEAR
-
-
-def test_no_node_can_start_while_it_is_cleaned(log_dir: Path) -> None:
-    with snapshot_cleaning(log_dir, NOW_MS):
-        words = [sys.executable, "-c", HOLD.replace("LOCK_EX", "LOCK_EX | fcntl.LOCK_NB"), str(log_dir / ".lock")]
-        started = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-
-    assert "BlockingIOError" in started.stderr
-
-
-@pytest.mark.parametrize("sign", ["lock replaced", "mark gone"])
-def test_a_node_that_may_have_started_in_between_stops_it(log_dir: Path, sign: str) -> None:
-    if sign == "mark gone":
-        (log_dir / ".lock").unlink()
-        (log_dir / ".kafka_cleanshutdown").touch()
-    before = names(log_dir)
-    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=LIMIT_MS) as cleaning:
-        if sign == "mark gone":
-            (log_dir / ".kafka_cleanshutdown").unlink()
-        else:
-            (log_dir / "new").touch()
-            (log_dir / "new").replace(log_dir / ".lock")
-
-        outcome = cleaning.apply(log_dir.parent / "receipts")
-
-    assert outcome.stopped is not None
-    assert outcome.stopped.code is ErrorCode.NODE_RUNNING
-    assert names(log_dir) == before
-
-
-def limits_of(cleaning: SnapshotCleaning) -> tuple[int, int]:
-    return cleaning.plan.limits.max_age_ms, cleaning.plan.limits.max_bytes
-
-
-def test_limits_are_the_nodes_own_or_kafkas(log_dir: Path) -> None:
-    own, default = log_dir / "server.properties", "Kafka's default: "
-    with snapshot_cleaning(log_dir, NOW_MS) as cleaning:
-        assert limits_of(cleaning) == (604_800_000, 104_857_600)
-        assert set(sources_of(cleaning)) == {f"{default}{own} has none"}
-
-    (log_dir.parent / "server.properties").write_text("node.id=2\nmetadata.max.retention.ms=1\n")
-    own.unlink()
-    with snapshot_cleaning(log_dir, NOW_MS) as cleaning:
-        assert limits_of(cleaning) == (604_800_000, 104_857_600)
-        assert set(sources_of(cleaning)) == {f"{default}no file of the node was found"}
-
-    beside = log_dir.parent / "server.properties"
-    beside.write_text("node.id=1\nmetadata.max.retention.ms=5\nmetadata.max.retention.bytes=-1\n")
-    with snapshot_cleaning(log_dir, NOW_MS) as cleaning:
-        assert limits_of(cleaning) == (5, -1)
-        assert set(sources_of(cleaning)) == {str(beside)}
-    with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=7) as cleaning:
-        assert limits_of(cleaning) == (7, -1)
-        assert sources_of(cleaning) == ["--metadata-max-retention-ms", str(beside)]
-
-    beside.write_text("node.id=1\nmetadata.max.retention.ms=soon\n")
-    assert refused_settings(log_dir) is ErrorCode.USAGE
-
-
-def sources_of(cleaning: SnapshotCleaning) -> list[str]:
-    return list(cleaning.plan.summary()["limitsFrom"].values())
-
-
-def test_by_limits_that_may_not_be_the_nodes_nothing_goes(log_dir: Path, tmp_path: Path) -> None:
-    (log_dir / "server.properties").unlink()
-    before, receipts = names(log_dir), tmp_path / "receipts"
-
-    for max_age_ms, max_bytes in ((None, None), (LIMIT_MS, None), (None, 1)):
-        with (
-            snapshot_cleaning(log_dir, NOW_MS, max_age_ms=max_age_ms, max_bytes=max_bytes) as cleaning,
-            pytest.raises(TieredctlError, match="is not known") as error,
-        ):
-            cleaning.apply(receipts)
-        assert error.value.code is ErrorCode.USAGE
-    assert (names(log_dir), receipts.exists()) == (before, False)
-
-    elsewhere = tmp_path / "etc.properties"
-    elsewhere.write_text("node.id=1\nmetadata.max.retention.ms=1000\n")
-    with snapshot_cleaning(log_dir, NOW_MS, server_properties=elsewhere) as cleaning:
-        assert cleaning.apply(receipts).is_complete
-
-
-@pytest.mark.parametrize("text", [None, "node.id=2\n", "", "node.id=\\u12"])
-def test_a_named_file_must_be_the_nodes(log_dir: Path, tmp_path: Path, text: str | None) -> None:
-    file = tmp_path / "etc.properties"
-    if text is not None:
-        file.write_text(text)
-
-    with (
-        pytest.raises(TieredctlError) as error,
-        snapshot_cleaning(log_dir, NOW_MS, server_properties=file),
-    ):
-        pass
-
-    assert error.value.code is ErrorCode.USAGE
-
-
-def refused_settings(log_dir: Path) -> ErrorCode:
-    with pytest.raises(TieredctlError) as error, snapshot_cleaning(log_dir, NOW_MS):
-        pass
-    return error.value.code
-
-
 def test_an_age_that_cannot_be_read_is_not_too_high(log_dir: Path) -> None:
     oldest = log_dir / "__cluster_metadata-0/00000000000000000007-0000000001.checkpoint"
     oldest.write_bytes(b"damaged")
@@ -523,10 +258,3 @@ def test_why_an_unfinished_snapshot_may_go(log_dir: Path, suffix: str, reason: s
 
     (row,) = (row for row in rows if row["file"].endswith(suffix))
     assert reason in row["reason"]
-
-
-def test_the_lock_is_free_afterwards(log_dir: Path) -> None:
-    applied(log_dir)
-
-    with (log_dir / ".lock").open("r+") as lock:
-        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
