@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from threading import Event
 
 import numpy as np
@@ -96,6 +97,7 @@ def _read_objects(run: _Run, reported: Flags, progress: Progress | None) -> None
     lost = set(run.missing)
     numbers = [number for number in np.flatnonzero(files.batch_counts).tolist() if number not in lost]
     result.objects = len(numbers)
+    tasks = _tasks(run, numbers, reported)
     for first in range(0, len(numbers), _TASKS_AT_ONCE):
         some = numbers[first : first + _TASKS_AT_ONCE]
         stopped = Event()
@@ -108,7 +110,7 @@ def _read_objects(run: _Run, reported: Flags, progress: Progress | None) -> None
                 stopped.set()
             return report
 
-        reports = in_parallel(bucket.store, read, list(_tasks(run, some, reported)))
+        reports = in_parallel(bucket.store, read, list(islice(tasks, len(some))))
         _count(run, some, reports)
         if progress is not None:
             progress(first + len(some), len(numbers))
