@@ -54,21 +54,20 @@ def check_producers(
         first = int(spans.firsts[row])
         wanted = int(producers.offsets[number] - rows.bases[row]) + int(before[first])
         batch = int(np.searchsorted(before, wanted))
-        stated = _stated(producers, number)
+        stated, offset = _stated(producers, number), int(producers.offsets[number])
         if batch > spans.lasts[row] or before[batch] != wanted:
-            why = "no record batch begins there"
+            message = f"the state of producer {stated[0]} names offset {offset}: no record batch begins there"
         else:
             held = _held(walked, batch)
             wrong = [name for name, one, other in zip(_FIELDS, stated, held, strict=True) if one != other]
             if not wrong:
                 continue
-            why = f"another {' and '.join(wrong)} than in the record batch there"
-        offset = int(producers.offsets[number])
-        message = f"the state of producer {stated[0]} at offset {offset} has {why}"
+            message = f"the state of producer {stated[0]} at offset {offset} has another {' and '.join(wrong)} "
+            message += "than in the record batch there"
         yield partition_finding(
             FindingCode.PRODUCER_STATE_MISMATCH,
             names[int(producers.partitions[number])],
-            message if not why.startswith("no ") else f"the state of producer {stated[0]} names offset {offset}: {why}",
+            message,
             offsets=(offset, offset),
             key=key,
             producerId=stated[0],
