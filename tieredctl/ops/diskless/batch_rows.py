@@ -94,9 +94,14 @@ def numbered(tables: ControlPlaneTables) -> tuple[Partitions, BatchRows, Produce
 
 def column(table: pa.Table, name: str) -> Ints:
     """A column of whole numbers without nulls."""
-    if not table.num_rows:
+    return whole_numbers(table[name])
+
+
+def whole_numbers(values: pa.ChunkedArray) -> Ints:
+    """None of them null."""
+    if not len(values):
         return np.zeros(0, np.int64)
-    found: Ints = numbers_in(table[name].combine_chunks()).astype(np.int64)
+    found: Ints = numbers_in(values.combine_chunks()).astype(np.int64)
     return found
 
 

@@ -14,7 +14,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import Severity
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.diskless.batch_rows import BatchRows, column, number_of_each
+from tieredctl.ops.diskless.batch_rows import BatchRows, column, number_of_each, whole_numbers
 from tieredctl.ops.diskless.finding_places import batch_documents, object_finding, partition_finding
 from tieredctl.ops.diskless.object_check import mismatched
 
@@ -60,7 +60,7 @@ def file_rows(tables: ControlPlaneTables, rows: BatchRows) -> FileRows:
         ids,
         column(files, "size"),
         column(files, "state"),
-        column(files.set_column(0, "marked", marked), "marked"),
+        whole_numbers(marked),
         column(files, "committedMs"),
         order,
         np.searchsorted(number[order], np.arange(len(ids) + 1)),
@@ -72,14 +72,14 @@ def check_files(files: FileRows, rows: BatchRows, names: Sequence[TopicIdPartiti
     """What contradicts what; and which batches have doubtful coordinates, all of them reported."""
     owner = np.repeat(np.arange(len(files.ids)), files.batch_counts)
     beyond = _beyond_the_end(files, rows, owner)
-    shares = _claimed_twice(rows, files.order[~beyond], owner[~beyond])
-    doubted = shares.copy()
-    doubted[files.order[beyond]] = True
+    within = ~beyond[files.order]
+    shares = _claimed_twice(rows, files.order[within], owner[within])
     findings = [*_strays(files, rows, names), *_states(files)]
-    for number in np.unique(owner[beyond]).tolist():
-        own = files.order[beyond & (owner == number)]
+    for number in np.unique(owner[beyond[files.order]]).tolist():
+        own = files.batches_of(number)
+        those = rows.at(own[beyond[own]])
         why = f"the file was committed with {files.sizes[number]} bytes"
-        findings.append(mismatched(files.keys[number], rows.at(own), [why] * len(own), names))
+        findings.append(mismatched(files.keys[number], those, [why] * len(those), names))
     for number in np.unique(owner[shares[files.order]]).tolist():
         own = files.batches_of(number)
         both = rows.at(own[shares[own]])
@@ -93,7 +93,7 @@ def check_files(files: FileRows, rows: BatchRows, names: Sequence[TopicIdPartiti
                 batches=batch_documents(both, names),
             )
         )
-    return findings, doubted
+    return findings, beyond | shares
 
 
 def _strays(files: FileRows, rows: BatchRows, names: Sequence[TopicIdPartition]) -> Iterator[Finding]:
@@ -138,10 +138,10 @@ def _states(files: FileRows) -> Iterator[Finding]:
 
 
 def _beyond_the_end(files: FileRows, rows: BatchRows, owner: Ints) -> Flags:
-    """Which batches, in the files' order, do not end within the size with which their file was committed."""
-    size = files.sizes[owner]
+    """Which of all batches do not end within the size with which their file was committed."""
+    beyond = np.zeros(len(rows), np.bool_)
     # A sum of two numbers may be more than one can hold.
-    beyond: Flags = rows.sizes[files.order] > size - rows.starts[files.order]
+    beyond[files.order] = rows.sizes[files.order] > files.sizes[owner] - rows.starts[files.order]
     return beyond
 
 
