@@ -37,17 +37,14 @@ class Column(NamedTuple):
 def copy_statement(columns: Sequence[Column], rest: str) -> str:
     """The COPY of columns of one width; `rest` is the query from FROM on, and orders the rows. Of a text, its length in
     bytes of UTF-8 is copied, whatever the database's encoding is."""
-    return _statement([(one.expression, one.kind) for one in map(_of_one_width, columns)], rest)
+    narrow = map(_of_one_width, columns)
+    selected = ", ".join(f"({column.expression})::{_TYPES[column.kind]}" for column in narrow)
+    return f"COPY (SELECT {selected} {rest}) TO STDOUT (FORMAT BINARY)"
 
 
 def text_statement(column: Column, rest: str) -> str:
     """The COPY of one column of text."""
     return f"COPY (SELECT ({column.expression})::text {rest}) TO STDOUT (FORMAT BINARY)"
-
-
-def _statement(columns: Sequence[tuple[str, pa.DataType]], rest: str) -> str:
-    selected = ", ".join(f"({expression})::{_TYPES[kind]}" for expression, kind in columns)
-    return f"COPY (SELECT {selected} {rest}) TO STDOUT (FORMAT BINARY)"
 
 
 def _of_one_width(column: Column) -> Column:
