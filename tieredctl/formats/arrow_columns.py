@@ -86,9 +86,15 @@ def without_beginning(values: pa.BinaryArray, count: int) -> pa.BinaryArray:
     """Byte strings of at least `count` bytes each, without their first `count` bytes."""
     if not len(values) or not count:
         return values
+    data, edges = contents(values)
+    return binary_array(data, edges[:-1] + count, edges[1:])
+
+
+def contents(values: pa.BinaryArray) -> tuple[Bytes, Ints]:
+    """The bytes that hold all byte strings, and where each begins and the last one ends in them; not copied."""
     _, bounds, data = values.buffers()
     edges = np.frombuffer(bounds, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    return binary_array(np.frombuffer(data, np.uint8), edges[:-1] + count, edges[1:])
+    return np.frombuffer(data or b"", np.uint8), edges
 
 
 def numbers_in(array: pa.Array) -> NDArray[Any]:

@@ -219,15 +219,14 @@ def _table_chunk(table: pa.Table) -> RecordChunk:
     import numpy as np
     import pyarrow as pa
 
-    from tieredctl.formats.arrow_columns import numbers_in
+    from tieredctl.formats.arrow_columns import contents, numbers_in
 
     values = table.column(VALUE).cast(pa.binary()).combine_chunks()
-    _, bounds, data = values.buffers()
-    edges: Any = np.frombuffer(bounds, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+    data, edges = contents(values)
     starts: Any = np.where(numbers_in(values.is_null().cast(pa.int8())), NO_VALUE, edges[:-1])
     offsets, timestamps = (_integers(table, name) for name in (METADATA_OFFSET, TIMESTAMP_MS))
     keys = _tombstone_keys(table, offsets)
-    return RecordChunk(data.to_pybytes() if data else b"", offsets, timestamps, starts, edges[1:], tombstone_keys=keys)
+    return RecordChunk(data.tobytes(), offsets, timestamps, starts, edges[1:], tombstone_keys=keys)
 
 
 def _tombstone_keys(table: pa.Table, offsets: Any) -> dict[int, bytes]:

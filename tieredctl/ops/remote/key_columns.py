@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tieredctl.formats.arrow_columns import binary_array, distinct_numbers, numbers_in
+from tieredctl.formats.arrow_columns import binary_array, contents, distinct_numbers, numbers_in
 from tieredctl.formats.digit_columns import numbers_in_digits
 from tieredctl.formats.uuid_columns import UuidColumns, joined_uuids, uuid_columns, uuids_in_text
 from tieredctl.formats.windows import Bytes, Ints, rows_at
@@ -75,7 +75,7 @@ class KeyExplainer:
 
     def explain(self, keys: pa.BinaryArray) -> KeyColumns:
         """What each key says."""
-        data, edges = _contents(keys)
+        data, edges = contents(keys)
         parts = [
             # In blocks whose columns stay in the processor's cache.
             self._explain_block(data, edges[first : first + _BLOCK + 1])
@@ -152,12 +152,6 @@ def _joined(parts: list[KeyColumns]) -> KeyColumns:
         np.concatenate([part.named_offsets for part in parts]),
         joined_uuids([part.named_segments for part in parts]),
     )
-
-
-def _contents(array: pa.BinaryArray) -> tuple[Bytes, Ints]:
-    _, bounds, data = array.buffers()
-    edges = np.frombuffer(bounds, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    return np.frombuffer(data or b"", np.uint8), edges
 
 
 def _file_names(data: Bytes, starts: Ints, ends: Ints) -> Ints:

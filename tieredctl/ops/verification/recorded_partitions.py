@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tieredctl.formats.arrow_columns import numbers_in
+from tieredctl.formats.arrow_columns import contents, numbers_in
 from tieredctl.formats.metadata_columns import decode_columns
 from tieredctl.formats.metadata_records import decode_event
 from tieredctl.layouts.protocol import Layout
@@ -60,9 +59,7 @@ def replayed_records(records: pa.Table) -> ReplayedMetadata:
 def _chunk(number: int, rows: pa.Table) -> EventChunk:
     offsets, timestamps = (numbers_in(rows.column(name).chunk(0)) for name in ("metadataOffset", "timestampMs"))
     values = rows.column("value").chunk(0)
-    _, bounds, data = values.buffers()
-    edges = np.frombuffer(bounds, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    content = np.frombuffer(data, np.uint8)
+    content, edges = contents(values)
     groups, left = decode_columns(content, edges[:-1], edges[1:])
     others = [
         (row, EventRecord(number, int(offsets[row]), int(timestamps[row]), decode_event(values[row].as_py())))
