@@ -10,6 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
+from tieredctl.cli.main import run
+
 REPOSITORY = Path(__file__).parents[2]
 SECONDS = 300
 """Long enough for a busy machine; what takes longer hangs."""
@@ -40,6 +44,16 @@ class Outcome(NamedTuple):
 
 Tieredctl = Callable[..., Outcome]
 """`tieredctl("metadata", "segments", "--log-dir", path)` and so on."""
+
+
+def in_this_process(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
+    """Runs tieredctl in the test's own process."""
+
+    def run_words(*words: str | Path) -> Outcome:
+        exit_code = run([str(word) for word in words])
+        return Outcome(exit_code, *capsys.readouterr())
+
+    return run_words
 
 
 def environment(**variables: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Outcome, Tieredctl
+from tests.cli.command_line import Tieredctl, in_this_process
 from tests.cli.crashed_cluster import AGED, CAPTURE, ENOUGH, CrashedClusterOnDisk, crashed_cluster_on_disk
 from tests.cli.metadata_command import Metadata
 from tests.cli.metadata_command import Outcome as MetadataOutcome
@@ -17,13 +17,7 @@ from tieredctl.cli.main import run
 @pytest.fixture
 def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
     """Runs tieredctl in the test's own process."""
-
-    def run_words(*words: str | Path) -> Outcome:
-        exit_code = run([str(word) for word in words])
-        captured = capsys.readouterr()
-        return Outcome(exit_code, captured.out, captured.err)
-
-    return run_words
+    return in_this_process(capsys)
 
 
 @pytest.fixture

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Outcome, Tieredctl
+from tests.cli.command_line import Tieredctl, in_this_process
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.inkless import CAPTURED, Inkless, InklessCapture
 from tests.rigs.postgres import PostgresServer
 from tests.rigs.prerequisites import RigMissing
-from tieredctl.cli.main import run
 
 _numbers = count()
 
@@ -72,10 +71,4 @@ def inkless_alone(inkless: Inkless) -> Inkless:
 @pytest.fixture
 def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
     """Runs tieredctl in the test's own process."""
-
-    def run_words(*words: str | Path) -> Outcome:
-        exit_code = run([str(word) for word in words])
-        captured = capsys.readouterr()
-        return Outcome(exit_code, captured.out, captured.err)
-
-    return run_words
+    return in_this_process(capsys)

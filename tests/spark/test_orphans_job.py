@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from tieredctl_spark.jobs import orphans as job
 
-from tests.cli.command_line import Outcome, Tieredctl
+from tests.cli.command_line import Tieredctl, in_this_process
 from tests.cli.crashed_cluster import (
     AGED,
     CAPTURE,
@@ -25,7 +25,6 @@ from tests.cli.crashed_cluster import (
     put,
 )
 from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
-from tieredctl.cli.main import run as run_command_line
 from tieredctl.errors import ExitCode
 from tieredctl.ops.orphans.verdict_rows import verdict_document
 from tieredctl.storage.protocol import StoredObject
@@ -37,11 +36,7 @@ NOT_UTF_8 = "tiered/orders33-G4i52LJdRBel-FDnehx_Kw/0/\udcff.log"
 
 @pytest.fixture
 def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
-    def run_words(*words: str | Path) -> Outcome:
-        exit_code = run_command_line([str(word) for word in words])
-        return Outcome(exit_code, *capsys.readouterr())
-
-    return run_words
+    return in_this_process(capsys)
 
 
 @pytest.fixture
