@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.diskless.changes import FOLDER, ONE_BATCH
 from tests.rigs.inkless import Inkless
 
-FOLDER = "kafka-prod/diskless/"
 REFUSED_INSIDE = f"{FOLDER}_J3SWEwmRvyvK2oFPJBMUw"
 """Its commit refused three of its six record batches."""
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -110,7 +110,7 @@ def test_damage_is_found_and_the_rest_is_shown(
 
 
 def test_the_object_of_a_file_that_was_replaced_is_contradicted(inkless: Inkless, tieredctl: Tieredctl) -> None:
-    other = (inkless.bucket / f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg").read_bytes()
+    other = (inkless.bucket / ONE_BATCH).read_bytes()
     (inkless.bucket / REFUSED_INSIDE).write_bytes(other)
 
     outcome = tieredctl("diskless", "inspect", REFUSED_INSIDE, *inkless.places)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.diskless.changes import TWO_PARTITIONS
 from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
 from tests.rigs.inkless import Inkless
 from tests.rigs.object_servers import SECRET_KEY
 from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.diskless.control_plane import ControlPlaneTables
 
-KEY = "kafka-prod/diskless/j8sPwINeRtKiPiZlT01R0w"
 SERVERS: dict[str, type[Bucket]] = {"versitygw": S3Bucket, "fake_gcs_server": GcsBucket}
 _prefixes = count()
 
@@ -61,14 +61,14 @@ def test_a_bucket_is_verified(in_bucket: InBucket, tieredctl: Tieredctl, level: 
 def test_a_lost_and_a_damaged_object_are_found_in_a_bucket(in_bucket: InBucket, tieredctl: Tieredctl) -> None:
     lost = in_bucket.inkless.capture.document["roles"]["latest_shared_file"]
     in_bucket.bucket.remove(f"{in_bucket.prefix}/{lost}")
-    data = bytearray(in_bucket.inkless.capture.objects()[KEY])
+    data = bytearray(in_bucket.inkless.capture.objects()[TWO_PARTITIONS])
     data[900] ^= 1
-    in_bucket.bucket.put(f"{in_bucket.prefix}/{KEY}", bytes(data))
+    in_bucket.bucket.put(f"{in_bucket.prefix}/{TWO_PARTITIONS}", bytes(data))
 
     outcome = tieredctl("diskless", "verify", "--level", "full", *in_bucket.places, "-o", "json")
 
     found = {item["evidence"]["key"]: item["code"] for item in outcome.document()["items"]}
-    assert (outcome.exit_code, found) == (4, {lost: "object-missing", KEY: "batch-corrupt"})
+    assert (outcome.exit_code, found) == (4, {lost: "object-missing", TWO_PARTITIONS: "batch-corrupt"})
 
 
 def test_young_objects_of_a_bucket_are_in_progress(in_bucket: InBucket, tieredctl: Tieredctl) -> None:
@@ -79,7 +79,7 @@ def test_young_objects_of_a_bucket_are_in_progress(in_bucket: InBucket, tieredct
 
 
 def test_an_object_of_a_bucket_is_inspected_and_explained(in_bucket: InBucket, tieredctl: Tieredctl) -> None:
-    inspected = tieredctl("diskless", "inspect", KEY, *in_bucket.places, "-o", "jsonl")
+    inspected = tieredctl("diskless", "inspect", TWO_PARTITIONS, *in_bucket.places, "-o", "jsonl")
     explained = tieredctl("diskless", "explain", "orders:0@45", *in_bucket.places, "-o", "jsonl")
 
     assert [item["position"] for item in inspected.lines()] == [0, 480, 790]
@@ -106,7 +106,7 @@ def test_a_database_that_dies_meanwhile_makes_nothing_lost_and_nothing_orphaned(
     command: tuple[str, ...],
     when: str,
 ) -> None:
-    (inkless.bucket / KEY).unlink()
+    (inkless.bucket / TWO_PARTITIONS).unlink()
     tables = PostgresControlPlane.tables
 
     def dying(self: PostgresControlPlane) -> ControlPlaneTables:
@@ -138,7 +138,7 @@ def test_a_database_that_was_restarted_answers_again(
         return asked(self, keys)
 
     monkeypatch.setattr(PostgresControlPlane, "states_of", restarted)
-    (inkless.bucket / KEY).unlink()
+    (inkless.bucket / TWO_PARTITIONS).unlink()
 
     outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "24h", *inkless.places)
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.diskless.changes import FOLDER, ONE_BATCH, PRUNED
 from tests.rigs.inkless import Inkless
 from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.diskless.control_plane import ControlPlaneTables
 
-FOLDER = "kafka-prod/diskless/"
 UNKNOWN_NAME = f"{FOLDER}AAAAAAAAAAAAAAAAAAAAAA"
 HOUR = 3600
 KILLED, DOWN, IN_FLIGHT = (
@@ -102,11 +102,11 @@ def test_files_whose_batches_are_gone_are_orphaned(inkless: Inkless, tieredctl: 
 
     found = scanned(inkless, tieredctl)
 
-    assert verdict(found, f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg") == ("orphan", "batches-gone")
+    assert verdict(found, ONE_BATCH) == ("orphan", "batches-gone")
 
 
 def test_what_is_promised_and_not_there_is_data_loss(inkless: Inkless, tieredctl: Tieredctl) -> None:
-    (inkless.bucket / f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg").unlink()
+    (inkless.bucket / ONE_BATCH).unlink()
 
     outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "1h", *inkless.places)
 
@@ -122,13 +122,13 @@ def test_a_file_that_is_deleting_and_still_has_batches_is_owned(inkless: Inkless
         "UPDATE files SET state = 'deleting', marked_for_deletion_at = now() - interval '2 days' WHERE file_id = 15"
     )
 
-    assert verdict(scanned(inkless, tieredctl), f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg") == ("owned", None)
+    assert verdict(scanned(inkless, tieredctl), ONE_BATCH) == ("owned", None)
 
 
 def test_a_file_marked_a_moment_ago_is_being_deleted(inkless: Inkless, tieredctl: Tieredctl) -> None:
     inkless.run("UPDATE files SET marked_for_deletion_at = now() WHERE file_id = 8")
 
-    assert verdict(scanned(inkless, tieredctl), f"{FOLDER}gQj1GrCqRnKjVRnEfy1SLg") == ("in-progress", None)
+    assert verdict(scanned(inkless, tieredctl), PRUNED) == ("in-progress", None)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_what_was_uploaded_after_the_newest_commit_is_unknown(
 
 def test_while_files_are_lost_no_unknown_object_is_orphaned(inkless: Inkless, tieredctl: Tieredctl) -> None:
     """It may be the lost file's."""
-    lost = f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg"
+    lost = ONE_BATCH
     inkless.run("DELETE FROM files WHERE file_id = 15")
 
     found = scanned(inkless, tieredctl)
@@ -270,7 +270,7 @@ def test_whose_file_was_changed_meanwhile_is_not_orphaned(
 
     found = scanned(inkless, tieredctl)
 
-    for key in (f"{FOLDER}gQj1GrCqRnKjVRnEfy1SLg", f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg"):
+    for key in (PRUNED, ONE_BATCH):
         assert verdict(found, key) == ("in-progress", None)
 
 
