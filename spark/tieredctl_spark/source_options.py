@@ -109,12 +109,5 @@ class SourceOptions:
         return None if text is None else Path(text)
 
 
-def as_of_text(point: AsOf) -> str:
-    """The value of the option AS_OF."""
-    if point.offsets is None:
-        return str(point.timestamp_ms)
-    return ",".join(f"{number}:{offset}" for number, offset in sorted(point.offsets.items()))
-
-
 def _plain(name: str) -> str:
     return name.replace("-", "").lower()
