@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
+from tieredctl_spark.listing_frames import kept_by_executors
 from tieredctl_spark.metadata_facts import metadata_facts
 from tieredctl_spark.packed import Packed, packed_rows
 from tieredctl_spark.transforms.buckets import bucket_count
@@ -41,11 +41,11 @@ def main() -> None:
 
 def found_orphans(session: SparkSession, place: MetadataPlace, inventory: str, layout: Layout) -> int:
     """How many objects of an inventory in Parquet are orphans by the metadata of a place."""
-    objects = _listed(session, inventory, layout).kept(_kept, "listing")
+    objects = _listed(session, inventory, layout).kept(kept_by_executors, "listing")
     with place.open() as stream:
-        rows = metadata_rows(session, place).kept(_kept, "metadata")
-        facts = metadata_facts(rows, stream, _kept)
-    segments = segment_states(events_in(rows), bucket_count(2 * facts.events)).kept(_kept, "segments")
+        rows = metadata_rows(session, place).kept(kept_by_executors, "metadata")
+        facts = metadata_facts(rows, stream, kept_by_executors)
+    segments = segment_states(events_in(rows), bucket_count(2 * facts.events)).kept(kept_by_executors, "segments")
     by = JudgedBy(
         layout=layout,
         now_ms=TAKEN_MS,
@@ -61,10 +61,6 @@ def found_orphans(session: SparkSession, place: MetadataPlace, inventory: str, l
     verdicts = object_verdicts(segments, objects, by, bucket_count(listed + facts.events))
     orphaned = verdicts.where(fn.col("status") == ObjectStatus.ORPHAN.value)
     return int(orphaned.agg(fn.sum("objects")).collect()[0][0] or 0)
-
-
-def _kept(frame: DataFrame, _name: str) -> DataFrame:
-    return frame.localCheckpoint(True, StorageLevel.DISK_ONLY)
 
 
 def _listed(session: SparkSession, inventory: str, layout: Layout) -> Packed:
