@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from tieredctl.formats.arrow_columns import flag_array, number_array
 from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA
-from tieredctl.ops.orphans.parted_keys import KeyRange, key_ranges
+from tieredctl.ops.orphans.parted_keys import key_ranges
 from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ops.remote.listing import KeyFile, record_batches
@@ -53,7 +53,7 @@ def listed_objects(session: SparkSession, store: ObjectStore, layout: Layout) ->
     ranges = key_ranges(store, _MOST_RANGES)
 
     def listed(number: int) -> Iterator[pa.Table]:
-        return (pa.Table.from_batches([batch]) for batch in listed_range(store, layout, ranges[number]))
+        return _explained(record_batches(ranges[number].objects(store), _AT_ONCE), layout)
 
     return packed_parts(session, len(ranges), listed, LISTED_SCHEMA, _MOST_TASKS)
 
@@ -85,23 +85,20 @@ def _by_topic(objects: pa.Table) -> pa.Table:
     return pa.table(groups.select(["topicId", "isReserved", "count_all", "size_sum"]).columns, schema=_TOPIC_SCHEMA)
 
 
-def listed_range(store: ObjectStore, layout: Layout, keys: KeyRange) -> Iterator[pa.RecordBatch]:
-    """The objects of a range by LISTED_SCHEMA."""
-    explainer = KeyExplainer(layout)
-    for batch in record_batches(keys.objects(store), _AT_ONCE):
-        yield explained_objects(batch, explainer)
-
-
 def keys_of_file(session: SparkSession, file: Path, layout: Layout) -> Packed:
     """A row by LISTED_SCHEMA for each key of a file that executors have, too; one of them reads it. Raises
     TieredctlError as `KeyFile` does."""
     keys = KeyFile(file)
 
     def listed(_: int) -> Iterator[pa.Table]:
-        explainer = KeyExplainer(layout)
-        return (pa.Table.from_batches([explained_objects(batch, explainer)]) for batch in keys.batches())
+        return _explained(keys.batches(), layout)
 
     return packed_parts(session, 1, listed, LISTED_SCHEMA, 1)
+
+
+def _explained(found: Iterable[pa.RecordBatch], layout: Layout) -> Iterator[pa.Table]:
+    explainer = KeyExplainer(layout)
+    return (pa.Table.from_batches([explained_objects(batch, explainer)]) for batch in found)
 
 
 def explained_objects(found: pa.RecordBatch, explainer: KeyExplainer) -> pa.RecordBatch:
