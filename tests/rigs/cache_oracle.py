@@ -5,14 +5,11 @@ The line format between the two is described at the top of `java/CacheOracle.jav
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
-from .maven import JAVA_SOURCES, KafkaJars, compile_java, java_command, kafka_jars
+from .line_program import LineProgram
+from .maven import KafkaJars, kafka_jars
 
 ORACLE_VERSION = "4.3.1"
 ORACLE_CLASS = "org.apache.kafka.server.log.remote.metadata.storage.CacheOracle"
@@ -88,76 +85,32 @@ class DescribedRecord:
     text: str = ""
 
 
-class OracleFailed(Exception):
-    """The Java side ended; the text tells what it was doing."""
-
-
-class CacheOracle:
+class CacheOracle(LineProgram):
     """A Java process with Kafka's cache in it, as a context manager; each question costs a fraction of a millisecond.
 
     Raises RigMissing when made on a machine without a JDK, or without Maven and the jars.
     """
 
     def __init__(self, jars: KafkaJars | None = None) -> None:
-        jars = jars or kafka_jars(ORACLE_VERSION)
-        classes = compile_java([JAVA_SOURCES / "CacheOracle.java"], jars.class_path)
-        self._process = subprocess.Popen(
-            [
-                *(java_command(), "-Xmx256M", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"),
-                *("-cp", os.pathsep.join([str(classes), jars.class_path]), ORACLE_CLASS),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            start_new_session=True,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the Java process; it ends by itself when this one does."""
-        self._process.kill()
-        self._process.communicate()
+        super().__init__(jars or kafka_jars(ORACLE_VERSION), ORACLE_CLASS)
 
     def replay(self, history: Sequence[bytes | Question]) -> HistoryAnswers:
         """Replay a history through a fresh store: values of records, with questions in between and at the end."""
         lines = [step.line() if isinstance(step, Question) else f"record {step.hex()}".rstrip() for step in history]
-        self._send([*lines, "end"])
+        self.send([*lines, "end"])
         questions = [step for step in history if isinstance(step, Question)]
         return _parse_answers(iter(self._receive_words, ["end"]), questions)
 
     def describe(self, value: bytes) -> DescribedRecord:
         """What Kafka's serde reads in the value of a record of the metadata topic."""
-        self._send([f"describe {value.hex()}".rstrip()])
-        _, told, *text = self._receive().split(" ", 2)
+        self.send([f"describe {value.hex()}".rstrip()])
+        _, told, *text = self.receive().split(" ", 2)
         if told.startswith("!"):
             return DescribedRecord(refused=told[1:])
         return DescribedRecord(refused=None, written=bytes.fromhex(told), text=text[0])
 
     def _receive_words(self) -> list[str]:
-        return self._receive().split(" ")
-
-    def _send(self, lines: Sequence[str]) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write("\n".join(lines) + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError as broken:
-            raise OracleFailed(f"the oracle ended before {lines[0]!r}") from broken
-
-    def _receive(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise OracleFailed(f"the oracle ended with {self._process.wait()} in the middle of an answer")
-        return line.rstrip("\n")
+        return self.receive().split(" ")
 
 
 def _parse_answers(lines: Iterator[list[str]], questions: Sequence[Question]) -> HistoryAnswers:
