@@ -12,6 +12,7 @@ from tests.metadata_quorum_files import MetadataFolder
 from tieredctl.formats.file_names import kraft_snapshot_name
 from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
 from tieredctl.kafka.cluster_metadata import metadata_topic_partition_count
+from tieredctl.kafka.metadata_log import MetadataLog
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.ids import uuid_bytes
 
@@ -80,3 +81,22 @@ def test_of_several_replicas_the_most_recent_is_believed(tmp_path: Path) -> None
         folder.append(topic_record(TOPIC_ID, METADATA_TOPIC), *partitions(range(count)))
 
     assert metadata_topic_partition_count([tmp_path / "newer", tmp_path / "older", tmp_path]) == 3
+
+
+def test_files_that_stay_are_replayed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = MetadataFolder(tmp_path / "__cluster_metadata-0")
+    folder.append(topic_record(TOPIC_ID, METADATA_TOPIC), *partitions(range(2)))
+    opened: list[Path] = []
+    really_opened = MetadataLog.opened
+
+    def counted(path: Path) -> MetadataLog:
+        opened.append(path)
+        return really_opened(path)
+
+    monkeypatch.setattr(MetadataLog, "opened", counted)
+
+    counts = [metadata_topic_partition_count([tmp_path]) for _ in range(3)]
+    folder.append(*partitions([2]))
+
+    assert (counts, len(opened)) == ([2, 2, 2], 1)
+    assert (metadata_topic_partition_count([tmp_path]), len(opened)) == (3, 2)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from tieredctl.errors import DecodeError
@@ -29,11 +31,28 @@ def metadata_topic_partition_count(log_dirs: Iterable[Path]) -> int | None:
 def _told_by(folder: Path) -> tuple[int, int | None] | None:
     """A replica's end offset (exclusive), and the number of partitions it has; None where there is none."""
     try:
+        return _replayed(folder, _state(folder))
+    except OSError:
+        return None
+
+
+def _state(folder: Path) -> frozenset[tuple[str, int, int]]:
+    """Name, size and time of each file: changes whenever what the files say does. Raises OSError."""
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.stat()) for entry in entries]
+    return frozenset((name, status.st_size, status.st_mtime_ns) for name, status in found)
+
+
+@lru_cache(maxsize=16)
+def _replayed(folder: Path, _files: frozenset[tuple[str, int, int]]) -> tuple[int, int | None] | None:
+    """As `_told_by`, kept for as long as the files stay: whoever follows the metadata asks again and again. Raises
+    OSError."""
+    try:
         log = MetadataLog.opened(folder)
         node = NodeReplay(log)
         node.load_snapshot()
         node.load_log()
-    except (OSError, DecodeError):
+    except DecodeError:
         return None
     if not log.snapshots and not log.segments:
         return None
