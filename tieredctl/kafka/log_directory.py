@@ -12,10 +12,10 @@ from itertools import groupby
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, read_partition_metadata
 from tieredctl.kafka.cluster_metadata import metadata_topic_partition_count
 from tieredctl.kafka.local_logs import read_least_end_offsets, read_log_start_offsets
+from tieredctl.kafka.log_dir_owner import log_dir_owner
 from tieredctl.kafka.partition_log import PartitionLog, passed_over
 from tieredctl.kafka.source import (
     METADATA_TOPIC,
@@ -189,15 +189,10 @@ def _topic_ids(folder: Path) -> set[str]:
     return set()
 
 
-def _cluster_id(log_dir: Path) -> str | None:
-    """From its `meta.properties`; None if there is no usable one, as in a copy of some folders."""
-    with suppress(OSError, DecodeError):
-        return read_meta_properties((log_dir / META_PROPERTIES_FILE).read_bytes()).cluster_id
-    return None
-
-
 def _one_cluster_id(log_dirs: Sequence[Path]) -> str | None:
-    found = {log_dir: cluster_id for log_dir in log_dirs if (cluster_id := _cluster_id(log_dir)) is not None}
+    found = {
+        log_dir: cluster_id for log_dir in log_dirs if (cluster_id := log_dir_owner(log_dir).cluster_id) is not None
+    }
     if len(set(found.values())) > 1:
         listed = ", ".join(f"{log_dir} of {cluster_id}" for log_dir, cluster_id in found.items())
         hint = "Give the log directories of one cluster; `tieredctl store inspect` shows a meta.properties."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.java_properties import read_properties
-from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
+from tieredctl.kafka.log_dir_owner import log_dir_owner
 from tieredctl.kafka.server_properties import SERVER_PROPERTIES
 from tieredctl.kraft.retention import (
     DEFAULT_RETENTION_BYTES,
@@ -99,10 +99,7 @@ def _named_file(file: Path, log_dir: Path) -> _Stated:
 
 
 def _node_id(log_dir: Path) -> str | None:
-    try:
-        node_id = read_meta_properties((log_dir / META_PROPERTIES_FILE).read_bytes()).node_id
-    except (OSError, DecodeError):
-        return None
+    node_id = log_dir_owner(log_dir).node_id
     return None if node_id is None else str(node_id)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER, parse_kraft_snapshot_name
-from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
 from tieredctl.formats.quorum_state import QUORUM_STATE_FILE, read_quorum_state
+from tieredctl.kafka.log_dir_owner import log_dir_owner
 from tieredctl.kafka.metadata_log import MetadataLog, SnapshotFile, snapshot_records
 from tieredctl.kafka.node_replay import NodeReplay, records_of_one_epoch
 from tieredctl.kraft.image import ClusterImage
@@ -74,7 +74,7 @@ def _alone(path: Path) -> OfflineCluster:
     replay.load_snapshot(snapshot_records(file) if name is None else records_of_one_epoch(file), end_offset)
     image = replay.image
     snapshot = None if name is None else SnapshotId(epoch, end_offset)
-    cluster_id = _cluster_id(path.resolve().parent)
+    cluster_id = log_dir_owner(path.resolve().parent.parent).cluster_id
     return OfflineCluster(
         *(path, image, image.topic_ids, image.as_of_ms, frozenset(), snapshot, size, 0, cluster_id),
         voters=list(image.voters or ()),
@@ -105,7 +105,7 @@ def _with_log(folder: Path) -> OfflineCluster:
         node.snapshot,
         node.snapshot_bytes,
         node.log_bytes,
-        _cluster_id(folder.resolve()),
+        log_dir_owner(folder.resolve().parent).cluster_id,
         voters=list(voters),
         in_transaction=replay.in_transaction,
         clock_error_ms=replay.clock_fell_ms,
@@ -120,9 +120,3 @@ def _voters(folder: Path, image: ClusterImage) -> Collection[int]:
         state = read_quorum_state((folder / QUORUM_STATE_FILE).read_bytes())
         return [voter["VoterId"] for voter in state.values.get("CurrentVoters") or ()]
     return ()
-
-
-def _cluster_id(folder: Path) -> str | None:
-    with suppress(OSError, DecodeError):
-        return read_meta_properties((folder.parent / META_PROPERTIES_FILE).read_bytes()).cluster_id
-    return None

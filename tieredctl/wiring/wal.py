@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, MetaProperties, read_meta_properties
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.local_replicas import read_local_replicas
+from tieredctl.kafka.log_dir_owner import log_dir_owner
 from tieredctl.model.findings import Finding
 from tieredctl.model.removal import RemovalMode
 from tieredctl.ops.change import Outcome
@@ -50,18 +50,13 @@ class ActiveSegments:
 
     def broker_id(self) -> int:
         """The node's, of the first log directory that says it."""
-        node_ids = (one.node_id for one in self._meta_properties())
+        node_ids = (log_dir_owner(log_dir).node_id for log_dir in self.log_dirs)
         return next((one for one in node_ids if one is not None), UNKNOWN_BROKER)
 
     def cluster_id(self) -> str | None:
         """That of all log directories that say it; None where none does, or they differ."""
-        found = {one.cluster_id for one in self._meta_properties() if one.cluster_id is not None}
+        found = {log_dir_owner(log_dir).cluster_id for log_dir in self.log_dirs} - {None}
         return found.pop() if len(found) == 1 else None
-
-    def _meta_properties(self) -> Iterator[MetaProperties]:
-        for folder in self.log_dirs:
-            with suppress(OSError, DecodeError):
-                yield read_meta_properties((folder / META_PROPERTIES_FILE).read_bytes())
 
 
 class UploadPlace(NamedTuple):
