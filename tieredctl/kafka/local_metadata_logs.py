@@ -6,15 +6,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.file_names import (
-    CLUSTER_METADATA_FOLDER,
-    SegmentPart,
-    parse_kraft_snapshot_name,
-    parse_segment_file_name,
-)
+from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, read_meta_properties
 from tieredctl.formats.snapshot_times import FIRST_BATCH_WITHIN, first_record_ms, snapshot_times
 from tieredctl.kafka.local_logs import forbidden
+from tieredctl.kafka.metadata_log import MetadataLog
 from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSegment, SeenSnapshot
 
 _LARGEST_PROPERTIES = 1 << 16
@@ -30,39 +26,25 @@ def read_local_metadata_logs(log_dirs: Iterable[Path]) -> list[SeenMetadataLog]:
 
 
 def _metadata_log(log_dir: Path) -> SeenMetadataLog:
-    folder = log_dir / CLUSTER_METADATA_FOLDER
-    files = sorted(folder.iterdir())
-    logs = list(_segments(files))
-    begins_with = _beginning(logs[0][0], FIRST_BATCH_WITHIN) if logs else None
+    log = MetadataLog.opened(log_dir / CLUSTER_METADATA_FOLDER)
+    begins_with = _beginning(log.segments[0].path, FIRST_BATCH_WITHIN) if log.segments else None
     return SeenMetadataLog(
         _node_id(log_dir),
-        str(folder),
-        logs[0][1].base_offset if logs else 0,
-        sorted(_snapshots(files), key=lambda one: (one.epoch, one.end_offset)),
-        [segment for _, segment in logs],
+        str(log.folder),
+        log.start_offset,
+        list(_snapshots(log)),
+        [SeenSegment(one.base_offset, one.size) for one in log.segments],
         None if begins_with is None else first_record_ms(begins_with),
     )
 
 
-def _segments(files: Iterable[Path]) -> Iterator[tuple[Path, SeenSegment]]:
-    for file in files:
-        name = parse_segment_file_name(file.name)
-        if name is not None and name.part is SegmentPart.LOG and name.transition is None:
-            size = _size(file)
-            if size is not None:
-                yield file, SeenSegment(name.offset, size)
-
-
-def _snapshots(files: Iterable[Path]) -> Iterator[SeenSnapshot]:
+def _snapshots(log: MetadataLog) -> Iterator[SeenSnapshot]:
     """Without the one that holds a new quorum's first voters (KIP-853), which no node replays the log from."""
-    for file in files:
-        name = parse_kraft_snapshot_name(file.name)
-        if name is None or name.transition is not None or not name.end_offset:
-            continue
-        size, beginning = _size(file), _beginning(file, FIRST_BATCH_WITHIN)
-        if size is not None and beginning is not None:
+    for one in log.snapshots:
+        beginning = _beginning(one.path, FIRST_BATCH_WITHIN) if one.end_offset else None
+        if beginning is not None:
             written_ms, last_contained_ms = snapshot_times(beginning) or (None, None)
-            yield SeenSnapshot(name.end_offset, name.epoch, size, written_ms, last_contained_ms)
+            yield SeenSnapshot(one.end_offset, one.epoch, one.size, written_ms, last_contained_ms)
 
 
 def _node_id(log_dir: Path) -> int | None:
@@ -70,13 +52,6 @@ def _node_id(log_dir: Path) -> int | None:
         properties = _beginning(log_dir / META_PROPERTIES_FILE, _LARGEST_PROPERTIES)
         return None if properties is None else read_meta_properties(properties).node_id
     except DecodeError:
-        return None
-
-
-def _size(file: Path) -> int | None:
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
         return None
 
 

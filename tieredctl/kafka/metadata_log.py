@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 from typing import NamedTuple
 
 from tieredctl.errors import DecodeError
@@ -55,12 +56,16 @@ class MetadataLog:
 
     @staticmethod
     def opened(folder: Path) -> MetadataLog:
-        """Raises OSError."""
+        """Without what a running node deletes meanwhile. Raises OSError."""
         snapshots, segments = [], []
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            if not entry.is_file(follow_symlinks=False):
+        for entry in os.scandir(folder):
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
                 continue
-            path, size = Path(entry.path), entry.stat().st_size
+            if not S_ISREG(status.st_mode):
+                continue
+            path, size = Path(entry.path), status.st_size
             snapshot, segment = parse_kraft_snapshot_name(entry.name), parse_segment_file_name(entry.name)
             if snapshot is not None and snapshot.transition is None:
                 snapshots.append(SnapshotFile(snapshot.epoch, snapshot.end_offset, path, size))
