@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.formats.fuzzed_readers import sealed_batches
 from tests.kraft_snapshots import snapshot_bytes, topic_record
 from tieredctl.errors import DecodeError
 from tieredctl.formats.arriving_snapshot import ArrivingSnapshot
+from tieredctl.formats.compression import Codec
 from tieredctl.formats.record_batches import Record, encode_batch, read_batch_header
 
 TOPIC_ID = "AQIDBAUGBwgJCgsMDQ4PEA"
@@ -19,6 +21,11 @@ SNAPSHOT = snapshot_bytes(1700000000000, *(topic_record(TOPIC_ID, f"t{number}") 
 HEADER_END = read_batch_header(SNAPSHOT, 0, len(SNAPSHOT)).size
 DATA_END = HEADER_END + read_batch_header(SNAPSHOT, HEADER_END, len(SNAPSHOT)).size
 HEADER, DATA, FOOTER = SNAPSHOT[:HEADER_END], SNAPSHOT[HEADER_END:DATA_END], SNAPSHOT[DATA_END:]
+ATTRIBUTES = 22
+"""Where the byte of a batch is that says its codec."""
+FOOTER_AS_IF_COMPRESSED = sealed_batches(
+    FOOTER[:ATTRIBUTES] + bytes([FOOTER[ATTRIBUTES] | Codec.ZSTD]) + FOOTER[ATTRIBUTES + 1 :]
+)
 
 
 def arrived(data: bytes, cuts: list[int] | None = None, size: int | None = None) -> list[bytes]:
@@ -74,6 +81,7 @@ def test_no_bit_can_differ(byte: int, bit: int, chunk: int) -> None:
         (encode_batch([Record(0, 0, None, b"v")]), None, "does not begin with a header", 0),
         (HEADER + FOOTER, None, "batch begins with offset", len(HEADER)),
         (HEADER + DATA + DATA, None, "batch begins with offset 1, not 6", DATA_END),
+        (HEADER + DATA + FOOTER_AS_IF_COMPRESSED, None, "zstd.*, in a record of the batch", DATA_END),
         (b"\0" * 200, None, "magic 0 is not 2", 16),
         (b"HTTP/1.1 400 Bad Request\r\n" * 9, None, "magic", 16),
     ],

@@ -51,11 +51,11 @@ class ArrivingSnapshot:
                 start = end
                 yield batch
         finally:
-            del self._rest[:start]
+            self._rest = self._rest[start:]  # not cut in place: a refusal's traceback may still hold views of it
 
     def forget_rest(self) -> None:
         """Forgets what arrived of the batch that is not whole: it will arrive again."""
-        self._rest.clear()
+        self._rest = bytearray()
 
     def demand_whole(self) -> None:
         """Raises DecodeError where the snapshot does not end with what arrived."""
