@@ -1,5 +1,5 @@
-"""The frame around an event's value (Kafka's AbstractApiMessageSerde): frame version, apiKey and version, as unsigned
-varints."""
+"""The frame around the value of an event, or of a record of the metadata log (Kafka's AbstractApiMessageSerde): frame
+version, apiKey and version, as unsigned varints."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tieredctl.formats.varints import Buffer, read_unsigned_varint, unsigned_var
 FRAME_VERSION = 1
 MESSAGE_VERSION = 0
 FRAME_BYTES = 3
-"""Of a frame whose apiKey takes one byte, as all have."""
+"""Of a frame whose apiKey and version take one byte each, as all have."""
 
 
-def frame(api_key: int) -> bytes:
+def frame(api_key: int, version: int = MESSAGE_VERSION) -> bytes:
     """What stands before the record of an apiKey."""
-    return unsigned_varint(FRAME_VERSION) + unsigned_varint(api_key) + unsigned_varint(MESSAGE_VERSION)
+    return unsigned_varint(FRAME_VERSION) + unsigned_varint(api_key) + unsigned_varint(version)
 
 
 def read_frame(value: Buffer, known: Container[int]) -> tuple[int, int]:

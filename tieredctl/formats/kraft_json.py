@@ -18,11 +18,11 @@ import numpy as np
 from tieredctl.errors import DecodeError
 from tieredctl.formats.batch_columns import HeaderColumns
 from tieredctl.formats.control_records import ControlRecord
+from tieredctl.formats.event_frame import FRAME_BYTES, FRAME_VERSION
 from tieredctl.formats.json_text import RARE, JsonWriter, json_writer
 from tieredctl.formats.kafka_json import base64_text, json_document
 from tieredctl.formats.kraft_log import batch_records, undecodable
 from tieredctl.formats.kraft_records import (
-    FRAME_VERSION,
     KraftRecord,
     KraftRecordType,
     decode_kraft_record,
@@ -33,7 +33,6 @@ from tieredctl.formats.record_batches import Attributes, BatchHeader
 from tieredctl.formats.record_columns import NO_VALUE, RecordColumns, record_values
 from tieredctl.formats.windows import Ints
 
-_FRAME_BYTES = 3
 _LINES_AT_ONCE = 1 << 13
 _CODEC_BITS = 7
 _RARE_BATCH = Attributes.CONTROL | _CODEC_BITS
@@ -120,9 +119,9 @@ class RecordLines:
         for start, end in spans:
             value = buffer[start:end] if start != NO_VALUE else b""
             try:
-                frame = frames[value[:_FRAME_BYTES]]
+                frame = frames[value[:FRAME_BYTES]]
                 if frame.wanted:
-                    append(frame.prefix + frame.write(value, _FRAME_BYTES) + "}\n")
+                    append(frame.prefix + frame.write(value, FRAME_BYTES) + "}\n")
                     frame.shown += 1
             except (KeyError, *RARE):
                 try:
@@ -169,7 +168,7 @@ class _Frames(dict[bytes, _Frame]):
 
     def __missing__(self, head: bytes) -> _Frame:
         """Raises KeyError for what `decode_kraft_record` has to look at."""
-        if len(head) < _FRAME_BYTES or head[0] != FRAME_VERSION:
+        if len(head) < FRAME_BYTES or head[0] != FRAME_VERSION:
             raise KeyError(head)
         _, api_key, version = head
         schema = kraft_schema(api_key, version)

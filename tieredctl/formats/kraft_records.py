@@ -12,12 +12,11 @@ from functools import cache
 from typing import NamedTuple
 
 from tieredctl.errors import DecodeError
+from tieredctl.formats.event_frame import FRAME_VERSION, frame
 from tieredctl.formats.message_json import Message, message
 from tieredctl.formats.schema import Struct
-from tieredctl.formats.varints import Buffer, read_unsigned_varint, unsigned_varint
+from tieredctl.formats.varints import Buffer, read_unsigned_varint
 from tieredctl.formats.wire import Values, whole_reader, writer
-
-FRAME_VERSION = 1
 
 
 class KraftRecordType(IntEnum):
@@ -131,5 +130,4 @@ def _payload_reader(api_key: int, version: int) -> Callable[[Buffer], Values] | 
 def encode_kraft_record(api_key: int, version: int, fields: Values) -> bytes:
     """A record's value; `fields` as `decode_kraft_record` gives them. Raises ValueError for an unknown type, KeyError
     for an unknown version."""
-    header = unsigned_varint(FRAME_VERSION) + unsigned_varint(api_key) + unsigned_varint(version)
-    return header + writer(KraftRecordType(api_key).message.schema(version))(fields)
+    return frame(api_key, version) + writer(KraftRecordType(api_key).message.schema(version))(fields)
