@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from operator import itemgetter
@@ -16,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import tieredctl_spark.jobs
 
+from tests.cli.command_line import own_process
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.driven_brokers import DrivenBroker
@@ -52,16 +49,10 @@ class LiveStore:
 
     def scanned(self, endpoint: str) -> Any:
         """What the command line's engine finds there."""
-        command = [sys.executable, "-m", "tieredctl", "orphans", "scan", *self.words(endpoint), "--min-age", "0s"]
-        done = subprocess.run(
-            [*command, "-o", "json"],
-            env=os.environ | DRIVER_CREDENTIALS | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == ExitCode.FINDINGS, done.stderr
-        return json.loads(done.stdout)
+        words = [*self.words(endpoint), "--min-age", "0s", "-o", "json"]
+        done = own_process("orphans", "scan", *words, **DRIVER_CREDENTIALS)
+        assert done.exit_code == ExitCode.FINDINGS, done.err
+        return done.document()
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 import tieredctl_spark.jobs
 from tieredctl_spark.finding_rows import read_finding
 
+from tests.cli.command_line import own_process
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.object_servers import SECRET_KEY, ObjectServer
 from tests.rigs.ports import free_ports
@@ -41,16 +40,9 @@ class Case:
 
     def local(self) -> Any:
         """What the command line's engine finds there: its document."""
-        command = [sys.executable, "-m", "tieredctl", "verify", *self.words, "-o", "json"]
-        done = subprocess.run(
-            command,
-            env=os.environ | DRIVER_CREDENTIALS | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == ExitCode.CORRUPTION, done.stderr
-        return json.loads(done.stdout)
+        done = own_process("verify", *self.words, "-o", "json", **DRIVER_CREDENTIALS)
+        assert done.exit_code == ExitCode.CORRUPTION, done.err
+        return done.document()
 
 
 def words(cluster: Path) -> list[str]:

@@ -1,0 +1,188 @@
+"""The ledger's rows: which of several readings counts, and that compaction loses none of what is known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as fn
+from tieredctl_local.layout import LocalLayout
+from tieredctl_spark.ledger import Asked, Ledger
+from tieredctl_spark.output_folder import OutputFolder
+from tieredctl_spark.planned_work import PlannedWork, runs_at_work
+from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
+from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.segment_reading import READING_SCHEMA, failed_report, result_row
+from tieredctl_spark.segment_rows import result_of
+
+from tests.spark.ledger.recorded_runs import HALF_A_DAY, Runs
+from tieredctl.layouts.protocol import Part
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.ops.verification.report import Level, SegmentFindings, SegmentReport, SegmentTask
+
+pytestmark = pytest.mark.spark
+
+
+def entry(task: SegmentTask, report: SegmentReport) -> dict[str, Any]:
+    """A row of the ledger, by READING_SCHEMA."""
+    names = ("topic", "topicId", "partition", "startOffset", "endOffset", "segmentSizeInBytes")
+    kept = dict.fromkeys(names) | {"level": Level.HEADERS.value, "fingerprint": task.metadata.segment_id}
+    return result_row(kept, report)
+
+
+def enter(runs: Runs, run: str, rows: list[dict[str, Any]], began: datetime, chunk: int = 0) -> None:
+    frame = runs.session.createDataFrame(pa.Table.from_pylist(rows, READING_SCHEMA), spark_schema(READING_SCHEMA))
+    Ledger(runs.output).commit(frame, run, chunk, began)
+
+
+def sound(task: SegmentTask) -> SegmentReport:
+    return SegmentReport(task.metadata.segment_id)
+
+
+def unknown(task: SegmentTask) -> SegmentReport:
+    return failed_report(task, LocalLayout(), "it cannot be read")
+
+
+def found(task: SegmentTask) -> SegmentReport:
+    findings = SegmentFindings(task.metadata, task.keys)
+    findings.add(FindingCode.BATCH_CORRUPT, Part.LOG, "a batch is damaged")
+    return SegmentReport(task.metadata.segment_id, findings=tuple(findings.found))
+
+
+def unseen(task: SegmentTask) -> SegmentReport:
+    return SegmentReport(task.metadata.segment_id, not_looked_at="silence")
+
+
+NOW = datetime.now(UTC)
+ASKED = Asked(Level.HEADERS, NOW, HALF_A_DAY)
+
+
+def test_of_several_rows_of_a_segment_in_one_run_the_gravest_counts(runs: Runs, tasks: list[SegmentTask]) -> None:
+    task = tasks[0]
+    for number, gravest_first in enumerate([(found, unknown), (unknown, sound), (sound, unseen), (found, sound)]):
+        graver, other = gravest_first
+        run = f"run-{number}"
+        enter(runs, run, [entry(task, graver(task)), entry(task, other(task))], NOW, chunk=0)
+        enter(runs, run, [entry(task, other(task))], NOW + timedelta(minutes=1), chunk=1)
+
+        (row,) = Ledger(runs.output).run(run).select("result").toArrow().to_pylist()
+
+        assert row["result"] == result_of(graver(task)).value
+
+
+def test_readings_have_the_drivers_time_of_before_they_began(runs: Runs, tasks: list[SegmentTask]) -> None:
+    before = datetime.now(UTC)
+    runs.reports(tasks[:5])
+    after = datetime.now(UTC)
+
+    checked = (
+        Ledger(runs.output).rows().select(fn.unix_micros("checkedAt").alias("at")).distinct().toArrow().to_pylist()
+    )
+
+    assert "checkedAt" not in READING_SCHEMA.names  # executors have no say
+    assert all(before.timestamp() <= row["at"] / 1e6 <= after.timestamp() for row in checked)
+
+
+def test_the_graver_of_two_results_of_one_moment_counts(runs: Runs, tasks: list[SegmentTask]) -> None:
+    enter(runs, "one", [entry(tasks[0], found(tasks[0]))], NOW)
+    enter(runs, "two", [entry(tasks[0], sound(tasks[0]))], NOW)
+    enter(runs, "three", [entry(tasks[1], sound(tasks[1]))], NOW)
+
+    known = Ledger(runs.output).sound(ASKED).select("fingerprint").toArrow().to_pylist()
+
+    assert [row["fingerprint"] for row in known] == [tasks[1].metadata.segment_id]
+
+
+def test_bytes_with_a_finding_are_read_again_whenever_a_driver_s_clock_calls_them_sound(
+    runs: Runs, tasks: list[SegmentTask]
+) -> None:
+    seen = NOW - timedelta(hours=12)
+    for number, hours in enumerate((-24, 0.1, 11.9)):
+        task = tasks[number]
+        enter(runs, f"one-{number}", [entry(task, found(task))], seen)
+        enter(runs, f"two-{number}", [entry(task, sound(task))], seen + timedelta(hours=hours))
+
+    assert Ledger(runs.output).sound(ASKED).count() == 0
+
+
+def test_after_compaction_a_segment_is_still_known_to_have_been_read(runs: Runs, tasks: list[SegmentTask]) -> None:
+    ledger = Ledger(runs.output)
+    enter(runs, "first", [entry(tasks[0], sound(tasks[0]))], NOW - timedelta(hours=2))
+    enter(runs, "second", [entry(tasks[0], unknown(tasks[0]))], NOW - timedelta(hours=1))
+
+    def moments() -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = ledger.last_read(Level.HEADERS).toArrow().to_pylist()
+        return rows
+
+    before = moments()
+    ledger.compact(ledger.runs())
+
+    assert moments() == before
+    assert before[0]["lastTried"] - before[0]["lastRead"] == timedelta(hours=1)
+    assert ledger.sound(ASKED).count() == 0
+
+
+@pytest.mark.parametrize("killed_before", ["never", "complete is noted", "chunks are removed"])
+def test_compaction_keeps_what_is_known_whenever_it_is_killed(
+    runs: Runs, tasks: list[SegmentTask], monkeypatch: pytest.MonkeyPatch, killed_before: str
+) -> None:
+    ledger, some = Ledger(runs.output), tasks[:6]
+    runs.read(some[:3])
+    ledger.compact(ledger.runs())
+    runs.read(some)
+
+    class Killed(Exception):
+        pass
+
+    def end(*_: object) -> None:
+        raise Killed
+
+    if killed_before != "never":
+        name = "write_table" if killed_before == "complete is noted" else "clear"
+        monkeypatch.setattr(OutputFolder, name, end)
+        with pytest.raises(Killed):
+            ledger.compact(ledger.runs())
+        monkeypatch.undo()
+    ledger.compact(ledger.runs())
+
+    assert not any((runs.folder / "output/ledger/chunks").rglob("*.parquet"))
+    assert runs.read(some) == set()
+    assert ledger.rows().select("segmentId").distinct().count() == len(some)
+
+
+@pytest.mark.parametrize("other", ["none", "at work", "killed long ago"])
+def test_compaction_leaves_the_work_and_rows_of_a_run_that_is_at_work(
+    runs: Runs, tasks: list[SegmentTask], monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    monkeypatch.setattr("tieredctl_spark.recorded_engine._MOST_FILES", 0)
+    began = {"at work": NOW, "killed long ago": NOW - timedelta(days=2)}.get(other)
+    run = "20200101T000000Z-abcdef"
+    if began:
+        PlannedWork(runs.output, runs.store, LocalLayout(), run).write(tasks[:2])
+        enter(runs, run, [entry(tasks[0], sound(tasks[0]))], began)
+    engine = RecordedEngine(runs.output, RunOptions(HALF_A_DAY))
+    list(engine.check_segments(tasks[2:4], runs.store, LocalLayout()))
+
+    engine.tidy()
+    engine.end()
+
+    left = {run, engine.run} if other == "at work" else set()
+    assert Ledger(runs.output).runs() == left
+    assert runs_at_work(runs.output) == ({run} if other == "at work" else set())
+    assert Ledger(runs.output).rows().count() == (3 if began else 2)
+
+
+def test_a_table_is_replaced_whole_however_the_cluster_is_configured(runs: Runs) -> None:
+    mode = "spark.sql.sources.partitionOverwriteMode"
+    runs.output.write_table("table/run=a/part=1", pa.table({"x": [1]}))
+    before = str(runs.session.conf.get(mode))
+    runs.session.conf.set(mode, "dynamic")
+    try:
+        runs.output.clear("table/run=a")
+    finally:
+        runs.session.conf.set(mode, before)
+
+    assert runs.output.runs("table") == set()
+    assert not any((runs.folder / "output/table").rglob("*.parquet"))
