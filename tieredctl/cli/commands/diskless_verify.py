@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,9 +15,10 @@ from tieredctl.cli.progress import ProgressMode, counted_progress
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms
-from tieredctl.ops.diskless.verify import DisklessVerification
 from tieredctl.ops.verification.report import Level
-from tieredctl.wiring.diskless import verify_diskless
+
+if TYPE_CHECKING:
+    from tieredctl.ops.diskless.verify import DisklessVerification
 
 
 def verify(
@@ -38,6 +39,8 @@ def verify(
 
     For example: tieredctl diskless verify --level full --control-plane service=inkless --store s3://bucket
     """
+    from tieredctl.wiring.diskless import verify_diskless
+
     older_than_ms = duration_ms(older_than)
     place, bucket = places.place(), places.bucket()
     with counted_progress(progress, quiet, "objects") as told:
