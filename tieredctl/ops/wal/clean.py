@@ -24,7 +24,7 @@ from tieredctl.model.removal import (
     RemovalMode,
 )
 from tieredctl.ops.change import Outcome
-from tieredctl.ops.documents import Document
+from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
@@ -128,14 +128,7 @@ class CleanPlan:
             "size": None if stored is None else stored.size,
             "need": judged.need.name,
             "segments": [
-                {
-                    "topic": one.topic,
-                    "topicId": one.topic_id,
-                    "partition": one.partition,
-                    "segmentId": id_,
-                    "need": need.name,
-                }
-                for one, id_, need in judged.segments
+                {**partition_document(one), "segmentId": id_, "need": need.name} for one, id_, need in judged.segments
             ],
         }
 

@@ -15,6 +15,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.leader_log import LeaderLog
+from tieredctl.ops.documents import partition_document
 from tieredctl.ops.wal.contents import KnownEvents
 from tieredctl.ops.wal.line_of_leaders import offset_gap
 from tieredctl.ops.wal.local_batches import LocalActiveLog, LocalBatch, latest_epoch
@@ -115,9 +116,7 @@ def _behind(one: DueLog, uploaded: int, reason: str) -> Finding:
     partition, folder = one.log.partition, str(one.log.folder)
     message = f"it ends at offset {one.leader.end_offset} of leader epoch {latest_epoch(one.leader)}, and {reason}: "
     evidence = {
-        "topic": partition.topic,
-        "topicId": partition.topic_id,
-        "partition": partition.partition,
+        **partition_document(partition),
         "file": folder,
         "logEndOffset": one.leader.end_offset,
         "uploadedEndOffset": uploaded + 1,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.wal_events import RemoteLogSegmentMetadataEntry
-from tieredctl.ops.documents import Document
+from tieredctl.ops.documents import Document, epochs_document, partition_document
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.wal.contents import Segments, WalContents, by_place
 from tieredctl.storage.protocol import ObjectStore, StoredObject
@@ -103,24 +103,17 @@ def _unknown_row(store: ObjectStore, combined_id: str, stored: StoredObject) -> 
 
 def _segment(entry: RemoteLogSegmentMetadataEntry, known: KnownWalSegment | None) -> Document:
     """A segment in an object; offsets, epochs and state are by the events about it, null where there are none."""
-    partition = entry.topic_id_partition
     metadata = None if known is None else known.metadata
     return {
-        "topic": partition.topic,
-        "topicId": partition.topic_id,
-        "partition": partition.partition,
+        **partition_document(entry.topic_id_partition),
         "segmentId": entry.segment_id,
         "startOffset": None if metadata is None else metadata.start_offset,
         "endOffset": None if metadata is None else metadata.end_offset,
-        "segmentLeaderEpochs": None if metadata is None else list(_epochs(metadata.segment_leader_epochs)),
+        "segmentLeaderEpochs": None if metadata is None else epochs_document(metadata.segment_leader_epochs),
         "state": None if metadata is None else metadata.state.name,
         "startFilePosition": entry.start_file_position,
         "endFilePosition": entry.end_file_position,
     }
-
-
-def _epochs(epochs: Sequence[tuple[int, int]]) -> Iterator[Document]:
-    return ({"leaderEpoch": epoch, "offset": offset} for epoch, offset in epochs)
 
 
 def _is_selected(row: Document, selection: Selection) -> bool:

@@ -8,6 +8,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.documents import partition_document
 from tieredctl.wal.replayed import KnownWalSegment
 
 NO_END = 1 << 63
@@ -81,13 +82,7 @@ def _last_epoch(segment: KnownWalSegment) -> int:
 def offset_gap(partition: TopicIdPartition, first: int, last: int) -> Finding:
     """No combined object has offsets from one up to and including another."""
     name = f"{partition.topic}-{partition.partition}"
-    evidence = {
-        "topic": partition.topic,
-        "topicId": partition.topic_id,
-        "partition": partition.partition,
-        "startOffset": first,
-        "endOffset": last,
-    }
+    evidence = partition_document(partition) | {"startOffset": first, "endOffset": last}
     message = f"no combined object holds offsets {first} to {last}"
     about = PartitionSubject(partition, (first, last))
     return Finding(FindingCode.WAL_OFFSET_GAP, name, message, evidence, about=about)

@@ -19,6 +19,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.model.local_replica import LocalReplica, LocalSegment
+from tieredctl.ops.documents import partition_document
 
 _PIECE_BYTES = 1 << 22
 _MOST_OFFSETS = 1 << 31
@@ -155,13 +156,7 @@ class LocalActiveLog:
 
     def _finding(self, code: FindingCode, segment: LocalSegment, position: int, message: str) -> Finding:
         path = str(self.folder / _log_name(segment))
-        evidence = {
-            "topic": self.partition.topic,
-            "topicId": self.partition.topic_id,
-            "partition": self.partition.partition,
-            "file": path,
-            "position": position,
-        }
+        evidence = partition_document(self.partition) | {"file": path, "position": position}
         return Finding(code, path, message, evidence, about=PartitionSubject(self.partition))
 
 

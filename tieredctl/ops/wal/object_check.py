@@ -10,6 +10,8 @@ from tieredctl.formats.record_batches import HEADER_BYTES, BatchHeader, read_bat
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject, Subject
 from tieredctl.model.findings import Finding
+from tieredctl.ops.documents import partition_document
+from tieredctl.rlmm.lineage import epoch_for_offset
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wal.replayed import KnownWalSegment
 
@@ -39,7 +41,7 @@ def object_finding(key: str, position: int, message: str, segment: KnownWalSegme
         offsets = segment.metadata.start_offset, segment.metadata.end_offset
         partition = segment.metadata.topic_id_partition
         evidence |= {"segmentId": segment.segment_id, "offsets": list(offsets)}
-        evidence |= {"topic": partition.topic, "topicId": partition.topic_id, "partition": partition.partition}
+        evidence |= partition_document(partition)
         about = PartitionSubject(partition, offsets)
     return Finding(FindingCode.WAL_OBJECT_DAMAGED, key, message, evidence, about=about)
 
@@ -90,15 +92,7 @@ def _check_header(
     elif not segment.metadata.start_offset <= header.base_offset <= header.last_offset <= segment.metadata.end_offset:
         offsets = f"{header.base_offset} to {header.last_offset}"
         report.add(position, f"a batch has offsets {offsets}, outside of its segment", segment)
-    epoch = _epoch_at(segment, header.base_offset)
+    epoch = epoch_for_offset(segment.metadata.segment_leader_epochs, header.base_offset)
     if epoch != header.partition_leader_epoch:
         message = f"a batch has leader epoch {header.partition_leader_epoch}, its events say {epoch}"
         report.add(position, message, segment)
-
-
-def _epoch_at(segment: KnownWalSegment, offset: int) -> int | None:
-    found = None
-    for epoch, start in segment.metadata.segment_leader_epochs:
-        if start <= offset:
-            found = epoch
-    return found

@@ -14,7 +14,7 @@ from secrets import token_hex
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
-from tieredctl.ops.documents import Document
+from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.wal.line_of_leaders import Partitions
 from tieredctl.ops.wal.restored_log import RestoredLog, folder_name, sync, write_log
 from tieredctl.storage.protocol import UNFINISHED, ObjectStore
@@ -33,9 +33,7 @@ class RestoreOutcome:
     def rows(self) -> list[Document]:
         return [
             {
-                "topic": log.partition.topic,
-                "topicId": log.partition.topic_id,
-                "partition": log.partition.partition,
+                **partition_document(log.partition),
                 "startOffset": log.start_offset,
                 "endOffset": log.end_offset,
                 "batches": log.batches,

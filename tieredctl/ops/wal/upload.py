@@ -19,7 +19,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
 from tieredctl.model.wal_events import RemoteWalLogSegmentMetadata, RemoteWalLogSegmentMetadataUpdate
 from tieredctl.ops.change import Outcome
-from tieredctl.ops.documents import Document
+from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.wal.contents import demand_whole, read_events
 from tieredctl.ops.wal.due_logs import DueLog, due_logs
@@ -275,11 +275,8 @@ def _row(
     begun: RemoteWalLogSegmentMetadata, number: int, ended: RemoteWalLogSegmentMetadataUpdate | None = None
 ) -> Document:
     """A segment in an object; what only an upload decides is null before."""
-    partition = begun.topic_id_partition
     return {
-        "topic": partition.topic,
-        "topicId": partition.topic_id,
-        "partition": partition.partition,
+        **partition_document(begun.topic_id_partition),
         "startOffset": begun.start_offset,
         "endOffset": begun.end_offset,
         "segmentSizeInBytes": begun.segment_size_in_bytes,
