@@ -11,7 +11,7 @@ from tests.wal.model_wal import batch, item
 from tests.wal_histories import OTHER
 from tieredctl.errors import DecodeError
 from tieredctl.wal.combiner import Combiner, CombinerSettings, UploadCause, packed
-from tieredctl.wal.sections import QueueItem, divided, queue_item
+from tieredctl.wal.sections import QueueItem, queue_item
 
 SETTINGS = CombinerSettings(interval_ms=20, upload_bytes=1000, queue_size=3)
 SMALL, LARGE = item(1, PARTITION, 0, 0), item(2, OTHER, 0, 99)
@@ -112,17 +112,6 @@ def test_a_queued_section_is_described_from_its_batches_alone() -> None:
 def test_what_is_not_a_leaders_log_is_not_queued(records: bytes, reason: str) -> None:
     with pytest.raises(DecodeError, match=reason):
         queue_item(PARTITION, "A" * 22, records, broker_id=1, leader_epoch=0, event_timestamp_ms=FIRST_TIMESTAMP_MS)
-
-
-def test_a_long_section_is_divided_between_batches() -> None:
-    batches = [batch(number, number, size=100) for number in range(7)]
-    length = len(batches[0])
-
-    parts = list(divided(b"".join(batches), 3 * length))
-
-    assert [len(part) // length for part in parts] == [3, 3, 1]
-    assert b"".join(parts) == b"".join(batches)
-    assert list(divided(b"".join(batches), 1)) == batches
 
 
 ONE_OF_EACH_SIZE = [

@@ -32,4 +32,4 @@ def test_no_more_bytes_are_read_at_once_than_the_largest_file_may_have(
 
     assert read == [size if size <= 100 else 0 for size in sizes]
     assert max(rounds) <= 100
-    assert not contents.is_whole
+    assert contents.findings

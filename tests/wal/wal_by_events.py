@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.wal_events import (
     CombinedEvent,
@@ -17,6 +17,7 @@ from tieredctl.model.wal_events import (
     WalSegmentEvent,
 )
 from tieredctl.rlmm.states import start_refusal, update_refusal
+from tieredctl.wal.events import as_kip_405
 
 _COPIED, _DELETED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
 Place = tuple[int, int]
@@ -28,7 +29,7 @@ class WalByEvents:
     segments: dict[tuple[TopicIdPartition, str], tuple[WalSegmentEvent, Place]] = field(default_factory=dict)
     """The last event of each that was taken."""
     combined: dict[str, tuple[CombinedEvent, Place]] = field(default_factory=dict)
-    begun: dict[tuple[TopicIdPartition, str], RemoteWalLogSegmentMetadata] = field(default_factory=dict)
+    begun: dict[tuple[TopicIdPartition, str], RemoteLogSegmentMetadata] = field(default_factory=dict)
     refused: list[Place] = field(default_factory=list)
     stale: list[Place] = field(default_factory=list)
     epochs: dict[TopicIdPartition, int] = field(default_factory=dict)
@@ -46,8 +47,9 @@ class WalByEvents:
                 starts = isinstance(event, RemoteWalLogSegmentMetadata)
                 key = partition, event.segment_id
                 if self._apply(self.segments, key, event, place, starts=starts) and starts:
-                    assert isinstance(event, RemoteWalLogSegmentMetadata)
-                    self.begun[key] = event
+                    begun = as_kip_405(event)
+                    assert isinstance(begun, RemoteLogSegmentMetadata)
+                    self.begun[key] = begun
 
     def ranges(self, partition: TopicIdPartition, leader_epoch: int) -> list[tuple[int, int]]:
         """First and last offsets of a leader epoch in each uploaded segment."""

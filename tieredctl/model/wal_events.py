@@ -5,6 +5,7 @@ The proposal gives classes and no wire form; docs/wal.md lists what tieredctl ha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -68,7 +69,7 @@ class _Combined:
     def __post_init__(self) -> None:
         if not self.entries:
             raise ValueError("a combined object without segments")
-        demand_in_order(self.entries)
+        _demand_in_order(self.entries)
         if self.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED and not all(one.is_placed for one in self.entries):
             raise ValueError("an uploaded object without file positions")
 
@@ -143,12 +144,6 @@ class RemoteWalLogSegmentMetadata(_WalSegment):
         if self.is_placed and self.size != self.segment_size_in_bytes:
             raise ValueError(f"file positions of {self.size} bytes for {self.segment_size_in_bytes}")
 
-    def epoch_ranges(self) -> list[tuple[int, int, int]]:
-        """(leader epoch, first offset, last offset) for each epoch in this segment, offsets inclusive."""
-        epochs = self.segment_leader_epochs
-        lasts = [offset - 1 for _, offset in epochs[1:]] + [self.end_offset]
-        return [(epoch, first, last) for (epoch, first), last in zip(epochs, lasts, strict=True)]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteWalLogSegmentMetadataUpdate(_WalSegment):
@@ -165,7 +160,7 @@ CombinedEvent = RemoteWalCombinedLogSegmentMetadata | RemoteWalCombinedLogSegmen
 WalSegmentEvent = RemoteWalLogSegmentMetadata | RemoteWalLogSegmentMetadataUpdate
 
 
-def demand_in_order(ranges: tuple[FileRange, ...] | tuple[RemoteLogSegmentMetadataEntry, ...]) -> None:
+def _demand_in_order(ranges: Sequence[FileRange]) -> None:
     """Raises ValueError unless ranges rise without overlap, or none is known yet."""
     if not any(one.is_placed for one in ranges):
         return

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -71,18 +69,6 @@ def queue_item(
         combined_coordinator_partition=_NO_PARTITION,
     )
     return QueueItem(metadata, records)
-
-
-def divided(records: bytes, most_bytes: int) -> Iterator[bytes]:
-    """Whole batches of at most so many bytes, or a single larger one. Raises DecodeError where one is not sound."""
-    positions, _ = _sound_batches(records)
-    bounds = [*positions.tolist(), len(records)]
-    first = 0
-    for here, end in pairwise(bounds):
-        if end - first > most_bytes and here > first:
-            yield records[first:here]
-            first = here
-    yield records[first:]
 
 
 def _sound_batches(records: bytes) -> tuple[Ints, HeaderColumns]:

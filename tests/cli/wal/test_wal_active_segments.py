@@ -48,6 +48,18 @@ def test_closed_segments_are_uploaded_when_asked(tmp_path: Path, store: Path, ti
     assert [(row["startOffset"], row["endOffset"]) for row in (*active, *everything)] == [(2, 5), (0, 5)]
 
 
+def test_a_long_section_is_divided_between_batches(tmp_path: Path, store: Path, tieredctl: Tieredctl) -> None:
+    batches = [batch(offset) for offset in range(7)]
+    write_partition(tmp_path / "logs", ORDERS[0], batches)
+    words = (*upload_words(tmp_path / "logs", store), "-o", "jsonl", "--upload-bytes")
+
+    by_three = tieredctl(*words, str(3 * len(batches[0]))).lines()
+    by_one = tieredctl(*words, "1").lines()
+
+    assert [(row["startOffset"], row["endOffset"]) for row in by_three] == [(0, 2), (3, 5), (6, 6)]
+    assert [(row["startOffset"], row["endOffset"]) for row in by_one] == [(offset, offset) for offset in range(7)]
+
+
 def test_of_replicas_the_one_of_the_latest_leader_is_uploaded(
     tmp_path: Path, store: Path, tieredctl: Tieredctl
 ) -> None:

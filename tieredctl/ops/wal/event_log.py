@@ -54,11 +54,6 @@ class EventLogContents:
         """Whether the store has an event log at all."""
         return bool(self.end_offsets)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every event could be read."""
-        return not self.findings
-
 
 def read_event_log(store: ObjectStore) -> EventLogContents:
     """Reads all of it. What cannot be read is a finding, and reading resumes after it."""
