@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.wal_events import (
     NO_LEADER,
-    NO_POSITION,
     RemoteWalCombinedLogSegmentMetadataUpdate,
     RemoteWalLogSegmentMetadataUpdate,
 )
@@ -56,7 +55,6 @@ def segment_deletions(
         metadata = one.metadata
         if metadata.state is state:
             continue
-        is_placed = one.start_file_position != NO_POSITION
         event = RemoteWalLogSegmentMetadataUpdate(
             topic_id_partition=metadata.topic_id_partition,
             segment_id=one.segment_id,
@@ -67,8 +65,8 @@ def segment_deletions(
             custom_metadata=metadata.custom_metadata,
             combined_segment_id=one.combined_segment_id,
             combined_coordinator_partition=one.combined_coordinator_partition,
-            start_file_position=one.start_file_position if is_placed else NO_POSITION,
-            end_file_position=one.end_file_position if is_placed else NO_POSITION,
+            start_file_position=one.start_file_position,
+            end_file_position=one.end_file_position,
         )
         yield Publish(event, one.known.metadata_partition)
 
