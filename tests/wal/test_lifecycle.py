@@ -52,7 +52,7 @@ def judged(
         now_ms=FIRST_TIMESTAMP_MS + after_ms,
         give_up_after_ms=10 * 60_000,
     )
-    return next(one for one in objects.objects() if one.combined_segment_id == COMBINED)
+    return next(one for one in objects.objects(np.arange(len(objects))) if one.combined_segment_id == COMBINED)
 
 
 def needs(one: JudgedObject) -> list[Need]:

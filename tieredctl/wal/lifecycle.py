@@ -7,7 +7,7 @@ that time and is not in remote storage is OVERDUE, and kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -107,9 +107,13 @@ class JudgedObjects:
         """Those in which nothing is needed."""
         return np.flatnonzero(self.needs < Need.OVERDUE)
 
-    def objects(self, rows: Ints | None = None) -> Iterator[JudgedObject]:
-        """Some of them, or all."""
-        rows = np.arange(len(self)) if rows is None else rows
+    def kept(self) -> dict[Need, int]:
+        """How many of the others there are, by their needs."""
+        counts = np.bincount(self.needs, minlength=len(Need)).tolist()
+        return {need: counts[need] for need in Need if counts[need] and not need.may_go}
+
+    def objects(self, rows: Ints) -> Iterator[JudgedObject]:
+        """Some of them."""
         order = np.argsort(self.entries.objects, kind="stable")
         bounds = np.searchsorted(self.entries.objects[order], np.stack([rows, rows + 1]))
         for row, text, first, end in zip(
@@ -140,8 +144,9 @@ def judge_objects(
     ids = _distinct(joined_uuids([wal.combined.segment_ids, places]))
     lookup = UuidLookup(ids)
     of_segments = lookup.rows_of(places)
-    ages = _Ages(wal, of_segments, len(ids), facts, now_ms)
-    needs = _needs(wal, tiered, facts, ages, give_up_after_ms)
+    known = [facts.get(partition, PartitionFacts()) for partition in wal.partitions]
+    ages = _Ages(wal, of_segments, len(ids), known, now_ms)
+    needs = _needs(wal, tiered, known, ages, give_up_after_ms)
     listed = _listed(wal, lookup, places, given_up_ms=now_ms - give_up_after_ms)
     entries = _Entries(
         np.concatenate([of_segments, listed.objects]),
@@ -174,11 +179,9 @@ class _Ages:
         wal: ReplayedWal,
         of_segments: Ints,
         objects: int,
-        facts: Mapping[TopicIdPartition, PartitionFacts],
+        facts: Sequence[PartitionFacts],
         now_ms: int,
     ) -> None:
-        known = [facts.get(partition, PartitionFacts()) for partition in wal.partitions]
-        limits = np.array([_limit(one.local_retention_ms) for one in known], np.int64)
         contents = wal.events.segments.contents
         segments = wal.segments
         times = np.maximum(
@@ -187,12 +190,12 @@ class _Ages:
         )
         self.since_last_event: Ints = now_ms - times
         records = np.maximum(times, contents.starts.max_timestamps.values[segments.starts])
-        self.limits: Ints = limits[segments.partitions] if len(limits) else np.zeros(0, np.int64)
-        self.are_past_own: Flags = now_ms - records > self.limits
+        limits = np.array([_limit(one.local_retention_ms) for one in facts], np.int64)[segments.partitions]
+        self.are_past_own: Flags = now_ms - records > limits
         latest = np.full(objects, np.iinfo(np.int64).min)
         np.maximum.at(latest, of_segments, records)
         greatest = np.zeros(objects, np.int64)
-        np.maximum.at(greatest, of_segments, self.limits)
+        np.maximum.at(greatest, of_segments, limits)
         self.are_past_greatest: Flags = (now_ms - latest[of_segments]) > greatest[of_segments]
 
 
@@ -203,25 +206,24 @@ def _limit(retention_ms: int | None) -> int:
 def _needs(
     wal: ReplayedWal,
     tiered: TieredRanges,
-    facts: Mapping[TopicIdPartition, PartitionFacts],
+    facts: Sequence[PartitionFacts],
     ages: _Ages,
     give_up_after_ms: int,
 ) -> NDArray[np.int8]:
     """Of each segment; later lines overrule earlier ones."""
     segments = wal.segments
     owners = segments.partitions
-    known = [facts.get(partition, PartitionFacts()) for partition in wal.partitions]
     are_tiered_topics, are_local_topics, are_gone, are_foreign = (
-        np.array(flags, np.bool_)[owners] if flags else np.zeros(0, np.bool_)
+        np.array(flags, np.bool_)[owners]
         for flags in (
-            [one.is_tiered is True for one in known],
-            [one.is_tiered is False for one in known],
-            [one.is_gone for one in known],
-            [one.is_foreign for one in known],
+            [one.is_tiered is True for one in facts],
+            [one.is_tiered is False for one in facts],
+            [one.is_gone for one in facts],
+            [one.is_foreign for one in facts],
         )
     )
-    starts = [_UNKNOWN_OFFSET if one.log_start_offset is None else one.log_start_offset for one in known]
-    log_starts = np.array(starts, np.int64)[owners] if starts else np.zeros(0, np.int64)
+    starts = [_UNKNOWN_OFFSET if one.log_start_offset is None else one.log_start_offset for one in facts]
+    log_starts = np.array(starts, np.int64)[owners]
     is_state = {state: segments.states == state for state in RemoteLogSegmentState}
     needs = np.full(len(segments), Need.NEEDED, np.int8)
     needs[ages.are_past_greatest & are_tiered_topics] = Need.OVERDUE

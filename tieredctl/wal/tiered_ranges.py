@@ -50,8 +50,8 @@ class TieredRanges:
         be described."""
         rows = metadata.in_states([RemoteLogSegmentState.COPY_SEGMENT_FINISHED])
         wanted = np.array([numbers.get(partition, -1) for partition in metadata.partitions], np.int64)
-        rows = rows[wanted[metadata.rows.partitions[rows]] >= 0] if len(wanted) else rows
-        owners = wanted[metadata.rows.partitions[rows]] if len(wanted) else _NONE
+        rows = rows[wanted[metadata.rows.partitions[rows]] >= 0]
+        owners = wanted[metadata.rows.partitions[rows]]
         return cls(epoch_ranges(metadata.events.contents.starts.epoch_ranges(metadata.rows.starts[rows]), owners))
 
     def cover(self, asked: EpochRanges) -> Flags:

@@ -93,9 +93,8 @@ class FreshNeeds:
         facts = self._facts(wal.partitions, source, {partition.topic_id for partition in remote.partitions})
         tiered = TieredRanges.of(remote, wal.events.partitions)
         judged = judge_objects(wal, tiered, facts, now_ms=self.clock_ms(), give_up_after_ms=self.give_up_after_ms)
-        objects = list(judged.objects())
-        may_go = {one.combined_segment_id: one for one in objects if one.need.may_go}
-        kept = Counter(one.need.name for one in objects if not one.need.may_go)
+        may_go = {one.combined_segment_id: one for one in judged.objects(judged.may_go())}
+        kept = {need.name: count for need, count in judged.kept().items()}
         return Needs(events, may_go, dict(sorted(kept.items())))
 
     def _demand_overlap(self, events: KnownEvents, remote: ReplayedMetadata) -> None:
