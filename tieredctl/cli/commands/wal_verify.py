@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from tieredctl.cli.arguments import now_ms
 from tieredctl.cli.commands.wal_upload import wal_store
 from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
 from tieredctl.cli.options import Now, Store, StoreOptions
-from tieredctl.cli.outcome import finding_documents, finish
+from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Listing
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
@@ -60,4 +61,4 @@ def verify(
     verdict = counted(len(result.findings), "finding") if result.findings else "all intact"
     if view.is_table:
         view.say(f"Verified {what} ({level.value}): {verdict}.")
-    return finish(listing, view.output, result.findings, quiet=True, metrics_file=view.metrics_file)
+    return replace(view, quiet=True).show(listing, result.findings)

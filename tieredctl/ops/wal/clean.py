@@ -48,7 +48,7 @@ from tieredctl.storage.protocol import (
 )
 from tieredctl.wal.deletion import deletion_steps
 from tieredctl.wal.lifecycle import Need
-from tieredctl.wal.places import object_key
+from tieredctl.wal.places import WAL_SUFFIX, object_key
 from tieredctl.wal.steps import DeleteObject, Publish
 
 LAYOUT = "wal"
@@ -106,7 +106,7 @@ class CleanPlan:
 
     def rows(self) -> list[Document]:
         there = {one.key: one for one in self.objects}
-        ids = [*(one.key.removesuffix(".wal") for one in self.objects), *self.eventless]
+        ids = [*map(_id_of, self.objects), *self.eventless]
         return [self._row(combined_id, there.get(object_key(combined_id))) for combined_id in ids]
 
     def summary(self) -> Document:
@@ -327,7 +327,7 @@ def _intent(one: Prepared) -> ReceiptStep:
 
 
 def _id_of(planned: PlannedObject) -> str:
-    return planned.key.removesuffix(".wal")
+    return planned.key.removesuffix(WAL_SUFFIX)
 
 
 def _copy(stored: StoredObject | None) -> QuarantinedCopy | None:

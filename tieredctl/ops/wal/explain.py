@@ -12,10 +12,12 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.documents import Document
 from tieredctl.ops.wal.contents import KnownEvents
+from tieredctl.ops.wal.line_of_leaders import starts_of_epochs
 from tieredctl.ops.wal.object_check import object_finding
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wal.fetch import FetchedFrom, WalFetch, consumer_wal_fetch, follower_wal_fetch
+from tieredctl.wal.places import object_key
 from tieredctl.wal.reading import fetch_from_offset
 from tieredctl.wal.replayed import KnownWalSegment
 
@@ -81,10 +83,7 @@ def _named(events: KnownEvents, topic: str, number: int, topic_id: str | None) -
 
 def _as_uploaded(segments: Sequence[KnownWalSegment]) -> LeaderLog:
     """The log that the uploaded segments are of, by its latest leaders."""
-    starts: dict[int, int] = {}
-    for segment in segments:
-        for epoch, first in segment.metadata.segment_leader_epochs:
-            starts[epoch] = min(first, starts.get(epoch, first))
+    starts = starts_of_epochs(segments)
     epochs: list[tuple[int, int]] = []
     for epoch, first in sorted(starts.items(), reverse=True):
         if not epochs or first < epochs[-1][1]:
@@ -100,7 +99,7 @@ def _batch(store: ObjectStore, segment: KnownWalSegment, offset: int, findings: 
     try:
         found = fetch_from_offset(store, segment, offset, 1)
     except TieredctlError as error:
-        key = f"{segment.combined_segment_id}.wal"
+        key = object_key(segment.combined_segment_id)
         if error.code is ErrorCode.OBJECT_MISSING:
             evidence = {"key": key, "combinedSegmentId": segment.combined_segment_id}
             findings.append(Finding(FindingCode.WAL_OBJECT_MISSING, key, "it is not there", evidence))

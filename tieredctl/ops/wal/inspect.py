@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.wal_events import RemoteLogSegmentMetadataEntry
 from tieredctl.ops.documents import Document, epochs_document, partition_document
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.wal.contents import Segments, WalContents, by_place
+from tieredctl.ops.wal.own_index import CONCERN_ONE_OBJECT
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 from tieredctl.wal.places import object_key
 from tieredctl.wal.reading import read_object_index
@@ -82,7 +83,7 @@ def _unknown_row(store: ObjectStore, combined_id: str, stored: StoredObject) -> 
     except DecodeError as error:
         index = f"damaged: {error.reason}"
     except TieredctlError as error:
-        if error.code not in (ErrorCode.OBJECT_MISSING, ErrorCode.OBJECT_ARCHIVED, ErrorCode.UNREADABLE):
+        if error.code not in CONCERN_ONE_OBJECT:
             raise
         index = f"unread: {error.message}"
     entries = () if described is None else described.entries

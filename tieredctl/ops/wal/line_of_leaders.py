@@ -54,12 +54,18 @@ def gaps_in(lines: Partitions, uploaded: Partitions) -> list[Finding]:
     return gaps
 
 
-def ends_of_epochs(segments: Sequence[KnownWalSegment]) -> dict[int, int]:
-    """For each leader epoch, the first offset of any later one."""
+def starts_of_epochs(segments: Sequence[KnownWalSegment]) -> dict[int, int]:
+    """The first offset of each leader epoch."""
     starts: dict[int, int] = {}
     for segment in segments:
         for epoch, offset in segment.metadata.segment_leader_epochs:
             starts[epoch] = min(offset, starts.get(epoch, offset))
+    return starts
+
+
+def ends_of_epochs(segments: Sequence[KnownWalSegment]) -> dict[int, int]:
+    """For each leader epoch, the first offset of any later one."""
+    starts = starts_of_epochs(segments)
     ends, end = {}, NO_END
     for epoch in sorted(starts, reverse=True):
         ends[epoch] = end

@@ -8,6 +8,9 @@ from tieredctl.wal.lifecycle import JudgedObject
 from tieredctl.wal.reading import read_object_index
 from tieredctl.wal.replayed import ReplayedWal
 
+CONCERN_ONE_OBJECT = (ErrorCode.OBJECT_MISSING, ErrorCode.OBJECT_ARCHIVED, ErrorCode.UNREADABLE)
+"""Why an object's index cannot be read, where those of others can."""
+
 
 def is_all_judged(store: ObjectStore, stored: StoredObject, judged: JudgedObject, wal: ReplayedWal) -> bool:
     """Events may be missing without a trace. So an object's own event has to be there, and where the object has an
@@ -22,7 +25,7 @@ def is_all_judged(store: ObjectStore, stored: StoredObject, judged: JudgedObject
     except DecodeError:
         return False
     except TieredctlError as error:
-        if error.code not in (ErrorCode.OBJECT_MISSING, ErrorCode.OBJECT_ARCHIVED, ErrorCode.UNREADABLE):
+        if error.code not in CONCERN_ONE_OBJECT:
             raise
         return False
     known = {(partition, segment_id) for partition, segment_id, _ in judged.segments}

@@ -27,7 +27,6 @@ from tieredctl.wal.replayed import KnownCombined, KnownWalSegment
 _States = RemoteLogSegmentState
 _FINISHED = _States.COPY_SEGMENT_FINISHED
 _AT_ONCE = 256
-_ARCHIVED_OR_UNREAD = {ErrorCode.OBJECT_ARCHIVED: FindingCode.OBJECT_ARCHIVED}
 
 
 @dataclass(slots=True)
@@ -140,7 +139,8 @@ def _looked_into(
             else:
                 check_first_batch(store, report, segment)
     except TieredctlError as error:
-        code = _ARCHIVED_OR_UNREAD.get(error.code, FindingCode.UNREADABLE)
+        is_archived = error.code is ErrorCode.OBJECT_ARCHIVED
+        code = FindingCode.OBJECT_ARCHIVED if is_archived else FindingCode.UNREADABLE
         evidence = {"file": report.key, "key": report.key, "error": error.code.value}
         report.findings.append(Finding(code, report.key, error.message, evidence))
         report.silent = error.code in CONCERN_EVERY_OBJECT
@@ -171,18 +171,16 @@ def _of_state(store: ObjectStore, contents: WalContents, one: KnownCombined) -> 
     since["eventTimestampMs"] = metadata.event_timestamp_ms
     if metadata.state is _States.COPY_SEGMENT_STARTED:
         where = "is not in the store" if stored is None else "is in the store, and nobody reads it"
-        evidence = since | {"partitions": _partitions(metadata.entries)}
-        return [
-            Finding(FindingCode.WAL_UPLOAD_UNFINISHED, key, f"its upload began and never ended; it {where}", evidence)
-        ]
+        message, evidence = f"its upload began and never ended; it {where}", since | {"partitions": partitions}
+        return [Finding(FindingCode.WAL_UPLOAD_UNFINISHED, key, message, evidence)]
     if metadata.state is _States.DELETE_SEGMENT_STARTED:
         return [Finding(FindingCode.WAL_DELETION_UNFINISHED, key, "its deletion began and never ended", since)]
     if metadata.state is _States.DELETE_SEGMENT_FINISHED:
         return []
     # A listing may be stale: what it lacks is asked for by name.
     if stored is None and (stored := store.head(key)) is None:
-        evidence = {"key": key, "combinedSegmentId": metadata.combined_segment_id, "partitions": partitions}
         message = f"it is not there, and with it {counted(len(metadata.entries), 'segment')} of {', '.join(partitions)}"
+        evidence = {"key": key, "combinedSegmentId": metadata.combined_segment_id, "partitions": partitions}
         return [Finding(FindingCode.WAL_OBJECT_MISSING, key, message, evidence)]
     size = metadata.entries[-1].end_file_position + 1
     if stored.size != size:
@@ -209,10 +207,7 @@ def _of_segments(one: KnownCombined, segments: Segments, *, is_stuck: bool) -> l
             }
             message = f"segment {entry.segment_id} is in it, but no event says that its upload ended"
             found.append(Finding(FindingCode.WAL_UPLOAD_UNFINISHED, key, message, evidence))
-        elif segment.metadata.state is _FINISHED and _place(segment) != (
-            combined_id,
-            _range(entry),
-        ):
+        elif segment.metadata.state is _FINISHED and not _is_at(segment, combined_id, entry):
             message = f"the events differ about where segment {entry.segment_id} is"
             found.append(object_finding(key, entry.start_file_position, message, segment))
     return found
@@ -236,12 +231,10 @@ def _unannounced(store: ObjectStore, promised: Sequence[KnownCombined], segments
     return found
 
 
-def _place(segment: KnownWalSegment) -> tuple[str, tuple[int, int]]:
-    return segment.combined_segment_id, (segment.start_file_position, segment.end_file_position)
-
-
-def _range(entry: RemoteLogSegmentMetadataEntry) -> tuple[int, int]:
-    return entry.start_file_position, entry.end_file_position
+def _is_at(segment: KnownWalSegment, combined_id: str, entry: RemoteLogSegmentMetadataEntry) -> bool:
+    """Whether a segment's own events say that it is where an object's say."""
+    own = segment.combined_segment_id, segment.start_file_position, segment.end_file_position
+    return own == (combined_id, entry.start_file_position, entry.end_file_position)
 
 
 def _unreferenced(contents: WalContents, known: Sequence[KnownCombined]) -> list[Finding]:
