@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, percentage
-from tieredctl.cli.commands.removal_outcome import demand_source
-from tieredctl.cli.commands.wal_upload import wal_store
+from tieredctl.cli.commands.removal_outcome import COLUMNS, FIELDS, demand_source
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import ClusterId, MinAge, OfflineMetadata, Store, StoreOptions, Yes
+from tieredctl.cli.options import ClusterId, MinAge, OfflineMetadata, Yes
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
 from tieredctl.cli.view import View
+from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms
@@ -21,9 +21,12 @@ from tieredctl.model.removal import RemovalMode
 
 # `wal inspect` loads this module for the verb's name: what it does is loaded when it is typed.
 if TYPE_CHECKING:
-    from tieredctl.ops.wal.clean import CleanOutcome, CleanPlan
+    from contextlib import AbstractContextManager
 
-_LEAST_GIVEN_UP_MS = 3_600_000
+    from tieredctl.ops.wal.clean import CleanOutcome, CleanPlan
+    from tieredctl.wiring.wal import WalCleaning
+
+LEAST_GIVEN_UP_MS = 3_600_000
 
 
 def _needs(item: Item) -> str:
@@ -36,14 +39,11 @@ _COLUMNS = (
     TableColumn("BYTES", lambda item: "not there" if item["size"] is None else item["size"]),
     TableColumn("SEGMENTS", _needs),
 )
-_DONE_COLUMNS = (TableColumn("STATUS", "status"), TableColumn("KEY", "key"), TableColumn("ERROR", "error"))
-_FIELDS = ("key", "status", "size", "quarantineKey", "error")
 
 
 def clean(
     *,
-    store: Store = None,
-    store_option: StoreOptions = None,
+    store_options: WalStoreOptions,
     metadata_options: MetadataOptions,
     offline_metadata: OfflineMetadata = False,
     topic_lists: TopicListOptions,
@@ -77,24 +77,18 @@ def clean(
     """
     from tieredctl.ops.orphan_removal.limits import demand_age
     from tieredctl.ops.wal.clean import CleanLimits
-    from tieredctl.wiring.wal import wal_cleaning
 
     given_up_ms = duration_ms(give_up_after)
-    if given_up_ms < _LEAST_GIVEN_UP_MS:
+    if given_up_ms < LEAST_GIVEN_UP_MS:
         message = "An upload without an event for less than an hour may still be in progress."
         raise TieredctlError(ErrorCode.AGE_TOO_LOW, message, hint="Give --give-up-after 1h or more.")
     limits = CleanLimits(duration_ms(min_age), max_percent)
     demand_age(limits.min_age_ms, allow_young=allow_young)
-    place = wal_store(store, store_option)
-    demand_source(
-        metadata_options.bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given
-    )
-    metadata = metadata_options.place()
-    with wal_cleaning(
-        *(place, metadata, topic_lists.beside(metadata)),
+    with opened_cleaning(
+        *(store_options, metadata_options, topic_lists),
+        offline_metadata=offline_metadata,
         cluster_id=cluster_id,
         give_up_after_ms=given_up_ms,
-        clock_ms=clock_ms,
     ) as cleaning:
         plan = cleaning.plan(limits)
         view.say(f"To remove from {plan.url}: {_amount(plan)}.", *_kept(plan))
@@ -121,7 +115,32 @@ def clean(
         }
         for one in outcome.receipts
     ]
-    return view.end(Listing("WalClean", plan.source(), rows, _DONE_COLUMNS, summary, _FIELDS), outcome)
+    return view.end(Listing("WalClean", plan.source(), rows, COLUMNS, summary, FIELDS), outcome)
+
+
+def opened_cleaning(
+    store_options: WalStoreOptions,
+    metadata_options: MetadataOptions,
+    topic_lists: TopicListOptions,
+    *,
+    offline_metadata: bool,
+    cluster_id: str | None,
+    give_up_after_ms: int,
+) -> AbstractContextManager[WalCleaning]:
+    """The cleaning of a store by the metadata that was named. Raises TieredctlError where that must not decide."""
+    from tieredctl.wiring.wal import wal_cleaning
+
+    store = store_options.place()
+    demand_source(
+        metadata_options.bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given
+    )
+    metadata = metadata_options.place()
+    return wal_cleaning(
+        *(store, metadata, topic_lists.beside(metadata)),
+        cluster_id=cluster_id,
+        give_up_after_ms=give_up_after_ms,
+        clock_ms=clock_ms,
+    )
 
 
 def _amount(plan: CleanPlan) -> str:

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import topic_partition_offset
-from tieredctl.cli.commands.wal_upload import wal_store
-from tieredctl.cli.options import Store, StoreOptions, TopicId
+from tieredctl.cli.options import TopicId
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.view import View
+from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 
 _COLUMNS = (
@@ -29,8 +29,7 @@ _COLUMNS = (
 def explain(
     *,
     where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION@OFFSET", help="A record, such as orders:3@1200.")],
-    store: Store = None,
-    store_option: StoreOptions = None,
+    store_options: WalStoreOptions,
     topic_id: TopicId = None,
     view: View,
 ) -> ExitCode:
@@ -45,7 +44,7 @@ def explain(
     topic, partition, offset = topic_partition_offset(where)
     if offset is None:
         raise TieredctlError(ErrorCode.USAGE, f"{where!r} names no offset.", hint="For example orders:3@1200.")
-    opened = wal_store(store, store_option).open_store()
+    opened = store_options.place().open_store()
     events = read_events(opened)
     found = explain_wal(opened, events, topic, partition, offset, topic_id)
     findings = [*events.findings, *found.findings]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tieredctl.cli.commands.wal_upload import wal_store
-from tieredctl.cli.options import Store, StoreOptions
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import PartitionOptions
 from tieredctl.cli.view import View
+from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 
@@ -42,8 +41,7 @@ _FIELDS = (
 
 def inspect(
     *,
-    store: Store = None,
-    store_option: StoreOptions = None,
+    store_options: WalStoreOptions,
     selected: PartitionOptions,
     view: View,
 ) -> ExitCode:
@@ -55,7 +53,7 @@ def inspect(
     from tieredctl.ops.wal.contents import nothing_in, read_contents
     from tieredctl.ops.wal.inspect import inspect_wal
 
-    opened = wal_store(store, store_option).open_store()
+    opened = store_options.place().open_store()
     contents = read_contents(opened)
     found = inspect_wal(opened, contents, selected.selection())
     findings = contents.events.findings

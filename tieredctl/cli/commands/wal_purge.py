@@ -6,19 +6,18 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms, percentage
-from tieredctl.cli.commands.removal_outcome import demand_source
-from tieredctl.cli.commands.wal_upload import wal_store
+from tieredctl.cli.arguments import percentage
+from tieredctl.cli.commands.wal_clean import LEAST_GIVEN_UP_MS, opened_cleaning
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import ClusterId, OfflineMetadata, Store, StoreOptions, Yes
+from tieredctl.cli.options import ClusterId, OfflineMetadata, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
 from tieredctl.cli.view import View
+from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms
 
-_LEAST_AGE_MS = _GIVE_UP_AFTER_MS = 3_600_000
 _COLUMNS = (
     TableColumn("KEY", "key"),
     TableColumn("BYTES", "size"),
@@ -42,8 +41,7 @@ def purge(
             help="Refuse to delete more than this share of the store's objects, including those in quarantine.",
         ),
     ] = 10.0,
-    store: Store = None,
-    store_option: StoreOptions = None,
+    store_options: WalStoreOptions,
     metadata_options: MetadataOptions,
     offline_metadata: OfflineMetadata = False,
     topic_lists: TopicListOptions,
@@ -57,22 +55,17 @@ def purge(
     Everything is judged again. For example: tieredctl wal purge --older-than 7d --store s3://bucket/wal
     --bootstrap-server broker-1:9092
     """
-    from tieredctl.wiring.wal import wal_cleaning
+    from tieredctl.ops.orphan_removal.purge import LEAST_AGE_MS
 
     age_ms = duration_ms(older_than)
-    if age_ms < _LEAST_AGE_MS:
+    if age_ms < LEAST_AGE_MS:
         message = "Objects that entered quarantine less than an hour ago are not deleted."
         raise TieredctlError(ErrorCode.AGE_TOO_LOW, message, hint="Give an --older-than of 1h or more.")
-    place = wal_store(store, store_option)
-    demand_source(
-        metadata_options.bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given
-    )
-    metadata = metadata_options.place()
-    with wal_cleaning(
-        *(place, metadata, topic_lists.beside(metadata)),
+    with opened_cleaning(
+        *(store_options, metadata_options, topic_lists),
+        offline_metadata=offline_metadata,
         cluster_id=cluster_id,
-        give_up_after_ms=_GIVE_UP_AFTER_MS,
-        clock_ms=clock_ms,
+        give_up_after_ms=LEAST_GIVEN_UP_MS,
     ) as cleaning:
         plan = cleaning.plan_purge(age_ms, max_percent)
         amount = f"{counted(len(plan.copies), 'copy', 'copies')}, {counted(plan.summary()['bytes'], 'byte')}"

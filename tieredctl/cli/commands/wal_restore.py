@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import given_path
-from tieredctl.cli.commands.wal_upload import wal_store
-from tieredctl.cli.options import Store, StoreOptions
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import PartitionOptions
 from tieredctl.cli.view import View
+from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 
@@ -34,8 +33,7 @@ _FIELDS = ("topic", "topicId", "partition", "startOffset", "endOffset", "batches
 
 def restore(
     *,
-    store: Store = None,
-    store_option: StoreOptions = None,
+    store_options: WalStoreOptions,
     to: Annotated[
         Path, typer.Option("--to", metavar="DIR", parser=given_path, help="The log directory to write; new or empty.")
     ],
@@ -77,7 +75,7 @@ def restore(
     from tieredctl.wiring.wal import restore_wal
 
     restored = restore_wal(
-        wal_store(store, store_option),
+        store_options.place(),
         to,
         selection=selected.selection(),
         broker_files_from=broker_files_from,

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms, given_path, pairs
+from tieredctl.cli.arguments import clock_ms, given_path
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import ClusterId, NoLease, Store, StoreOptions, Topic, Yes
+from tieredctl.cli.options import ClusterId, NoLease, Topic, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.view import View
+from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import byte_count
-from tieredctl.wiring.places import StorePlace
 
 # `wal inspect` loads this module for the verb's name: what it does is loaded when it is typed.
 if TYPE_CHECKING:
@@ -39,13 +39,6 @@ _FIELDS = (
 )
 
 
-def wal_store(store: str | None, options: list[str] | None) -> StorePlace:
-    """The store of combined objects. Raises TieredctlError where none was named."""
-    if store is None:
-        raise TieredctlError(ErrorCode.NO_STORE, "No store was given.", hint="Give --store, for example file:DIR.")
-    return StorePlace(store, pairs("--store-option", options))
-
-
 def upload(
     *,
     log_dir: Annotated[
@@ -57,8 +50,7 @@ def upload(
             help="A broker's log directory; repeat it for several. Of replicas the one with the longest log is taken.",
         ),
     ],
-    store: Store = None,
-    store_option: StoreOptions = None,
+    store_options: WalStoreOptions,
     topic: Topic = None,
     all_segments: Annotated[
         bool, typer.Option("--all-segments", help="Also upload closed segments, not only active ones.")
@@ -84,7 +76,7 @@ def upload(
     size = byte_count(upload_bytes)
     if not 1 <= size <= _LARGEST_OBJECT:
         raise TieredctlError(ErrorCode.USAGE, f"--upload-bytes {upload_bytes} is out of range: from 1 to 1GiB.")
-    place = UploadPlace(ActiveSegments(log_dir, topic, all_segments), wal_store(store, store_option), size)
+    place = UploadPlace(ActiveSegments(log_dir, topic, all_segments), store_options.place(), size)
     if not apply:
         plan = place.plan()
         amount = f"{counted(len(plan.segments), 'segment')} in {counted(plan.objects, 'object')}"

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import now_ms
-from tieredctl.cli.commands.wal_upload import wal_store
 from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
-from tieredctl.cli.options import Now, Store, StoreOptions
+from tieredctl.cli.options import Now
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Listing
 from tieredctl.cli.view import View
+from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ExitCode
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
@@ -23,8 +23,7 @@ from tieredctl.ops.wal.level import WalLevel
 
 def verify(
     *,
-    store: Store = None,
-    store_option: StoreOptions = None,
+    store_options: WalStoreOptions,
     level: Annotated[
         WalLevel, typer.Option(help="Check the listing, indexes and first batches too, or every byte.")
     ] = WalLevel.HEADERS,
@@ -44,7 +43,7 @@ def verify(
     def progress(result: WalVerification) -> str:
         return f"{counted(result.batches, 'batch', 'batches')}, {result.bytes_read} bytes read"
 
-    opened = wal_store(store, store_option).open_store()
+    opened = store_options.place().open_store()
     clock = Clock(now_ms(now), duration_ms(older_than))
     result = verify_wal(opened, read_contents(opened), level, clock, view.teller(progress))
     listing = Listing(
