@@ -15,7 +15,7 @@ from tieredctl_aiven.chunk_index import decode_chunk_sizes
 from tieredctl_aiven.custom_metadata import read_custom_metadata
 from tieredctl_aiven.manifest import read_manifest
 
-from tests import sample_events
+from tests import diskless_records, sample_events
 from tests.faults.aiven_storage_manager import AivenStorageManager, encoded_sizes
 from tests.kraft_snapshots import read_kraft_log
 from tests.metadata_logs import COPIED
@@ -28,6 +28,7 @@ from tieredctl.formats.clean_shutdown import read_clean_shutdown
 from tieredctl.formats.committed_offsets import read_committed_offsets
 from tieredctl.formats.compression import Codec, compress, decompress
 from tieredctl.formats.control_records import decode_control_record, encode_control_record
+from tieredctl.formats.diskless_records import decode_diskless_record, encode_diskless_record
 from tieredctl.formats.file_names import (
     parse_index_cache_file_name,
     parse_kraft_snapshot_name,
@@ -275,6 +276,7 @@ WAL_EVENTS = [
         combined_updated([entry(1, 0, 9), entry(2, 10, 10)], COPIED),
     )
 ]
+DISKLESS_RECORDS = [encode_diskless_record(record) for record in diskless_records.ONE_OF_EACH]
 
 
 def read_wal_columns(data: bytes) -> object:
@@ -338,6 +340,7 @@ READERS = [
     Reader("metadata event as columns", EVENTS, read_event_columns),
     Reader("WAL event", WAL_EVENTS, decode_wal_event),
     Reader("WAL event as columns", WAL_EVENTS, read_wal_columns),
+    Reader("diskless coordinator's record", DISKLESS_RECORDS, decode_diskless_record),
     Reader("index of a combined object", [WAL_OBJECT], read_index, sealed_batches),
     Reader("offset index as columns", [OFFSET_INDEX], read_offset_index_columns),
     Reader("time index as columns", [TIME_INDEX], read_time_index_columns),

@@ -18,7 +18,8 @@ def tagged_fields(values: Values, path: str = "") -> list[TaggedField]:
             found += tagged_fields(value, inner)
         elif isinstance(value, list) and name != UNKNOWN_TAGS:
             for index, element in enumerate(value):
-                found += tagged_fields(element, f"{inner}[{index}]")
+                if isinstance(element, dict):
+                    found += tagged_fields(element, f"{inner}[{index}]")
     return found
 
 

@@ -1,0 +1,1 @@
+"""KIP-1164's diskless coordinator as a library: which batch of which partition lies where in which file."""
