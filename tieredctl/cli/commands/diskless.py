@@ -5,13 +5,14 @@ from __future__ import annotations
 import typer
 
 from tieredctl.cli.commands.diskless_explain import explain
+from tieredctl.cli.commands.diskless_gateways import gateways
 from tieredctl.cli.commands.diskless_inspect import inspect
 from tieredctl.cli.commands.diskless_orphans import orphans
 from tieredctl.cli.commands.diskless_status import status
 from tieredctl.cli.commands.diskless_verify import verify
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-for verb in (status, inspect, explain, verify):
+for verb in (status, inspect, explain, verify, gateways):
     _commands.command(verb.__name__)(verb)
 _commands.add_typer(orphans, name="orphans", help="Find orphaned objects of diskless topics.")
 

@@ -1,0 +1,71 @@
+"""`diskless gateways` on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+
+SCENARIO_4 = ("diskless", "gateways", "--brokers", "24", "--racks", "3", "--coordinators", "12")
+
+
+def test_the_table_has_a_row_for_each_broker_and_the_bounds_beside(tieredctl: Tieredctl) -> None:
+    outcome = tieredctl(*SCENARIO_4)
+
+    heading, first, *others = outcome.out.splitlines()
+    assert outcome.exit_code == 0
+    assert heading.split() == ["BROKER", "RACK", "COORDINATORS", "GATEWAY-FOR", "COMMIT-CALLS", "NETWORK-CALLS"]
+    assert first.split() == ["0", "0", "0", "0", "7", "2", "1"]
+    assert len(others) == 23
+    assert "a broker is a gateway for at most 2 coordinators." in outcome.err
+
+
+def test_the_document_has_the_bounds_of_each_step(tieredctl: Tieredctl) -> None:
+    document = tieredctl(*SCENARIO_4, "-o", "json").document()
+
+    summary = document["summary"]
+    assert document["kind"] == "DisklessGateways"
+    assert (summary["gatewaysPerRack"], summary["coordinatorsPerGateway"], summary["saturatedAt"]) == (1, 2, 36)
+    assert list(summary["mostCommitCalls"].values()) == [12, 2, 2, 1]
+    assert document["items"][0] == {
+        "broker": 0,
+        "rack": "0",
+        "coordinators": [0],
+        "gatewayFor": [0, 7],
+        "commitCalls": 2,
+        "networkCalls": 1,
+    }
+
+
+@pytest.mark.parametrize("output", ["wide", "jsonl", "yaml", "csv"])
+def test_every_format_names_every_broker(output: str, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl(*SCENARIO_4, "-o", output)
+
+    assert outcome.exit_code == 0
+    assert len(outcome.out.splitlines()) >= 24
+
+
+def test_the_most_that_it_takes_is_placed(tieredctl: Tieredctl) -> None:
+    words = ("diskless", "gateways", "--brokers", "10000", "--racks", "100", "--coordinators", "10000")
+
+    outcome = tieredctl(*words)
+
+    assert outcome.exit_code == 0
+    assert "99 of them over the network" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (("--brokers", "0"), "brokers"),
+        (("--brokers", "many"), "brokers"),
+        (("--racks", "-1"), "racks"),
+        (("--racks", "25"), "24 brokers cannot be in 25 racks"),
+        (("--coordinators", "99999999999999999999"), "coordinators"),
+    ],
+)
+def test_numbers_that_make_no_cluster_are_refused(changed: tuple[str, str], message: str, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl(*SCENARIO_4, *changed)
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert message in outcome.err

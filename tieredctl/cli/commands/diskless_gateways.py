@@ -1,0 +1,80 @@
+"""`tieredctl diskless gateways`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.options import Output, Quiet
+from tieredctl.cli.outcome import finish
+from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
+
+_MOST_BROKERS, _MOST_COORDINATORS, _MOST_RACKS = 10_000, 10_000, 100
+_SHOWN = 8
+
+
+def _numbers(name: str) -> TableColumn:
+    heading = {"coordinators": "COORDINATORS", "gatewayFor": "GATEWAY-FOR"}[name]
+    return TableColumn(heading, lambda item: _shortened(item, name))
+
+
+def _shortened(item: Item, name: str) -> str:
+    numbers = item[name]
+    rest = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
+    return (" ".join(map(str, numbers[:_SHOWN])) + rest) or "-"
+
+
+_COLUMNS = (
+    TableColumn("BROKER", "broker"),
+    TableColumn("RACK", "rack"),
+    _numbers("coordinators"),
+    _numbers("gatewayFor"),
+    TableColumn("COMMIT-CALLS", "commitCalls"),
+    TableColumn("NETWORK-CALLS", "networkCalls"),
+)
+
+
+def gateways(
+    *,
+    brokers: Annotated[
+        int, typer.Option(metavar="NUMBER", help="How many brokers the cluster has.", min=1, max=_MOST_BROKERS)
+    ],
+    racks: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Over how many racks they are spread.", min=1, max=_MOST_RACKS)
+    ],
+    coordinators: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Partitions of __diskless_metadata.", min=1, max=_MOST_COORDINATORS)
+    ],
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Show which brokers would be produce gateways for which coordinators (KIP-1164).
+
+    With brokers spread over racks evenly, and coordinators over brokers. A producer sends what a coordinator manages
+    to a gateway in its own rack, so that a file is committed with few coordinators.
+    For example: tieredctl diskless gateways --brokers 24 --racks 3 --coordinators 12
+    """
+    from tieredctl.coordinator.gateways import Deployment, placed_gateways
+    from tieredctl.ops.diskless.gateways import gateway_rows, gateway_summary
+
+    if racks > brokers:
+        raise TieredctlError(ErrorCode.USAGE, f"{counted(brokers, 'broker')} cannot be in {racks} racks.")
+    placed = placed_gateways(Deployment.even(brokers, racks, coordinators))
+    summary = gateway_summary(placed)
+    listing = Listing("DisklessGateways", {"kind": "arguments"}, list(gateway_rows(placed)), _COLUMNS, summary)
+    most = summary["mostCommitCalls"]
+    said = [
+        (
+            f"{counted(summary['gatewaysPerRack'], 'gateway')} in each rack for each coordinator; "
+            f"a broker is a gateway for at most {counted(summary['coordinatorsPerGateway'], 'coordinator')}."
+        ),
+        (
+            f"A file takes at most {counted(most['withoutGateways'], 'commit call')} without gateways, "
+            f"{most['withGateways']} with them, {most['coLocated']} where they are co-located, "
+            f"{most['overTheNetwork']} of them over the network."
+        ),
+    ]
+    return finish(listing, output, [], quiet=quiet, sentences=said if output.is_table else ())
