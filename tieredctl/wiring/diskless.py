@@ -5,6 +5,8 @@ So whatever had a row while it was listed has it in what is read, unless it was 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tieredctl.diskless.control_plane import ControlPlaneTables
@@ -47,8 +49,8 @@ def control_plane_status(place: ControlPlanePlace, bucket: StorePlace | None) ->
     if bucket is None:
         control_plane = place.open()
         return FoundStatus(dict(control_plane.describe()), control_plane.tables(), None)
-    source, found = _read(place, bucket)
-    return FoundStatus(source, found.tables, uncommitted(found.listed.values(), found.tables))
+    with _read(place, bucket) as (source, found):
+        return FoundStatus(source, found.tables, uncommitted(found))
 
 
 def verify_diskless(
@@ -62,19 +64,22 @@ def verify_diskless(
 
     Raises TieredctlError as the places, `demand_overlap` and `verify` do.
     """
-    source, found = _read(place, bucket)
-    demand_overlap(found)
-    return DisklessVerified(source, verify(found, level, older_than_ms, progress))
+    with _read(place, bucket) as (source, found):
+        demand_overlap(found)
+        return DisklessVerified(source, verify(found, level, older_than_ms, progress))
 
 
-def scan_diskless(place: ControlPlanePlace, bucket: StorePlace, min_age_ms: int) -> tuple[Document, DisklessScan]:
-    """Where they are, and a scan that is ready to be run.
+@contextmanager
+def scan_diskless(
+    place: ControlPlanePlace, bucket: StorePlace, min_age_ms: int
+) -> Iterator[tuple[Document, DisklessScan]]:
+    """Where they are, and a scan that is ready to be run here.
 
     Raises TieredctlError as the places and `demand_overlap` do.
     """
-    source, found = _read(place, bucket)
-    demand_overlap(found)
-    return source, DisklessScan(found, min_age_ms)
+    with _read(place, bucket) as (source, found):
+        demand_overlap(found)
+        yield source, DisklessScan(found, min_age_ms)
 
 
 def inspect_diskless(place: ControlPlanePlace | None, bucket: StorePlace, key: str) -> tuple[Document, InspectedObject]:
@@ -120,8 +125,10 @@ def _tiered(metadata: MetadataPlace, name: TopicIdPartition, offset: int, findin
     return None if known is None or known.segment is None else segment_document(known.segment)
 
 
-def _read(place: ControlPlanePlace, bucket: StorePlace) -> tuple[Document, DisklessBucket]:
+@contextmanager
+def _read(place: ControlPlanePlace, bucket: StorePlace) -> Iterator[tuple[Document, DisklessBucket]]:
     """Where they are, and what is in them."""
     control_plane, store = place.open(), bucket.open_store()
     source = dict(control_plane.describe()) | {"store": store.url}
-    return source, read_bucket(store, control_plane)
+    with read_bucket(store, control_plane) as found:
+        yield source, found

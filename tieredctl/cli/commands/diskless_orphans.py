@@ -43,12 +43,11 @@ def scan(*, places: DisklessOptions, min_age: MinAge = "24h", view: View) -> Exi
     """
     from tieredctl.wiring.diskless import scan_diskless
 
-    source, found = scan_diskless(places.place(), places.bucket(), duration_ms(min_age))
-    if not view.is_table:
-        return view.show(
-            Listing("DisklessObjects", source, found.documents(), (), found.summary, _FIELDS), found.findings
-        )
-    found.run()
+    with scan_diskless(places.place(), places.bucket(), duration_ms(min_age)) as (source, found):
+        if not view.is_table:
+            objects = Listing("DisklessObjects", source, found.documents(), (), found.summary, _FIELDS)
+            return view.show(objects, found.findings)
+        found.run()
     summary = found.summary()
     listing = Listing("DisklessObjects", source, found.totals(), _COLUMNS, summary)
     return view.show(listing, found.findings, sentences=[_headline(summary)])

@@ -15,6 +15,7 @@ from tieredctl.model.finding_kind import Severity
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.diskless.batch_rows import BatchRows, column, number_of_each, whole_numbers
+from tieredctl.ops.diskless.file_keys import FileKeys
 from tieredctl.ops.diskless.finding_places import batch_documents, object_finding, partition_finding
 from tieredctl.ops.diskless.object_check import mismatched
 
@@ -25,7 +26,7 @@ _NOT_MARKED = -1
 class FileRows:
     """Files as columns, and the batches of each: `order[bounds[i]:bounds[i + 1]]` are rows of `batches`."""
 
-    keys: Sequence[str]
+    keys: FileKeys
     ids: Ints
     sizes: Ints
     states: Ints
@@ -56,7 +57,7 @@ def file_rows(tables: ControlPlaneTables, rows: BatchRows) -> FileRows:
     order = known[np.lexsort((rows.starts[known], number[known]))]
     marked = files["markedForDeletionMs"].fill_null(_NOT_MARKED)
     return FileRows(
-        files["objectKey"].to_pylist(),
+        FileKeys(files["objectKey"]),
         ids,
         column(files, "size"),
         column(files, "state"),

@@ -19,14 +19,16 @@ from tieredctl.ops.diskless.object_check import LOG_APPEND_TIME, check_batches, 
 from tieredctl.ops.diskless.producer_check import check_producers
 from tieredctl.ops.diskless.walked_object import PRODUCED_BASE_OFFSET, walk
 from tieredctl.ops.verification.report import Level
-from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
+from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectTask:
     """An object to read, and what the control plane says of it."""
 
-    stored: StoredObject
+    key: str
+    size: int
+    """As listed, in bytes."""
     committed_size: int
     rows: BatchRows
     """By byte offset."""
@@ -61,7 +63,7 @@ def read_object(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectRep
             again = _read(store.reconnected(), task, level)
             if again.findings != report.findings:
                 message = "two reads gave different bytes"
-                altered = object_finding(FindingCode.ALTERED_IN_TRANSIT, task.stored.key, message)
+                altered = object_finding(FindingCode.ALTERED_IN_TRANSIT, task.key, message)
                 return replace(again, findings=(*again.findings, altered))
         return report
     except TieredctlError as error:
@@ -71,22 +73,22 @@ def read_object(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectRep
             return ObjectReport(silent=error.message)
         is_archived = error.code is ErrorCode.OBJECT_ARCHIVED
         code = FindingCode.OBJECT_ARCHIVED if is_archived else FindingCode.UNREADABLE
-        found = object_finding(code, task.stored.key, error.message, error=error.code.value)
+        found = object_finding(code, task.key, error.message, error=error.code.value)
         return ObjectReport(findings=(found,))
 
 
 def _read(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
     if level is Level.FULL:
         return _whole(store, task)
-    if task.stored.size != task.committed_size:
-        beyond = task.rows.at(task.rows.ends > task.stored.size)
-        found = resized(task.stored.key, task.stored.size, task.committed_size, beyond, task.names)
+    if task.size != task.committed_size:
+        beyond = task.rows.at(task.rows.ends > task.size)
+        found = resized(task.key, task.size, task.committed_size, beyond, task.names)
         return ObjectReport(findings=(found,))
     return ObjectReport() if level is Level.LISTING else _headers(store, task)
 
 
 def _whole(store: ObjectStore, task: ObjectTask) -> ObjectReport:
-    key, read = task.stored.key, 0
+    key, read = task.key, 0
 
     def pieces() -> Iterator[bytes]:
         nonlocal read
@@ -94,7 +96,7 @@ def _whole(store: ObjectStore, task: ObjectTask) -> ObjectReport:
             read += len(piece)
             yield piece
 
-    walked = walk(pieces(), task.stored.size)
+    walked = walk(pieces(), task.size)
     if read != walked.size:
         walked = replace(walked, size=read)
     findings, doubted = check_batches(key, walked, task.rows, task.committed_size, task.names, task.reported)
@@ -106,7 +108,7 @@ def _whole(store: ObjectStore, task: ObjectTask) -> ObjectReport:
 def _headers(store: ObjectStore, task: ObjectTask) -> ObjectReport:
     """The first record batch's header in the first and in the last batch of the control plane that is not reported
     already."""
-    key, rows = task.stored.key, task.rows
+    key, rows = task.key, task.rows
     findings: list[Finding] = []
     read, doubted, records = 0, [], 0
     chosen = sorted({*np.flatnonzero(~task.reported)[[0, -1]].tolist()}) if not task.reported.all() else []

@@ -1,124 +1,24 @@
-"""Which objects of a bucket no batch of the control plane needs, and why.
-
-The bucket is listed first, and the control plane read afterwards: what was committed by then is known to it. Ages are
-taken against the control plane's clock. What is not proven to be orphaned is not called so.
-"""
+"""Which objects of a bucket nothing needs, each asked for once more before it is called orphaned; and how many."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from tieredctl.diskless.control_plane import KEYS_AT_ONCE, ControlPlane, ControlPlaneTables, FileState
+import numpy as np
+import pyarrow as pa
+
+from tieredctl.diskless.control_plane import KEYS_AT_ONCE, ControlPlane
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import DisklessObjectSubject
 from tieredctl.model.findings import Finding
-from tieredctl.model.ids import uuid_bytes
 from tieredctl.model.ownership import ObjectStatus
-from tieredctl.ops.diskless.file_check import FileRows
+from tieredctl.ops.diskless.judgement import VERDICTS, DisklessCause, Judge, JudgedBatch, JudgedObject, Rule
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.still_there import found_now
 from tieredctl.ops.remote.inventory import iso_8601
-from tieredctl.storage.protocol import ObjectStore, StoredObject
-
-_COMMITTED_WITHIN_MS = 600_000
-"""How long after its upload an object may be committed, with what the store's clock differs from the database's."""
-
-
-class DisklessCause(StrEnum):
-    """How an object lost its owner."""
-
-    NO_METADATA = "no-metadata"
-    """No file of the control plane is this object: a broker died between upload and commit, or the commit failed."""
-    DELETE_NEVER_FINISHED = "delete-never-finished"
-    """Its file is marked for deletion, and brokers have not deleted it."""
-    BATCHES_GONE = "batches-gone"
-    """Its file is not marked for deletion, but none of its batches is left: no broker will ever delete it."""
-
-
-@dataclass(slots=True)
-class JudgedObject:
-    """An object, and whose it is."""
-
-    stored: StoredObject
-    status: ObjectStatus
-    cause: DisklessCause | None = None
-    proof: Document = field(default_factory=dict)
-    file_state: FileState | None = None
-    """None where no file is this object."""
-
-    def document(self) -> Document:
-        return {
-            "key": self.stored.key,
-            "size": self.stored.size,
-            "lastModified": iso_8601(self.stored.last_modified_ms),
-            "storageClass": self.stored.storage_class,
-            "status": self.status.value,
-            "cause": self.cause and self.cause.value,
-            "evidence": self.proof,
-        }
-
-
-class Judge:
-    """Decides about one object at a time, by one moment of the control plane."""
-
-    def __init__(self, tables: ControlPlaneTables, files: FileRows, min_age_ms: int) -> None:
-        self.by_standby = tables.is_standby
-        self._now_ms = tables.read_ms
-        self._files, self._min_age_ms = files, min_age_ms
-        self._numbers = {key: number for number, key in enumerate(files.keys)}
-        self._folders = folders_of(files.keys)
-        self._newest_commit_ms = int(files.committed_ms.max(initial=0))
-
-    def judge(self, stored: StoredObject) -> JudgedObject:
-        """The first rule that fits."""
-        number = self._numbers.get(stored.key)
-        return self._unknown_to_control_plane(stored) if number is None else self._of_file(stored, number)
-
-    def _unknown_to_control_plane(self, stored: StoredObject) -> JudgedObject:
-        age = self._now_ms - stored.last_modified_ms
-        evidence: Document = {"file": None, "readAt": iso_8601(self._now_ms), "ageMs": age}
-        if not _is_name(stored.key):
-            return JudgedObject(stored, ObjectStatus.UNKNOWN, None, {"why": "brokers write no such keys"})
-        if _folder(stored.key) not in self._folders:
-            why = "the control plane has no file in this folder: another cluster may own it"
-            return JudgedObject(stored, ObjectStatus.FOREIGN, None, {"why": why})
-        if len(self._files.strays):
-            why = "the control plane lost files that have batches: this object may be one of them"
-            return JudgedObject(stored, ObjectStatus.UNKNOWN, None, {"why": why})
-        if age < self._min_age_ms:
-            return JudgedObject(stored, ObjectStatus.IN_PROGRESS, None, evidence)
-        evidence["newestCommitAt"] = iso_8601(self._newest_commit_ms)
-        if stored.last_modified_ms > self._newest_commit_ms - _COMMITTED_WITHIN_MS:
-            # A restored copy or a late replica looks like this: all that was committed since is unknown to it.
-            why = "the control plane has no commit from after its upload: it may be a copy that lacks its file"
-            return JudgedObject(stored, ObjectStatus.UNKNOWN, None, {**evidence, "why": why})
-        return JudgedObject(stored, ObjectStatus.ORPHAN, DisklessCause.NO_METADATA, evidence)
-
-    def _of_file(self, stored: StoredObject, number: int) -> JudgedObject:
-        files = self._files
-        state, batches = FileState(int(files.states[number])), int(files.batch_counts[number])
-        marked_ms, committed_ms = int(files.marked_ms[number]), int(files.committed_ms[number])
-        evidence: Document = {
-            "file": int(files.ids[number]),
-            "fileState": state.name.lower(),
-            "batchCount": batches,
-            "committedAt": iso_8601(committed_ms),
-            "markedForDeletionAt": None if marked_ms < 0 else iso_8601(marked_ms),
-        }
-        if batches:
-            return JudgedObject(stored, ObjectStatus.OWNED, None, evidence, state)
-        if state is FileState.UNKNOWN:
-            return JudgedObject(stored, ObjectStatus.UNKNOWN, None, evidence, state)
-        # A file that is deleting without a mark, or marked without being deleted, is as old as its commit.
-        is_deleting = state is FileState.DELETING
-        since = marked_ms if is_deleting and marked_ms >= 0 else committed_ms
-        if self._now_ms - max(since, stored.last_modified_ms) < self._min_age_ms:
-            return JudgedObject(stored, ObjectStatus.IN_PROGRESS, None, evidence, state)
-        cause = DisklessCause.DELETE_NEVER_FINISHED if is_deleting else DisklessCause.BATCHES_GONE
-        return JudgedObject(stored, ObjectStatus.ORPHAN, cause, evidence, state)
+from tieredctl.storage.protocol import ObjectStore
 
 
 class Judged:
@@ -129,21 +29,34 @@ class Judged:
     """
 
     def __init__(
-        self, listed: Iterable[StoredObject], judge: Judge, control_plane: ControlPlane, store: ObjectStore
+        self, batches: Iterable[pa.RecordBatch], judge: Judge, control_plane: ControlPlane, store: ObjectStore
     ) -> None:
-        self._listed, self._judge = listed, judge
+        """`batches` are objects by LISTING_SCHEMA."""
+        self._batches, self._judge = batches, judge
         self._control_plane, self._store = control_plane, store
         self.gone = 0
         """How many were gone by the time that they were asked for again; they are left out."""
 
     def __iter__(self) -> Iterator[JudgedObject]:
-        waiting: list[JudgedObject] = []
-        for stored in self._listed:
-            waiting.append(self._judge.judge(stored))
-            if len(waiting) == KEYS_AT_ONCE:
-                yield from self._asked_again(waiting)
-                waiting = []
-        yield from self._asked_again(waiting)
+        for batch in self._batches:
+            judged = self._judge.judged(batch)
+            for first in range(0, len(batch), KEYS_AT_ONCE):
+                some = range(first, min(first + KEYS_AT_ONCE, len(batch)))
+                yield from self._asked_again(list(judged.objects(some)))
+
+    def totals(self) -> OrphanTotals:
+        """Counts all of them; only what looks orphaned becomes an object for that."""
+        totals, waiting = OrphanTotals(), list[JudgedObject]()
+        for batch in self._batches:
+            judged = self._judge.judged(batch)
+            totals.add_all_but_orphans(judged)
+            for one in judged.objects(np.flatnonzero(judged.are_orphans).tolist()):
+                waiting.append(one)
+                if len(waiting) == KEYS_AT_ONCE:
+                    totals.add_each(self._asked_again(waiting))
+                    waiting = []
+        totals.add_each(self._asked_again(waiting))
+        return totals
 
     def _asked_again(self, objects: Sequence[JudgedObject]) -> Iterator[JudgedObject]:
         orphans = [one for one in objects if one.status is ObjectStatus.ORPHAN]
@@ -183,11 +96,21 @@ class OrphanTotals:
 
     def add(self, one: JudgedObject) -> None:
         modified_ms = one.stored.last_modified_ms
-        count = self.counts.setdefault((one.status, one.cause), [0, 0, modified_ms, modified_ms])
-        count[0] += 1
-        count[1] += one.stored.size
-        count[2] = min(count[2], modified_ms)
-        count[3] = max(count[3], modified_ms)
+        self._add((one.status, one.cause), 1, one.stored.size, modified_ms, modified_ms)
+
+    def add_each(self, objects: Iterable[JudgedObject]) -> None:
+        for one in objects:
+            self.add(one)
+
+    def add_all_but_orphans(self, judged: JudgedBatch) -> None:
+        """Those that need not be asked for again."""
+        certain = ~judged.are_orphans
+        for rule in np.unique(judged.rules[certain]).tolist():
+            own = judged.rules == rule
+            status, cause, _ = VERDICTS[Rule(rule)]
+            times = judged.modified_ms[own]
+            size = int(judged.sizes[own].sum())
+            self._add((status, cause), len(times), size, int(times.min()), int(times.max()))
 
     def summary(self) -> Document:
         """By status, and orphans by cause."""
@@ -228,6 +151,15 @@ class OrphanTotals:
                     FindingCode.OBJECT_UNREFERENCED, subject, message, evidence, about=UnreferencedObjects(subject)
                 )
 
+    def _add(
+        self, place: tuple[ObjectStatus, DisklessCause | None], objects: int, size: int, oldest: int, newest: int
+    ) -> None:
+        count = self.counts.setdefault(place, [0, 0, oldest, newest])
+        count[0] += objects
+        count[1] += size
+        count[2] = min(count[2], oldest)
+        count[3] = max(count[3], newest)
+
     def _sum(self, places: Sequence[tuple[ObjectStatus, DisklessCause | None]]) -> Document:
         found = [self.counts[place] for place in places if place in self.counts]
         return {"objects": sum(count[0] for count in found), "bytes": sum(count[1] for count in found)}
@@ -241,26 +173,3 @@ class UnreferencedObjects(DisklessObjectSubject):
     @property
     def remedy(self) -> str:
         return "tieredctl diskless orphans scan …"
-
-
-def folders_of(keys: Iterable[str]) -> set[str]:
-    """Where the brokers of a control plane write, by the keys of its files."""
-    return {_folder(key) for key in keys}
-
-
-def may_be_an_upload(key: str, folders: set[str]) -> bool:
-    """Whether brokers that write into these folders write such keys. Another key is not theirs."""
-    return _folder(key) in folders and _is_name(key)
-
-
-def _folder(key: str) -> str:
-    return key.rpartition("/")[0]
-
-
-def _is_name(key: str) -> bool:
-    """Whether a key ends as those that brokers write do: in the text of a random id."""
-    try:
-        uuid_bytes(key.rpartition("/")[2])
-    except ValueError:
-        return False
-    return True

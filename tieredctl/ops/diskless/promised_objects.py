@@ -4,50 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from tieredctl.diskless.control_plane import KEYS_AT_ONCE, ControlPlane, FileState
 from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.diskless.batch_rows import BatchRows
-from tieredctl.ops.diskless.bucket import DisklessBucket
-from tieredctl.ops.diskless.file_check import FileRows
+from tieredctl.ops.diskless.bucket import NOT_LISTED, DisklessBucket
 from tieredctl.ops.diskless.finding_places import batch_documents, object_finding
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 
-def unlisted(files: FileRows, listed: dict[str, StoredObject], store: ObjectStore) -> list[int]:
+def unlisted(bucket: DisklessBucket) -> list[int]:
     """The numbers of files with batches whose object is neither in the listing, nor found when asked for by its key;
-    those found are added to the listing. Raises TieredctlError as the store does."""
-    numbers = [
-        number for number, count in enumerate(files.batch_counts.tolist()) if count and files.keys[number] not in listed
-    ]
+    the sizes of those found are added to the listed ones. Raises TieredctlError as the store does."""
+    files, sizes = bucket.files, bucket.sizes
     lost = []
-    for number, stored in zip(
-        numbers, in_parallel(store, store.head, [files.keys[one] for one in numbers]), strict=True
-    ):
-        if stored is None:
-            lost.append(number)
-        else:
-            listed[stored.key] = stored
+    numbers = np.flatnonzero((files.batch_counts > 0) & (sizes == NOT_LISTED)).tolist()
+    for first in range(0, len(numbers), KEYS_AT_ONCE):
+        some = numbers[first : first + KEYS_AT_ONCE]
+        answers = in_parallel(bucket.store, bucket.store.head, [files.keys[number] for number in some])
+        for number, stored in zip(some, answers, strict=True):
+            if stored is None:
+                lost.append(number)
+            else:
+                sizes[number] = stored.size
     return lost
 
 
-def missing_objects(
-    numbers: Sequence[int],
-    files: FileRows,
-    rows: BatchRows,
-    names: Sequence[TopicIdPartition],
-    bucket: DisklessBucket,
-) -> Iterator[Finding]:
+def missing_objects(numbers: Sequence[int], bucket: DisklessBucket) -> Iterator[Finding]:
     """Findings about files whose object is not there: lost, or unknown."""
-    number_of = {files.keys[number]: number for number in numbers}
+    files, rows, names = bucket.files, bucket.rows, bucket.partitions.names
     for first in range(0, len(numbers), KEYS_AT_ONCE):
-        states = {
-            files.keys[number]: FileState(int(files.states[number])) for number in numbers[first : first + KEYS_AT_ONCE]
-        }
+        number_of = {files.keys[number]: number for number in numbers[first : first + KEYS_AT_ONCE]}
+        states = {key: FileState(int(files.states[number])) for key, number in number_of.items()}
         promised, unknown = still_promised(bucket.control_plane, states)
         yield from unknown
         for key in promised:

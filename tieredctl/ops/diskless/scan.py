@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tieredctl.model.findings import Finding
-from tieredctl.ops.diskless.batch_rows import numbered
 from tieredctl.ops.diskless.bucket import DisklessBucket
-from tieredctl.ops.diskless.file_check import file_rows
-from tieredctl.ops.diskless.orphans import Judge, Judged, OrphanTotals
+from tieredctl.ops.diskless.judgement import Judge
+from tieredctl.ops.diskless.orphans import Judged, OrphanTotals
 from tieredctl.ops.diskless.promised_objects import missing_objects, unlisted
 from tieredctl.ops.documents import Document
 
@@ -24,24 +23,17 @@ class DisklessScan:
 
     def documents(self) -> Iterator[Document]:
         """Every object, by key."""
-        bucket = self._bucket
-        partitions, rows, _ = numbered(bucket.tables)
-        files = file_rows(bucket.tables, rows)
-        objects = list(bucket.listed.values())
-        lost = unlisted(files, bucket.listed, bucket.store)
-        judge = Judge(bucket.tables, files, self._min_age_ms)
-        judged = Judged(objects, judge, bucket.control_plane, bucket.store)
+        lost, judged = unlisted(self._bucket), self._judged()
         for one in judged:
             self._totals.add(one)
             yield one.document()
-        self._gone = judged.gone
-        self.findings += missing_objects(lost, files, rows, partitions.names, bucket)
-        self.findings += self._totals.findings(bucket.store.url)
+        self._finish(lost, judged)
 
     def run(self) -> None:
-        """Reads all objects."""
-        for _ in self.documents():
-            pass
+        """Judges all objects."""
+        lost, judged = unlisted(self._bucket), self._judged()
+        self._totals = judged.totals()
+        self._finish(lost, judged)
 
     def totals(self) -> list[Document]:
         """A row for each status and cause."""
@@ -51,3 +43,13 @@ class DisklessScan:
         """Objects and bytes by status, orphans by cause, and whether nothing was left unknown."""
         incomplete = any(finding.kind.incomplete for finding in self.findings)
         return self._totals.summary() | {"gone": self._gone, "complete": not incomplete}
+
+    def _judged(self) -> Judged:
+        bucket = self._bucket
+        judge = Judge(bucket.tables, bucket.files, self._min_age_ms)
+        return Judged(bucket.batches(), judge, bucket.control_plane, bucket.store)
+
+    def _finish(self, lost: list[int], judged: Judged) -> None:
+        self._gone = judged.gone
+        self.findings += missing_objects(lost, self._bucket)
+        self.findings += self._totals.findings(self._bucket.store.url)

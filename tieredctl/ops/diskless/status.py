@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tieredctl.diskless.control_plane import ControlPlaneTables, FileState
+from tieredctl.formats.arrow_columns import number_array, numbers_in
+from tieredctl.formats.windows import Flags
 from tieredctl.model.ids import uuid_text
 from tieredctl.ops.diskless.batch_rows import column, number_of_each
-from tieredctl.ops.diskless.orphans import folders_of, may_be_an_upload
+from tieredctl.ops.diskless.bucket import DisklessBucket
+from tieredctl.ops.diskless.file_keys import NO_FILE
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ops.remote.listing import stored_object
 
 _PARTITION = ["topicId", "partition"]
 
@@ -28,38 +31,43 @@ class Uncommitted:
     objects: int = 0
     bytes: int = 0
     all_objects: int = 0
-    oldest: StoredObject | None = None
+    oldest_key: str | None = None
+    oldest_ms: int | None = None
+    """In ms since the epoch, by the store's clock."""
     others: int = 0
     """Those that the control plane's brokers did not write, by their keys; they are not among `objects`."""
     other_bytes: int = 0
 
+    def add(self, objects: pa.RecordBatch, are_uploads: Flags) -> None:
+        """Objects by LISTING_SCHEMA, none of which is a file's."""
+        sizes, times = numbers_in(objects.column("size")), numbers_in(objects.column("lastModifiedMs"))
+        self.others += int((~are_uploads).sum())
+        self.other_bytes += int(sizes[~are_uploads].sum())
+        self.objects += int(are_uploads.sum())
+        self.bytes += int(sizes[are_uploads].sum())
+        rows = np.flatnonzero(are_uploads)
+        if len(rows):
+            oldest = stored_object(objects, int(rows[times[rows].argmin()]))
+            if self.oldest_ms is None or oldest.last_modified_ms < self.oldest_ms:
+                self.oldest_key, self.oldest_ms = oldest.key, oldest.last_modified_ms
+
     def document(self) -> Document:
-        oldest = self.oldest
         return {
             "objects": self.objects,
             "bytes": self.bytes,
-            "oldest": None if oldest is None else iso_8601(oldest.last_modified_ms),
-            "oldestKey": None if oldest is None else oldest.key,
+            "oldest": None if self.oldest_ms is None else iso_8601(self.oldest_ms),
+            "oldestKey": self.oldest_key,
         }
 
 
-def uncommitted(listed: Iterable[StoredObject], tables: ControlPlaneTables) -> Uncommitted:
-    """Those of a listing that began before the control plane was read."""
-    known = set(tables.files["objectKey"].to_pylist())
-    folders = folders_of(known)
-    found = Uncommitted()
-    for stored in listed:
-        found.all_objects += 1
-        if stored.key in known:
-            continue
-        if not may_be_an_upload(stored.key, folders):
-            found.others += 1
-            found.other_bytes += stored.size
-        else:
-            found.objects += 1
-            found.bytes += stored.size
-            if found.oldest is None or stored.last_modified_ms < found.oldest.last_modified_ms:
-                found.oldest = stored
+def uncommitted(bucket: DisklessBucket) -> Uncommitted:
+    """Those of a bucket."""
+    found, keys = Uncommitted(), bucket.files.keys
+    for batch in bucket.batches():
+        found.all_objects += len(batch)
+        left = batch.take(number_array(np.flatnonzero(keys.numbers_of(batch.column("key")) == NO_FILE)))
+        _, are_uploads = keys.are_uploads(left.column("key"))
+        found.add(left, are_uploads)
     return found
 
 

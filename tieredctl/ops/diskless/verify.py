@@ -13,13 +13,13 @@ from tieredctl.errors import TieredctlError
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.ops.diskless.batch_rows import BatchRows, Partitions, ProducerRows, numbered
 from tieredctl.ops.diskless.bucket import DisklessBucket
-from tieredctl.ops.diskless.file_check import FileRows, check_files, file_rows
+from tieredctl.ops.diskless.file_check import check_files
 from tieredctl.ops.diskless.finding_places import object_finding
+from tieredctl.ops.diskless.judgement import Judge
 from tieredctl.ops.diskless.object_reading import ObjectReport, ObjectTask, read_object
 from tieredctl.ops.diskless.offset_check import check_offsets
-from tieredctl.ops.diskless.orphans import Judge, Judged, OrphanTotals, UnreferencedObjects
+from tieredctl.ops.diskless.orphans import Judged, UnreferencedObjects
 from tieredctl.ops.diskless.producer_check import rows_of_producers
 from tieredctl.ops.diskless.promised_objects import missing_objects, unlisted
 from tieredctl.ops.documents import Document
@@ -52,10 +52,6 @@ class _Run:
 
     bucket: DisklessBucket
     level: Level
-    partitions: Partitions
-    rows: BatchRows
-    producers: ProducerRows
-    files: FileRows
     result: DisklessVerification
     doubted: list[Ints] = field(default_factory=list)
     missing: list[int] = field(default_factory=list)
@@ -66,16 +62,14 @@ def verify(
 ) -> DisklessVerification:
     """Objects without a file are reported once they are older than `older_than_ms`, and so are files that were to be
     deleted. Raises nothing: what was not answered is a finding beside those that were made until then."""
-    partitions, rows, producers = numbered(bucket.tables)
-    files = file_rows(bucket.tables, rows)
-    result = DisklessVerification(level, rows=len(rows), producer_states=len(producers))
-    run = _Run(bucket, level, partitions, rows, producers, files, result)
-    found, doubted = check_files(files, rows, partitions.names)
+    rows, partitions = bucket.rows, bucket.partitions
+    result = DisklessVerification(level, rows=len(rows), producer_states=len(bucket.producers))
+    run = _Run(bucket, level, result)
+    found, doubted = check_files(bucket.files, rows, partitions.names)
     result.findings += found
     run.doubted.append(rows.ids[doubted])
     _read_objects(run, doubted, progress)
-    missing = missing_objects(run.missing, files, rows, partitions.names, bucket)
-    result.findings += missing
+    result.findings += missing_objects(run.missing, bucket)
     result.findings += check_offsets(bucket.tables, rows, partitions, np.concatenate(run.doubted))
     if not result.silent:
         result.findings += _unreferenced(run, older_than_ms)
@@ -85,18 +79,22 @@ def verify(
 
 def _read_objects(run: _Run, reported: Flags, progress: Progress | None) -> None:
     """Objects that are there are read; those that are not are gathered."""
-    bucket, files, result = run.bucket, run.files, run.result
+    bucket, files, result = run.bucket, run.bucket.files, run.result
     result.segments = len(files.ids)
     try:
-        run.missing += unlisted(files, bucket.listed, bucket.store)
+        run.missing += unlisted(bucket)
     except TieredctlError as error:
         result.not_looked_at = int(np.count_nonzero(files.batch_counts))
         result.silent = error.message
         result.findings.append(_unanswered(bucket, error))
         return
-    lost = set(run.missing)
-    numbers = [number for number in np.flatnonzero(files.batch_counts).tolist() if number not in lost]
-    result.objects = len(numbers)
+    is_there = files.batch_counts > 0
+    is_there[run.missing] = False
+    result.objects = int(np.count_nonzero(is_there))
+    if run.level is Level.LISTING:
+        # Of one that has the size with which it was committed, a listing tells nothing more.
+        is_there &= bucket.sizes != files.sizes
+    numbers = np.flatnonzero(is_there).tolist()
     tasks = _tasks(run, numbers, reported)
     for first in range(0, len(numbers), _TASKS_AT_ONCE):
         some = numbers[first : first + _TASKS_AT_ONCE]
@@ -128,7 +126,7 @@ def _count(run: _Run, numbers: list[int], reports: Iterable[ObjectReport | None]
             if report is not None and report.silent and not result.silent:
                 result.silent = report.silent
                 result.findings.append(
-                    object_finding(FindingCode.UNREADABLE, run.files.keys[number], report.silent, error="store")
+                    object_finding(FindingCode.UNREADABLE, run.bucket.files.keys[number], report.silent, error="store")
                 )
             continue
         if report.is_missing:
@@ -142,8 +140,8 @@ def _count(run: _Run, numbers: list[int], reports: Iterable[ObjectReport | None]
 
 
 def _tasks(run: _Run, numbers: list[int], reported: Flags) -> Iterator[ObjectTask]:
-    files = run.files
-    owners = rows_of_producers(run.rows, run.producers) if run.level is Level.FULL else np.zeros(0, np.int64)
+    bucket, files, rows, producers = run.bucket, run.bucket.files, run.bucket.rows, run.bucket.producers
+    owners = rows_of_producers(rows, producers) if run.level is Level.FULL else np.zeros(0, np.int64)
     by_owner = np.argsort(owners, kind="stable")
     sorted_owners = owners[by_owner]
     for number in numbers:
@@ -153,21 +151,21 @@ def _tasks(run: _Run, numbers: list[int], reported: Flags) -> Iterator[ObjectTas
         place_of = np.argsort(own)
         places = place_of[np.searchsorted(own[place_of], owners[states])] if len(states) else states
         yield ObjectTask(
-            run.bucket.listed[files.keys[number]],
+            files.keys[number],
+            int(bucket.sizes[number]),
             int(files.sizes[number]),
-            run.rows.at(own),
-            (run.producers.at(states), places),
-            run.partitions.names,
+            rows.at(own),
+            (producers.at(states), places),
+            bucket.partitions.names,
             reported[own],
         )
 
 
 def _unreferenced(run: _Run, older_than_ms: int) -> list[Finding]:
-    bucket, totals = run.bucket, OrphanTotals()
-    judge = Judge(bucket.tables, run.files, older_than_ms)
+    bucket = run.bucket
+    judge = Judge(bucket.tables, bucket.files, older_than_ms)
     try:
-        for one in Judged(bucket.listed.values(), judge, bucket.control_plane, bucket.store):
-            totals.add(one)
+        totals = Judged(bucket.batches(), judge, bucket.control_plane, bucket.store).totals()
     except TieredctlError as error:
         return [_unanswered(bucket, error)]
     return list(totals.findings(bucket.store.url))

@@ -20,7 +20,7 @@ import pyarrow as pa
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import bytes_array, few_texts_array, number_array, same_text_array
 from tieredctl.formats.line_columns import line_columns
-from tieredctl.model.key_text import key_bytes
+from tieredctl.model.key_text import key_bytes, key_text
 from tieredctl.storage.protocol import StoredObject
 
 LISTING_SCHEMA = pa.schema(
@@ -147,6 +147,12 @@ def record_batches(objects: Iterator[StoredObject], at_once: int) -> Iterator[pa
 def record_batch(objects: Sequence[StoredObject]) -> pa.RecordBatch:
     """Objects by LISTING_SCHEMA."""
     return _batch(list(zip(*objects, strict=True)) or [()] * len(StoredObject._fields))
+
+
+def stored_object(batch: pa.RecordBatch, row: int) -> StoredObject:
+    """One object of a batch by LISTING_SCHEMA, with or without more columns."""
+    key, size, modified_ms, version, storage_class = (column[row].as_py() for column in batch.columns[:5])
+    return StoredObject(key_text(key), size, modified_ms, (version or b"").decode(), storage_class or None)
 
 
 def _batch(objects: Sequence[Sequence[Any]]) -> pa.RecordBatch:

@@ -20,10 +20,9 @@ from tieredctl.formats.windows import Flags, Ints
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.model.key_text import key_text
 from tieredctl.ops.remote.inventory import prefix_of
 from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer
-from tieredctl.ops.remote.listing import LISTING_SCHEMA, SpooledBatches, record_batches
+from tieredctl.ops.remote.listing import LISTING_SCHEMA, SpooledBatches, record_batches, stored_object
 from tieredctl.ops.verification.elsewhere import Elsewhere
 from tieredctl.ops.verification.judged_partitions import NO_PART, PARTS, JudgedPartitions, KeyPlaces, Masks, Place
 from tieredctl.ops.verification.known_segments import KnownSegments
@@ -181,12 +180,6 @@ class ListedObjects:
             self.overlap.of_known_topics += 1  # it may hold what is promised
             return
         self.findings.append(unreferenced(stored, explained))
-
-
-def stored_object(batch: pa.RecordBatch, row: int) -> StoredObject:
-    """One object of a batch."""
-    key, size, modified_ms, version, storage_class = (column[row].as_py() for column in batch.columns[:5])
-    return StoredObject(key_text(key), size, modified_ms, (version or b"").decode(), storage_class or None)
 
 
 def _in_order(numbers: NDArray[np.int32]) -> list[int]:

@@ -22,10 +22,11 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.key_text import key_text
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.remote.listing import stored_object
 from tieredctl.ops.verification.elsewhere import Elsewhere
 from tieredctl.ops.verification.gone_topics import GoneTopics
 from tieredctl.ops.verification.judged_partitions import NO_PART, JudgedPartitions, KeyPlaces
-from tieredctl.ops.verification.listed_objects import NAMED, ListedObjects, stored_object
+from tieredctl.ops.verification.listed_objects import NAMED, ListedObjects
 from tieredctl.ops.verification.object_check import AskedSegments, FinishedSegment, JudgedBy
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.other_forms import OtherForms

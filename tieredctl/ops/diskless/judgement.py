@@ -1,0 +1,243 @@
+"""Whose each object of a bucket is, by the first rule that fits: for many objects at once.
+
+The bucket is listed first, and the control plane read afterwards: what was committed by then is known to it. Ages are
+taken against the control plane's clock. What is not proven to be orphaned is not called so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum, auto
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tieredctl.diskless.control_plane import ControlPlaneTables, FileState
+from tieredctl.formats.arrow_columns import numbers_in
+from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.ops.diskless.file_check import FileRows
+from tieredctl.ops.diskless.file_keys import NO_FILE
+from tieredctl.ops.documents import Document
+from tieredctl.ops.remote.inventory import iso_8601
+from tieredctl.ops.remote.listing import record_batch, stored_object
+from tieredctl.storage.protocol import StoredObject
+
+_COMMITTED_WITHIN_MS = 600_000
+"""How long after its upload an object may be committed, with what the store's clock differs from the database's."""
+
+
+class DisklessCause(StrEnum):
+    """How an object lost its owner."""
+
+    NO_METADATA = "no-metadata"
+    """No file of the control plane is this object: a broker died between upload and commit, or the commit failed."""
+    DELETE_NEVER_FINISHED = "delete-never-finished"
+    """Its file is marked for deletion, and brokers have not deleted it."""
+    BATCHES_GONE = "batches-gone"
+    """Its file is not marked for deletion, but none of its batches is left: no broker will ever delete it."""
+
+
+class Rule(IntEnum):
+    """What decides about an object, in this order: first of objects with a file, then of others."""
+
+    HAS_BATCHES = auto()
+    STATE_UNKNOWN = auto()
+    FILE_YOUNG = auto()
+    DELETE_NEVER_FINISHED = auto()
+    BATCHES_GONE = auto()
+    OTHER_NAME = auto()
+    OTHER_FOLDER = auto()
+    FILES_LOST = auto()
+    UPLOAD_YOUNG = auto()
+    NO_LATER_COMMIT = auto()
+    NO_METADATA = auto()
+
+
+class Verdict(NamedTuple):
+    """What a rule says of an object."""
+
+    status: ObjectStatus
+    cause: DisklessCause | None = None
+    why: str | None = None
+
+
+VERDICTS: Mapping[Rule, Verdict] = {
+    Rule.HAS_BATCHES: Verdict(ObjectStatus.OWNED),
+    Rule.STATE_UNKNOWN: Verdict(ObjectStatus.UNKNOWN),
+    Rule.FILE_YOUNG: Verdict(ObjectStatus.IN_PROGRESS),
+    Rule.DELETE_NEVER_FINISHED: Verdict(ObjectStatus.ORPHAN, DisklessCause.DELETE_NEVER_FINISHED),
+    Rule.BATCHES_GONE: Verdict(ObjectStatus.ORPHAN, DisklessCause.BATCHES_GONE),
+    Rule.OTHER_NAME: Verdict(ObjectStatus.UNKNOWN, None, "brokers write no such keys"),
+    Rule.OTHER_FOLDER: Verdict(
+        ObjectStatus.FOREIGN, None, "the control plane has no file in this folder: another cluster may own it"
+    ),
+    Rule.FILES_LOST: Verdict(
+        ObjectStatus.UNKNOWN, None, "the control plane lost files that have batches: this object may be one of them"
+    ),
+    Rule.UPLOAD_YOUNG: Verdict(ObjectStatus.IN_PROGRESS),
+    # A restored copy or a late replica looks like this: all that was committed since is unknown to it.
+    Rule.NO_LATER_COMMIT: Verdict(
+        ObjectStatus.UNKNOWN,
+        None,
+        "the control plane has no commit from after its upload: it may be a copy that lacks its file",
+    ),
+    Rule.NO_METADATA: Verdict(ObjectStatus.ORPHAN, DisklessCause.NO_METADATA),
+}
+_OF_ORPHANS = [rule for rule, verdict in VERDICTS.items() if verdict.status is ObjectStatus.ORPHAN]
+
+
+@dataclass(slots=True)
+class JudgedObject:
+    """An object, and whose it is."""
+
+    stored: StoredObject
+    status: ObjectStatus
+    cause: DisklessCause | None = None
+    proof: Document = field(default_factory=dict)
+    file_state: FileState | None = None
+    """None where no file is this object."""
+
+    def document(self) -> Document:
+        return {
+            "key": self.stored.key,
+            "size": self.stored.size,
+            "lastModified": iso_8601(self.stored.last_modified_ms),
+            "storageClass": self.stored.storage_class,
+            "status": self.status.value,
+            "cause": self.cause and self.cause.value,
+            "evidence": self.proof,
+        }
+
+
+class Judge:
+    """Decides about objects, by one moment of the control plane."""
+
+    def __init__(self, tables: ControlPlaneTables, files: FileRows, min_age_ms: int) -> None:
+        self.by_standby = tables.is_standby
+        self._now_ms = tables.read_ms
+        self._files, self._min_age_ms = files, min_age_ms
+        self._newest_commit_ms = int(files.committed_ms.max(initial=0))
+
+    def judge(self, stored: StoredObject) -> JudgedObject:
+        """One object."""
+        (judged,) = self.judged(record_batch([stored])).objects(range(1))
+        return judged
+
+    def judged(self, objects: pa.RecordBatch) -> JudgedBatch:
+        """Objects by LISTING_SCHEMA, none of whose keys is null."""
+        keys, modified_ms = objects.column("key"), numbers_in(objects.column("lastModifiedMs")).astype(np.int64)
+        numbers = self._files.keys.numbers_of(keys)
+        has_file = numbers != NO_FILE
+        rules = np.zeros(len(objects), np.int64)
+        rules[has_file] = self._rules_of_files(numbers[has_file], modified_ms[has_file])
+        others = pa.array(np.flatnonzero(~has_file))
+        rules[~has_file] = self._rules_of_others(keys.take(others), modified_ms[~has_file])
+        return JudgedBatch(objects, rules, numbers, self)
+
+    def proof(self, rule: Rule, stored: StoredObject, number: int) -> Document:
+        """What of the control plane decided about an object."""
+        why = VERDICTS[rule].why
+        if rule in (Rule.OTHER_NAME, Rule.OTHER_FOLDER, Rule.FILES_LOST):
+            return {"why": why}
+        if number != NO_FILE:
+            return self._file_document(number)
+        age_ms = self._now_ms - stored.last_modified_ms
+        proof: Document = {"file": None, "readAt": iso_8601(self._now_ms), "ageMs": age_ms}
+        if rule is not Rule.UPLOAD_YOUNG:
+            proof["newestCommitAt"] = iso_8601(self._newest_commit_ms)
+        return proof if why is None else {**proof, "why": why}
+
+    def file_state(self, number: int) -> FileState | None:
+        """None where no file is meant."""
+        return None if number == NO_FILE else FileState(int(self._files.states[number]))
+
+    def _file_document(self, number: int) -> Document:
+        files = self._files
+        marked_ms = int(files.marked_ms[number])
+        return {
+            "file": int(files.ids[number]),
+            "fileState": FileState(int(files.states[number])).name.lower(),
+            "batchCount": int(files.batch_counts[number]),
+            "committedAt": iso_8601(int(files.committed_ms[number])),
+            "markedForDeletionAt": None if marked_ms < 0 else iso_8601(marked_ms),
+        }
+
+    def _rules_of_files(self, numbers: Ints, modified_ms: Ints) -> Ints:
+        files = self._files
+        states, marked_ms = files.states[numbers], files.marked_ms[numbers]
+        is_deleting = states == FileState.DELETING
+        # A file that is deleting without a mark, or marked without being deleted, is as old as its commit.
+        since_ms = np.where(is_deleting & (marked_ms >= 0), marked_ms, files.committed_ms[numbers])
+        age_ms = self._now_ms - np.maximum(since_ms, modified_ms)
+        return _first_that_fits(
+            len(numbers),
+            {
+                Rule.HAS_BATCHES: files.batch_counts[numbers] > 0,
+                Rule.STATE_UNKNOWN: states == FileState.UNKNOWN,
+                Rule.FILE_YOUNG: age_ms < self._min_age_ms,
+                Rule.DELETE_NEVER_FINISHED: is_deleting,
+            },
+            Rule.BATCHES_GONE,
+        )
+
+    def _rules_of_others(self, keys: pa.BinaryArray, modified_ms: Ints) -> Ints:
+        named, are_uploads = self._files.keys.are_uploads(keys)
+        return _first_that_fits(
+            len(keys),
+            {
+                Rule.OTHER_NAME: ~named,
+                Rule.OTHER_FOLDER: ~are_uploads,
+                Rule.FILES_LOST: np.full(len(keys), len(self._files.strays) > 0),
+                Rule.UPLOAD_YOUNG: self._now_ms - modified_ms < self._min_age_ms,
+                Rule.NO_LATER_COMMIT: modified_ms > self._newest_commit_ms - _COMMITTED_WITHIN_MS,
+            },
+            Rule.NO_METADATA,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBatch:
+    """Objects of a listing, and the rule that decided about each."""
+
+    listed: pa.RecordBatch
+    """By LISTING_SCHEMA."""
+    rules: Ints
+    numbers: Ints
+    """Of the file of each, or NO_FILE."""
+    judge: Judge
+
+    @property
+    def are_orphans(self) -> Flags:
+        """Which of them look orphaned, before anything is asked again."""
+        orphans: Flags = np.isin(self.rules, _OF_ORPHANS)
+        return orphans
+
+    @property
+    def sizes(self) -> Ints:
+        """In bytes."""
+        sizes: Ints = numbers_in(self.listed.column("size"))
+        return sizes
+
+    @property
+    def modified_ms(self) -> Ints:
+        """In ms since the epoch, by the store's clock."""
+        times: Ints = numbers_in(self.listed.column("lastModifiedMs"))
+        return times
+
+    def objects(self, rows: Iterable[int]) -> Iterator[JudgedObject]:
+        """Some of them, each with its evidence."""
+        for row in rows:
+            stored, rule, number = stored_object(self.listed, row), Rule(int(self.rules[row])), int(self.numbers[row])
+            status, cause, _ = VERDICTS[rule]
+            proof = self.judge.proof(rule, stored, number)
+            yield JudgedObject(stored, status, cause, proof, self.judge.file_state(number))
+
+
+def _first_that_fits(count: int, rules: Mapping[Rule, Flags], otherwise: Rule) -> Ints:
+    found = np.full(count, otherwise, np.int64)
+    for rule, fits in [*rules.items()][::-1]:
+        found[fits] = rule
+    return found
