@@ -50,7 +50,9 @@ class KafkaError(IntEnum):
     INVALID_REQUEST = 42
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
+    OFFSET_NOT_AVAILABLE = 78
     INVALID_RECORD = 87
+    RESOURCE_NOT_FOUND = 91
     DUPLICATE_RESOURCE = 92
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
@@ -64,7 +66,7 @@ class Refusal(NamedTuple):
 
 
 class CreatablePartitions(NamedTuple):
-    """A topic, and how many partitions it is to have more."""
+    """A topic, and how many partitions it is to have: those that it has already are left as they are."""
 
     topic_id: str
     topic: str
