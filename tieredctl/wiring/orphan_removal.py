@@ -92,7 +92,7 @@ class PlanApplication:
         opened, layout = self.store.open()
         store = CountingReader(opened)
         with self._fresh_metadata(store, layout) as metadata:
-            check = PlanCheck(self.plan, store, metadata, self.clock_ms, self.limits, layouts_installed())
+            check = PlanCheck(self.plan, store, metadata, self.clock_ms, self.limits)
             outcome = check.rehearse()
         requests = store.requests
         return Applied(outcome, _stays(store, outcome), requests)
@@ -116,7 +116,7 @@ class PlanApplication:
 
         with self._fresh_metadata(store, layout) as metadata:
             user = PlanUser(
-                *(self.plan, store, metadata, begin, self.clock_ms, self.limits, layouts_installed()),
+                *(self.plan, store, metadata, begin, self.clock_ms, self.limits),
                 pace=pace,
                 tell=tell,
                 without_lease=without_lease,
@@ -141,6 +141,7 @@ class PlanApplication:
                 topic_sources=topics,
                 clock_ms=self.clock_ms,
                 read_times=partial(read_original_times, store, self.key, TIMES_OF_RESTORED, not_since_ms),
+                installed_layouts=layouts_installed(),
             )
 
 

@@ -32,8 +32,8 @@ from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions,
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.guards.original_times import note_original_times, read_original_times
 from tieredctl.ops.guards.own_objects import times_of_copies
-from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, look, written_since
 from tieredctl.ops.orphan_removal.putting_back import failed, not_in_its_place, note_times, put_back
@@ -94,7 +94,7 @@ class Removal:
     store: WritableObjectStore
     receipts: Receipts
     lease: Hold
-    metadata: FreshMetadata
+    owners: Owners
     clock_ms: Callable[[], int]
     limits: Limits
     pace: Callable[[int], None] = lambda _objects: None
@@ -191,7 +191,7 @@ class Removal:
     def _note_times(self, copied: Sequence[Prepared]) -> None:
         """Notes the originals' times, in case they are put back."""
         times = [
-            OriginalTime(copy.key, copy.size, copy.last_modified_ms, copy.version, self.metadata.modified_ms(found))
+            OriginalTime(copy.key, copy.size, copy.last_modified_ms, copy.version, self.owners.modified_ms(found))
             for copy, found in ((one.copy, one.found) for one in copied)
             if copy is not None and found is not None
         ]
@@ -207,10 +207,10 @@ class Removal:
 
     def _demand_removable(self, prepared: Sequence[Prepared]) -> None:
         found = [(one.planned, one.found) for one in prepared if one.found is not None]
-        self.metadata.demand_removable(found, self.limits)
+        self.owners.demand_removable(found, self.limits)
 
     def _delete(self, doomed: Sequence[Prepared]) -> list[Receipt]:
-        self.metadata.refresh()
+        self.owners.refresh()
         self._demand_removable(doomed)
         note_removed(self.store, self.plan.header.plan_id, [one.planned.key for one in doomed])
         self.lease.renew()
@@ -240,8 +240,8 @@ class Removal:
         )
 
     def _give_up(self, uploads: Sequence[PlannedUpload]) -> list[Receipt]:
-        self.metadata.refresh()
-        self.metadata.demand_endable(in_parallel(self.store, self._begun_upload, uploads), self.limits)
+        self.owners.refresh()
+        self.owners.demand_endable(in_parallel(self.store, self._begun_upload, uploads), self.limits)
         self.lease.renew()
         receipts = [self._given_up(upload) for upload in uploads]
         self._record(receipts)
@@ -299,13 +299,13 @@ class Removal:
 
     def _owned(self, receipts: Sequence[Receipt]) -> list[Receipt]:
         """The receipts of objects that have an owner by the metadata of now."""
-        self.metadata.refresh()
+        self.owners.refresh()
         return self._having_owners(receipts)
 
     def _having_owners(self, receipts: Sequence[Receipt]) -> list[Receipt]:
         """The same by the metadata that was read last."""
-        verdicts = self.metadata.verdicts(StoredObject(one.key, one.size, 0, "") for one in receipts)
-        return [one for one, (status, _) in zip(receipts, verdicts, strict=True) if status is ObjectStatus.OWNED]
+        statuses = self.owners.statuses(StoredObject(one.key, one.size, 0, "") for one in receipts)
+        return [one for one, status in zip(receipts, statuses, strict=True) if status is ObjectStatus.OWNED]
 
     def _put_back(self, gone: Sequence[Receipt], result: RemovalOutcome) -> None:
         note_put_back(self.store, self.plan.header.plan_id, [one.key for one in gone])

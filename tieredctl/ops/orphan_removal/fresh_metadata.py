@@ -13,7 +13,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.findings import Finding
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
-from tieredctl.model.removal import PlannedObject
+from tieredctl.model.removal import PlannedObject, PlanRecord
 from tieredctl.ops.cluster.live_topics import (
     KnownTopics,
     LiveTopics,
@@ -27,7 +27,10 @@ from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.owners import Found
+from tieredctl.ops.orphan_removal.store_fit import StoreFit
 from tieredctl.ops.orphans.judgement import Certainty, Judge, judged_objects, verdict_of
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
@@ -36,8 +39,6 @@ from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
 
 Verdict = tuple[ObjectStatus, OrphanCause | None]
-Found = tuple[PlannedObject, StoredObject]
-"""A planned object, and what the store has under its key now."""
 _BY_LIVE_TOPICS = (
     (OrphanCause.TOPIC_GONE, ObjectStatus.OWNED),
     (OrphanCause.TOPIC_GONE, ObjectStatus.IN_PROGRESS),
@@ -49,7 +50,7 @@ _AT_ONCE = 10_000
 
 @dataclass(slots=True)
 class FreshMetadata:
-    """The metadata of a plan's cluster, as of the last `refresh`."""
+    """`Owners` by the metadata of a plan's cluster, as of the last `refresh`."""
 
     metadata: FollowedMetadata
     layout: Layout
@@ -59,6 +60,8 @@ class FreshMetadata:
     clock_ms: Callable[[], int]
     read_times: Callable[[], OriginalTimes] = lambda: NO_ORIGINAL_TIMES
     """Reads, once, the original times of objects that were put back."""
+    installed_layouts: Sequence[Layout] = ()
+    """No folder of the store may look like the root of one of these."""
     _events: SegmentEvents = field(default_factory=SegmentEvents)
     _states: SegmentStates | None = None
     _certainty: Certainty | None = None
@@ -89,9 +92,11 @@ class FreshMetadata:
         self._known = KnownOwners(self._events.partitions, KnownTopics(self._events.first_events_ms, live))
 
     @property
-    def partitions_are_sure(self) -> bool:
-        """Whether all metadata partitions were surely read: else what has no event may have some in another."""
-        return self._certainty is not None and self._certainty.partitions_are_sure
+    def layout_name(self) -> str:
+        return self.layout.name
+
+    def statuses(self, objects: Iterable[StoredObject]) -> list[ObjectStatus]:
+        return [status for status, _ in self.verdicts(objects)]
 
     def verdicts(self, objects: Iterable[StoredObject]) -> list[Verdict]:
         """The verdict on each object, by what was read last."""
@@ -103,12 +108,31 @@ class FreshMetadata:
         """Since when the store has had the bytes of an object, as far as known."""
         return stored.last_modified_ms if self._times is None else self._times.of(stored)
 
-    def topic_is_live(self, key: str) -> bool | None:
+    def is_read(self, key: str) -> bool | None:
         """Whether an object's topic is known to exist, by what was read last; None if that is not known."""
         explained = self.layout.explain(key)
         return None if explained is None or self._live is None else self._live.is_live(explained.topic_id)
 
-    def columns(self, objects: Iterable[StoredObject]) -> Iterator[ObjectColumns]:
+    def fit(self, subject: str) -> StoreFit:
+        folders = FolderCheck(subject, self.installed_layouts)
+        return StoreFit(self.layout.name, folders, self._columns, subject)
+
+    def may_be_purged(self, key: str, status: ObjectStatus, record: PlanRecord | None) -> bool:
+        """Whether the metadata says so, or its plan removed it by name."""
+        if status is ObjectStatus.ORPHAN:
+            return True
+        explained = self.layout.explain(key)
+        # Unless all metadata partitions were surely read, what has no event may have some in another.
+        if record is None or (explained is not None and not (self._certainty and self._certainty.partitions_are_sure)):
+            return False
+        # Releases that did not record names removed foreign and unknown objects only by name, too.
+        if status is ObjectStatus.UNKNOWN:
+            return record.unknown_keys is None or key in record.unknown_keys
+        if status is ObjectStatus.FOREIGN and explained is not None:
+            return record.foreign_topic_ids is None or explained.topic_id in record.foreign_topic_ids
+        return False
+
+    def _columns(self, objects: Iterable[StoredObject]) -> Iterator[ObjectColumns]:
         """Objects with the owners that they may have, by what was read last. Streams."""
         assert self._known is not None
         many = iter(objects)
@@ -154,7 +178,7 @@ class FreshMetadata:
         return status is ObjectStatus.ORPHAN
 
     def _changed(self, planned: PlannedObject, status: ObjectStatus) -> TieredctlError:
-        if (planned.cause, status) in _BY_LIVE_TOPICS and self.topic_is_live(planned.key) is None:
+        if (planned.cause, status) in _BY_LIVE_TOPICS and self.is_read(planned.key) is None:
             message = f"{planned.key} was planned because its topic was gone; whether the topic exists is now unknown."
             return TieredctlError(ErrorCode.TOPIC_UNCLEAR, message)
         return TieredctlError(

@@ -23,7 +23,7 @@ from tieredctl.ops.guards.ledger import plan_record
 from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_COPIES
 from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantined
-from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.putting_back import not_in_its_place
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
 from tieredctl.ops.remote.listing import SpooledBatches, SpooledListing
@@ -64,7 +64,7 @@ class PurgeCheck:
     """Which copies in the quarantine of a store may be purged. Changes nothing."""
 
     store: ObjectStore
-    metadata: FreshMetadata
+    owners: Owners
     cluster_id: str
     older_than_ms: int
     clock_ms: Callable[[], int]
@@ -123,8 +123,8 @@ class PurgeCheck:
         if record.cluster_id not in (self.cluster_id, ""):
             message = f"Plan {plan_id} removed objects of cluster {record.cluster_id}, not {self.cluster_id}."
             raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Give the metadata of that cluster.")
-        if record.layout not in (self.metadata.layout.name, ""):
-            message = f"Plan {plan_id} removed objects of layout {record.layout}, not {self.metadata.layout.name}."
+        if record.layout not in (self.owners.layout_name, ""):
+            message = f"Plan {plan_id} removed objects of layout {record.layout}, not {self.owners.layout_name}."
             raise TieredctlError(ErrorCode.USAGE, message, hint=f"Give --layout {record.layout}.")
 
     def _record_of(self, plan_id: str) -> PlanRecord | None:
@@ -165,10 +165,10 @@ class PurgeCheck:
 
     def _demand_overlap(self, copies: SpooledBatches) -> None:
         """Metadata that knows nothing that is, or was, in a store belongs to another store."""
-        self.metadata.refresh()
+        self.owners.refresh()
         for objects in (_originals(copies), list_unreserved(self.store)):
             while batch := list(islice(objects, MOST_DELETED_AT_ONCE)):
-                if any(status not in _STRANGE for status, _ in self.metadata.verdicts(batch)):
+                if any(status not in _STRANGE for status in self.owners.statuses(batch)):
                     return
         message = f"The metadata knows no topic with objects in {self.store.url} or its quarantine."
         raise TieredctlError(ErrorCode.NO_OVERLAP, message)
@@ -177,15 +177,15 @@ class PurgeCheck:
         self, batch: Sequence[tuple[StoredObject, Quarantined]], result: PurgeOutcome
     ) -> list[StoredObject]:
         """The copies whose originals are orphaned by the metadata of now."""
-        self.metadata.refresh()
-        verdicts = self.metadata.verdicts(StoredObject(one.key, copy.size, 0, "") for copy, one in batch)
+        self.owners.refresh()
+        statuses = self.owners.statuses(_as_it_was(copy, original) for copy, original in batch)
         doomed = []
-        for (copy, original), (status, _) in zip(batch, verdicts, strict=True):
-            if self._is_orphaned(original, status) or self._is_one_too_many(copy, original):
+        for (copy, original), status in zip(batch, statuses, strict=True):
+            if self._may_go(original, status) or self._is_one_too_many(copy, original):
                 doomed.append(copy)
             else:
                 result.skipped += 1
-                if status is ObjectStatus.OWNED and self.metadata.topic_is_live(original.key):
+                if status is ObjectStatus.OWNED and self.owners.is_read(original.key):
                     result.owned.append(original.key)
                     result.findings.append(not_in_its_place(original.key, self.store.url))
         return doomed
@@ -195,19 +195,8 @@ class PurgeCheck:
         found = self.store.head(original.key)
         return found is not None and same_by(self.store, found, copy) is not None
 
-    def _is_orphaned(self, original: Quarantined, status: ObjectStatus) -> bool:
-        """Whether the metadata says so, or its plan removed it by name."""
-        if status is ObjectStatus.ORPHAN:
-            return True
-        record, explained = self._record_of(original.plan_id), self.metadata.layout.explain(original.key)
-        if record is None or (explained is not None and not self.metadata.partitions_are_sure):
-            return False
-        # Releases that did not record names removed foreign and unknown objects only by name, too.
-        if status is ObjectStatus.UNKNOWN:
-            return record.unknown_keys is None or original.key in record.unknown_keys
-        if status is ObjectStatus.FOREIGN and explained is not None:
-            return record.foreign_topic_ids is None or explained.topic_id in record.foreign_topic_ids
-        return False
+    def _may_go(self, original: Quarantined, status: ObjectStatus) -> bool:
+        return self.owners.may_be_purged(original.key, status, self._record_of(original.plan_id))
 
 
 @dataclass(slots=True)
@@ -262,4 +251,9 @@ def _pairs(copies: SpooledBatches) -> Iterator[tuple[StoredObject, Quarantined]]
 
 
 def _originals(copies: SpooledBatches) -> Iterator[StoredObject]:
-    return (StoredObject(original.key, copy.size, 0, "") for copy, original in _pairs(copies))
+    return (_as_it_was(copy, original) for copy, original in _pairs(copies))
+
+
+def _as_it_was(copy: StoredObject, original: Quarantined) -> StoredObject:
+    """The original of a copy; as old as can be where the release that made the copy did not record its time."""
+    return StoredObject(original.key, copy.size, original.last_modified_ms or 0, "")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.removal import PlannedObject, PlanRecord, PlanUse, ReceiptsHeader
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
@@ -15,14 +14,15 @@ from tieredctl.ops.guards.ledger import Ledger, plan_use
 from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.orphan_removal.apply import Removal, RemovalOutcome
-from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
-from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
-from tieredctl.ops.orphan_removal.limits import Limits, StoreOverlap, demand_share
+from tieredctl.ops.orphan_removal.limits import Limits, demand_share
+from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.preparation import look
 from tieredctl.ops.orphan_removal.receipts import Receipts
 from tieredctl.ops.orphan_removal.removed_keys import keys_removed_since
 from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObjectStore, list_unreserved
+
+_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,9 @@ class PlanCheck:
 
     plan: PlanFile
     store: ObjectStore
-    metadata: FreshMetadata
+    owners: Owners
     clock_ms: Callable[[], int]
     limits: Limits
-    installed_layouts: Sequence[Layout] = ()
-    """As in Planning."""
 
     def rehearse(self) -> RemovalOutcome:
         """Checks whether everything that is planned is still orphaned."""
@@ -44,10 +42,10 @@ class PlanCheck:
         self.demand_unused()
         outcome = RemovalOutcome(planned=self.plan.totals.objects + self.plan.totals.uploads)
         try:
-            self.metadata.refresh()
+            self.owners.refresh()
             self.demand_fit()
             objects = self.plan.objects()
-            while batch := list(islice(objects, 10_000)):
+            while batch := list(islice(objects, _AT_ONCE)):
                 self._rehearse_batch(batch, outcome)
         except TieredctlError as error:
             outcome.stopped = error
@@ -86,24 +84,20 @@ class PlanCheck:
         The store is listed only as far as needed, so that another root inside it is only found among the planned
         objects and those listed first.
         """
-        folders, overlap = FolderCheck(self.store.url, self.installed_layouts), StoreOverlap()
-        planned, most = 0, self.limits.max_percent
-        for objects in self.metadata.columns(StoredObject(one.key, one.size, 0, "") for one in self.plan.objects()):
-            folders.look_at(objects)
-            planned += len(objects.sizes)
+        fit, most = self.owners.fit(self.store.url), self.limits.max_percent
+        planned = fit.look_at_planned(StoredObject(one.key, one.size, 0, "") for one in self.plan.objects())
         if planned != self.plan.totals.objects:
             message = f"{self.plan.path} has {planned} objects, but its totals give {self.plan.totals.objects}."
             raise TieredctlError(ErrorCode.PLAN_ALTERED, message)
         enough = int(planned * 100 / most) + 1 if most else None
         if planned or self.plan.totals.uploads:
-            for objects in self.metadata.columns(list_unreserved(self.store)):
-                folders.look_at(objects)
-                overlap.look_at(objects)
-                if overlap.is_sure and enough is not None and overlap.listed >= enough:
+            objects = iter(list_unreserved(self.store))
+            while listed := list(islice(objects, _AT_ONCE)):
+                fit.look_at(listed)
+                if fit.is_sure and enough is not None and fit.listed >= enough:
                     break
-        folders.demand_none()
-        overlap.demand(self.store.url, self.metadata.layout.name)
-        whole = overlap.listed
+        fit.demand()
+        whole = fit.listed
         if planned * 100 > whole * most:
             whole += self._removed_meanwhile(None if enough is None else enough - whole)
         demand_share(planned, whole, most, self.store.url)
@@ -121,7 +115,7 @@ class PlanCheck:
             raise error
         found = [(one.planned, one.found) for one in looked_at if one.found is not None]
         outcome.skipped += len(batch) - len(found)
-        self.metadata.demand_removable(found, self.limits)
+        self.owners.demand_removable(found, self.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +124,11 @@ class PlanUser:
 
     plan: PlanFile
     store: WritableObjectStore
-    metadata: FreshMetadata
+    owners: Owners
     open_receipts: Callable[[ReceiptsHeader, bool], Receipts]
     """(the plan's header, whether an earlier run left receipts that must exist) -> the plan's receipts."""
     clock_ms: Callable[[], int]
     limits: Limits
-    installed_layouts: Sequence[Layout] = ()
-    """As in Planning."""
     pace: Callable[[int], None] = lambda _objects: None
     tell: Callable[[RemovalOutcome], None] = lambda _result: None
     without_lease: bool = False
@@ -158,7 +150,7 @@ class PlanUser:
             raise expired
         with lease_held(self.store, "orphans apply", self.clock_ms, unguarded=self.without_lease) as lease:
             before = check.demand_unused()
-            self.metadata.refresh()
+            self.owners.refresh()
             if before is None:
                 check.demand_fit()
             receipts = self.open_receipts(receipts_header(self.plan), before is not None)
@@ -171,7 +163,7 @@ class PlanUser:
 
     def _removal(self, receipts: Receipts, lease: Hold) -> Removal:
         removal = Removal(
-            *(self.plan, self.store, receipts, lease, self.metadata, self.clock_ms, self.limits, self.pace, self.tell)
+            *(self.plan, self.store, receipts, lease, self.owners, self.clock_ms, self.limits, self.pace, self.tell)
         )
         removal.delete_versions, removal.key = self.delete_versions, self.key
         if self.batch_objects is not None:
@@ -180,7 +172,7 @@ class PlanUser:
 
     @property
     def _check(self) -> PlanCheck:
-        return PlanCheck(*(self.plan, self.store, self.metadata, self.clock_ms, self.limits, self.installed_layouts))
+        return PlanCheck(*(self.plan, self.store, self.owners, self.clock_ms, self.limits))
 
 
 def receipts_header(plan: PlanFile) -> ReceiptsHeader:
