@@ -109,6 +109,7 @@ class ErrorCode(StrEnum):
     CONTROL_PLANE_UNREACHABLE = "control-plane-unreachable"
     CONTROL_PLANE_REFUSED = "control-plane-refused"
     CONTROL_PLANE_UNKNOWN = "control-plane-unknown"
+    CONTROL_PLANE_DOUBTFUL = "control-plane-doubtful"
     SPARK_FAILED = "spark-failed"
     DEMO_FAILED = "demo-failed"
     FAULT = "fault"
@@ -327,6 +328,11 @@ _TABLE = (
         ErrorCode.CONTROL_PLANE_UNKNOWN,
         ExitCode.INCOMPLETE,
         "Check the database's name; nothing is judged by a schema that this release of tieredctl does not know.",
+    ),
+    ErrorKind(
+        ErrorCode.CONTROL_PLANE_DOUBTFUL,
+        ExitCode.INCOMPLETE,
+        "Nothing is planned or removed by a control plane that may have lost commits.",
     ),
     ErrorKind(ErrorCode.SPARK_FAILED, ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),
     ErrorKind(ErrorCode.DEMO_FAILED, ExitCode.FAILURE, "Please report it, with the output above."),

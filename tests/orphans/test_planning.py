@@ -20,8 +20,9 @@ from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.removal import PlannedObject, PlanTotals
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphan_removal.orphan_plan import Planning, PlanOptions
+from tieredctl.ops.orphan_removal.orphan_plan import Planning
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
+from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.storage.memory import MemoryStore
@@ -142,8 +143,8 @@ def test_limits_count_what_they_leave() -> None:
     by_number = plan(options=replace(OPTIONS, max_objects=1))
     by_bytes = plan(options=replace(OPTIONS, max_bytes=14))
 
-    assert (by_number.totals.objects, by_number.planning.left) == (1, 2)
-    assert (by_bytes.totals.bytes, by_bytes.planning.left) == (10, 1)
+    assert (by_number.totals.objects, by_number.planning.planned.left) == (1, 2)
+    assert (by_bytes.totals.bytes, by_bytes.planning.planned.left) == (10, 1)
 
 
 def test_a_store_of_nothing_gives_a_plan_of_nothing() -> None:

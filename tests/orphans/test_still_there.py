@@ -14,8 +14,9 @@ from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphan_removal.orphan_plan import Planning, PlanOptions
+from tieredctl.ops.orphan_removal.orphan_plan import Planning
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
+from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphans import still_there
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.orphans.still_there import keys_still_there

@@ -13,7 +13,15 @@ from tieredctl.control_plane import queries
 from tieredctl.control_plane.connection import connected
 from tieredctl.control_plane.copied_columns import Column, copy_statement, read_columns, read_texts, text_statement
 from tieredctl.control_plane.migrations import Migration, schema_version
-from tieredctl.diskless.control_plane import ControlPlaneTables, FileState, FoundBatch, FoundLog, FoundStates
+from tieredctl.diskless.control_plane import (
+    ControlPlaneTables,
+    FileState,
+    FoundBatch,
+    FoundFile,
+    FoundFiles,
+    FoundLog,
+    FoundStates,
+)
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import numbers_in
 
@@ -59,6 +67,20 @@ class PostgresControlPlane:
             logs = moment.rows(columns, queries.LOGS_OF_NAME, **place) if is_possible else []
             return [FoundLog(log, _batch_of(moment, log, offset)) for log in logs]
 
+    def files_of(self, object_keys: Sequence[str]) -> FoundFiles:
+        possible = [key for key in object_keys if _is_possible(key)]
+        with self._moment() as moment:
+            found = moment.ask(queries.FILES_OF_KEYS, keys=possible)
+            ((newest_commit_ms,),) = moment.ask(queries.NEWEST_COMMIT)
+            ((lacks_files,),) = moment.ask(queries.LACKS_FILES)
+            return FoundFiles(
+                moment.clock_ms(),
+                {key: FoundFile(file_id, FileState(state), *facts) for key, file_id, state, *facts in found},
+                newest_commit_ms,
+                lacks_files,
+                None if moment.is_standby() else moment.database(),
+            )
+
     def states_of(self, object_keys: Sequence[str]) -> FoundStates:
         possible = [key for key in object_keys if _is_possible(key)]
         with self._moment() as moment:
@@ -102,6 +124,11 @@ class _Moment:
     def clock_ms(self) -> int:
         ((now_ms,),) = self.ask(queries.CLOCK)
         return int(now_ms)
+
+    def database(self) -> str:
+        """Not to be asked of a standby."""
+        ((found,),) = self.ask(queries.DATABASE)
+        return str(found)
 
     def is_standby(self) -> bool:
         ((found,),) = self.ask(queries.IS_STANDBY)

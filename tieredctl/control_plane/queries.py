@@ -66,6 +66,11 @@ CLOCK = (
     "SELECT (extract(epoch FROM CASE WHEN pg_is_in_recovery()"
     " THEN coalesce(pg_last_xact_replay_timestamp(), to_timestamp(0)) ELSE clock_timestamp() END) * 1000)::bigint"
 )
+# Another database, a copy of it, and one that was restored or promoted differ in one of these.
+DATABASE = (
+    "SELECT s.system_identifier || '/' || d.oid || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)"
+    " FROM pg_control_system() s, pg_database d WHERE d.datname = current_database()"
+)
 IS_SUBSCRIBED = "SELECT EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = to_regclass('files'))"
 IS_STANDBY = "SELECT pg_is_in_recovery()"
 ALL_FILES = "FROM files f ORDER BY f.file_id"
@@ -87,6 +92,15 @@ PARTITIONS_OF_FILE = (
     "SELECT count(*) FROM (SELECT DISTINCT topic_id, partition FROM batches WHERE file_id = %(file)s) AS here"
 )
 STATES_OF_KEYS = f"SELECT f.object_key, ({_FILE['state']})::smallint FROM files f WHERE f.object_key = ANY(%(keys)s)"
+
+FILES_OF_KEYS = (
+    f"SELECT f.object_key, f.file_id, ({_FILE['state']})::smallint,"
+    " (SELECT count(*) FROM batches b WHERE b.file_id = f.file_id),"
+    f" ({_FILE['committedMs']})::bigint, (extract(epoch FROM f.marked_for_deletion_at) * 1000)::bigint"
+    " FROM files f WHERE f.object_key = ANY(%(keys)s)"
+)
+NEWEST_COMMIT = "SELECT coalesce(max(extract(epoch FROM f.committed_at) * 1000), 0)::bigint FROM files f"
+LACKS_FILES = "SELECT EXISTS (SELECT FROM batches b WHERE NOT EXISTS (SELECT FROM files f WHERE f.file_id = b.file_id))"
 
 
 def file_columns() -> list[Column]:

@@ -130,6 +130,34 @@ class FoundStates(NamedTuple):
     each time."""
 
 
+class FoundFile(NamedTuple):
+    """What a control plane knows of a file. Times in ms, by its own clock."""
+
+    file_id: int
+    state: FileState
+    batch_count: int
+    committed_ms: int
+    marked_ms: int | None
+    """When it was marked for deletion; None where it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """Files that a control plane was asked for by key, and what it takes to judge the others. Times in ms, by its own
+    clock."""
+
+    read_ms: int
+    """The moment of all of it."""
+    files: Mapping[str, FoundFile]
+    """By object key, those that it has."""
+    newest_commit_ms: int
+    """Of any file; 0 where there is none."""
+    lacks_files: bool
+    """Whether there are batches whose file is not there."""
+    database: str | None
+    """Which database answered, and on which timeline: another one does not have the same. None where a replica did."""
+
+
 class ControlPlane(Protocol):
     """A control plane, to be read. Each method reads one moment, and raises TieredctlError when it does not answer
     (`control-plane-unreachable`), refuses (`control-plane-refused`), or has a schema that tieredctl does not know
@@ -150,6 +178,10 @@ class ControlPlane(Protocol):
 
     def logs_of(self, topic: str, partition: int, offset: int) -> Sequence[FoundLog]:
         """The partitions of that name, one for each topic id."""
+        ...
+
+    def files_of(self, object_keys: Sequence[str]) -> FoundFiles:
+        """Which of those files it has, and what it has of them. Ask for at most KEYS_AT_ONCE."""
         ...
 
     def states_of(self, object_keys: Sequence[str]) -> FoundStates:

@@ -83,6 +83,7 @@ PLAN_HEADER = LineFormat(
     metadata_end_offsets=LineField("metadataEndOffsets", _offsets, _offsets_written),
     foreign_topic_ids=LineField("foreignTopicIds", _texts, sorted),
     unknown_keys=LineField("unknownKeys", _texts, sorted),
+    control_plane=LineField("controlPlane", _text, lacking=True),
 )
 """The first line of a plan."""
 

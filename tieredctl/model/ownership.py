@@ -29,3 +29,14 @@ class OrphanCause(StrEnum):
     NO_METADATA = "no-metadata"
     TOPIC_GONE = "topic-gone"
     PARTITION_GONE = "partition-gone"
+
+
+class DisklessCause(StrEnum):
+    """How an object of diskless topics lost its owner."""
+
+    NO_METADATA = "no-metadata"
+    """No file of the control plane is this object: a broker died between upload and commit, or the commit failed."""
+    DELETE_NEVER_FINISHED = "delete-never-finished"
+    """Its file is marked for deletion, and brokers have not deleted it."""
+    BATCHES_GONE = "batches-gone"
+    """Its file is not marked for deletion, but none of its batches is left: no broker will ever delete it."""

@@ -39,6 +39,9 @@ class PlanHeader:
     """Topics that the user named although neither metadata nor cluster ever knew them."""
     unknown_keys: frozenset[str] = frozenset()
     """Keys that the user named although no layout explains them."""
+    control_plane: str | None = None
+    """For objects of diskless topics, the database that knows them, as it names itself; None for those of tiered
+    ones."""
 
 
 class PlannedObject(NamedTuple):

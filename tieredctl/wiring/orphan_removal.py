@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tieredctl.config.plan_key import usable_key
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.layouts.registry import layouts_installed
 from tieredctl.model.removal import ReceiptsHeader
 from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
@@ -22,6 +21,7 @@ from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.apply import RemovalOutcome
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.purge import Purge, PurgeCheck, PurgeOutcome
 from tieredctl.ops.orphan_removal.receipts import ReceiptFile, Receipts, StoredReceipts
@@ -73,6 +73,14 @@ class ReceiptPlace:
         return ReceiptFile.begun(self.file, header)
 
 
+class OwnersPlace(Protocol):
+    """Where to ask whose the objects of a plan are."""
+
+    def opened(self, store: ObjectStore, application: PlanApplication) -> AbstractContextManager[Owners]:
+        """For an application of a plan to a store. Raises TieredctlError if it is not such a plan."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PlanApplication:
     """A plan that was read, and where to apply it."""
@@ -81,19 +89,16 @@ class PlanApplication:
     limits: Limits
     store: StorePlace
     """By the plan's own layout."""
-    metadata: MetadataPlace
-    topics: TopicsPlace
+    owners: OwnersPlace
     clock_ms: Callable[[], int]
     key: bytes | None
     """Seals notes of objects' original times, and checks their seals."""
 
     def rehearse(self) -> Applied:
         """Checks whether it could be applied now; writes nothing. Raises TieredctlError if it may not be."""
-        opened, layout = self.store.open()
-        store = CountingReader(opened)
-        with self._fresh_metadata(store, layout) as metadata:
-            check = PlanCheck(self.plan, store, metadata, self.clock_ms, self.limits)
-            outcome = check.rehearse()
+        store = CountingReader(self.store.open_store())
+        with self.owners.opened(store, self) as owners:
+            outcome = PlanCheck(self.plan, store, owners, self.clock_ms, self.limits).rehearse()
         requests = store.requests
         return Applied(outcome, _stays(store, outcome), requests)
 
@@ -107,16 +112,15 @@ class PlanApplication:
         with_versions: bool,
     ) -> Applied:
         """Removes what is left to remove. Raises TieredctlError if nothing may be removed."""
-        opened, layout = self.store.open_writable()
-        store, begun = CountingStore(opened), list[Receipts]()
+        store, begun = CountingStore(self.store.open_writable_store()), list[Receipts]()
 
         def begin(header: ReceiptsHeader, must_exist: bool) -> Receipts:
             begun.append(receipts.begin(store, header, must_exist))
             return begun[0]
 
-        with self._fresh_metadata(store, layout) as metadata:
+        with self.owners.opened(store, self) as owners:
             user = PlanUser(
-                *(self.plan, store, metadata, begin, self.clock_ms, self.limits),
+                *(self.plan, store, owners, begin, self.clock_ms, self.limits),
                 pace=pace,
                 tell=tell,
                 without_lease=without_lease,
@@ -127,52 +131,63 @@ class PlanApplication:
         requests = store.requests
         return Applied(outcome, _stays(store, outcome), requests, *begun)
 
+
+@dataclass(frozen=True, slots=True)
+class TieredOwners:
+    """The metadata of tiered topics, and which topics there are."""
+
+    metadata: MetadataPlace
+    topics: TopicsPlace
+
     @contextmanager
-    def _fresh_metadata(self, store: ObjectStore, layout: Layout) -> Iterator[FreshMetadata]:
-        header = self.plan.header
+    def opened(self, store: ObjectStore, application: PlanApplication) -> Iterator[FreshMetadata]:
+        header, limits, clock_ms = application.plan.header, application.limits, application.clock_ms
+        if header.control_plane is not None:
+            message = f"{application.plan.path} is a plan for objects of diskless topics."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Use `tieredctl diskless orphans apply`.")
+        layout = application.store.layout_in(store)
         self.metadata.demand_topic_based()
         followed = FollowedMetadata(self.metadata.open_source, header.cluster_id, header.metadata_end_offsets)
-        not_since_ms = self.clock_ms() - self.limits.min_age_ms
-        with self.topics.open(self.clock_ms()) as topics, closing(followed):
+        not_since_ms = clock_ms() - limits.min_age_ms
+        with self.topics.open(clock_ms()) as topics, closing(followed):
             yield FreshMetadata(
                 followed,
                 layout=layout,
-                min_age_ms=self.limits.min_age_ms,
+                min_age_ms=limits.min_age_ms,
                 topic_sources=topics,
-                clock_ms=self.clock_ms,
-                read_times=partial(read_original_times, store, self.key, TIMES_OF_RESTORED, not_since_ms),
+                clock_ms=clock_ms,
+                read_times=partial(read_original_times, store, application.key, TIMES_OF_RESTORED, not_since_ms),
                 installed_layouts=layouts_installed(),
             )
 
 
 @dataclass(frozen=True, slots=True)
 class QuarantinePurge:
-    """A store whose quarantine is to be purged, and the metadata that decides which copies may be deleted."""
+    """A store whose quarantine is to be purged, and what decides which copies may be deleted."""
 
     store: StorePlace
-    topics: TopicsPlace
     cluster_id: str
     older_than_ms: int
     max_percent: float
     clock_ms: Callable[[], int]
-    _followed: FollowedMetadata
+    _opened: Callable[[ObjectStore], AbstractContextManager[Owners]]
 
     def rehearse(self) -> Purged:
         """Finds what would be deleted; changes nothing."""
-        store, layout = self.store.open()
-        with self._fresh_metadata(layout) as metadata:
+        store = self.store.open_store()
+        with self._opened(store) as owners:
             check = PurgeCheck(
-                *(store, metadata, self.cluster_id, self.older_than_ms, self.clock_ms), max_percent=self.max_percent
+                *(store, owners, self.cluster_id, self.older_than_ms, self.clock_ms), max_percent=self.max_percent
             )
             outcome = check.rehearse()
         return Purged(outcome, _stays(store, outcome), store.url)
 
     def apply(self, *, without_lease: bool, with_versions: bool) -> Purged:
         """Deletes the copies that are old enough and still orphaned. Raises TieredctlError if nothing may be."""
-        store, layout = self.store.open_writable()
-        with self._fresh_metadata(layout) as metadata:
+        store = self.store.open_writable_store()
+        with self._opened(store) as owners:
             purge = Purge(
-                *(store, metadata, self.cluster_id, self.older_than_ms, self.clock_ms),
+                *(store, owners, self.cluster_id, self.older_than_ms, self.clock_ms),
                 max_percent=self.max_percent,
                 without_lease=without_lease,
                 delete_versions=with_versions,
@@ -180,13 +195,6 @@ class QuarantinePurge:
             )
             outcome = purge.run()
         return Purged(outcome, _stays(store, outcome), store.url)
-
-    @contextmanager
-    def _fresh_metadata(self, layout: Layout) -> Iterator[FreshMetadata]:
-        with self.topics.open(self.clock_ms()) as topics:
-            yield FreshMetadata(
-                self._followed, layout=layout, min_age_ms=0, topic_sources=topics, clock_ms=self.clock_ms
-            )
 
 
 @contextmanager
@@ -200,16 +208,23 @@ def quarantine_purge(
     max_percent: float,
     clock_ms: Callable[[], int],
 ) -> Iterator[QuarantinePurge]:
-    """The purge of a store. Raises TieredctlError `usage` if neither the metadata nor `cluster_id` names the cluster.
-    Does not open the store yet."""
+    """The purge of a store by the metadata of tiered topics. Raises TieredctlError `usage` if neither the metadata nor
+    `cluster_id` names the cluster. Does not open the store yet."""
     metadata.demand_topic_based()
     followed = FollowedMetadata(metadata.open_source)
+
+    @contextmanager
+    def opened(there: ObjectStore) -> Iterator[FreshMetadata]:
+        layout = store.layout_in(there)
+        with topics.open(clock_ms()) as sources:
+            yield FreshMetadata(followed, layout=layout, min_age_ms=0, topic_sources=sources, clock_ms=clock_ms)
+
     with closing(followed):
         known = followed.cluster_id = followed.source().cluster_id or cluster_id
         if known is None:
             message = "The metadata does not say which cluster it belongs to."
             raise TieredctlError(ErrorCode.USAGE, message, hint="Give --cluster-id.")
-        yield QuarantinePurge(store, topics, known, older_than_ms, max_percent, clock_ms, followed)
+        yield QuarantinePurge(store, known, older_than_ms, max_percent, clock_ms, opened)
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,6 +265,12 @@ class StorePlace:
         writable = self.open_writable() if apply else None
         return writable or self.open(), writable
 
+    def layout_in(self, store: ObjectStore) -> Layout:
+        """The layout of the store, which was opened already."""
+        from tieredctl.layouts.registry import layout_in
+
+        return layout_in(store, self.layout, self.layout_options)
+
     def open_store(self) -> ObjectStore:
         """The store, read-only, without a layout."""
         from tieredctl.storage.registry import open_store
@@ -278,9 +284,7 @@ class StorePlace:
         return open_writable_store(self.url, self.options)
 
     def _settled(self, store: _Store) -> Remote[_Store]:
-        from tieredctl.layouts.registry import layout_in
-
-        return Remote(store, layout_in(store, self.layout, self.layout_options))
+        return Remote(store, self.layout_in(store))
 
 
 @dataclass(frozen=True, slots=True)

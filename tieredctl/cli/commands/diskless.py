@@ -14,7 +14,7 @@ from tieredctl.cli.commands.diskless_verify import verify
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 for verb in (status, inspect, explain, verify, gateways):
     _commands.command(verb.__name__)(verb)
-_commands.add_typer(orphans, name="orphans", help="Find orphaned objects of diskless topics.")
+_commands.add_typer(orphans, name="orphans", help="Find and remove orphaned objects of diskless topics.")
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:

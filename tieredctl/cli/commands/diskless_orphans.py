@@ -1,9 +1,12 @@
-"""`tieredctl diskless orphans scan`."""
+"""`tieredctl diskless orphans …`: what brokers of diskless topics left in their bucket."""
 
 from __future__ import annotations
 
 import typer
 
+from tieredctl.cli.commands.diskless_orphans_removal import apply, plan, purge
+from tieredctl.cli.commands.orphans_own import quarantine, unlock
+from tieredctl.cli.commands.orphans_restore import restore
 from tieredctl.cli.diskless_places import DisklessOptions
 from tieredctl.cli.options import MinAge
 from tieredctl.cli.output import Listing, TableColumn
@@ -16,6 +19,9 @@ from tieredctl.ops.documents import Document
 
 orphans = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 """The commands below `diskless orphans`."""
+for verb in (plan, apply, restore, purge, unlock):
+    orphans.command(verb.__name__)(verb)
+orphans.add_typer(quarantine, name="quarantine", help="What is in quarantine.")
 
 _FIELDS = ("key", "size", "lastModified", "storageClass", "status", "cause", "evidence")
 _COLUMNS = (
@@ -30,7 +36,7 @@ _COLUMNS = (
 
 @orphans.callback()
 def only_verbs() -> None:
-    """Find orphaned objects of diskless topics."""
+    """Find and remove orphaned objects of diskless topics."""
 
 
 @orphans.command("scan")

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, topic_id_partition
-from tieredctl.cli.commands.removal_outcome import DeleteVersions
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import ClusterId, KraftSnapshot, LogDirs, NoLease, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
+from tieredctl.cli.removal_options import DeleteVersions
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from tieredctl.cli.output import OutputFormat, TableColumn
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -17,13 +15,6 @@ if TYPE_CHECKING:
 _UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
 COLUMNS = (TableColumn("STATUS", "status"), TableColumn("KEY", "key"), TableColumn("ERROR", "error"))
 FIELDS = ("key", "status", "size", "quarantineKey", "error")
-DeleteVersions = Annotated[
-    bool,
-    typer.Option(
-        "--delete-versions",
-        help="In a bucket with versioning, also delete noncurrent versions and delete markers.",
-    ),
-]
 
 
 def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, are_listed: bool) -> None:

@@ -19,7 +19,7 @@ from tieredctl.ops.diskless.file_keys import FileKeys
 from tieredctl.ops.diskless.finding_places import batch_documents, object_finding, partition_finding
 from tieredctl.ops.diskless.object_check import mismatched
 
-_NOT_MARKED = -1
+NOT_MARKED = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def file_rows(tables: ControlPlaneTables, rows: BatchRows) -> FileRows:
     number, is_there = number_of_each(rows.files, ids)
     known = np.flatnonzero(is_there)
     order = known[np.lexsort((rows.starts[known], number[known]))]
-    marked = files["markedForDeletionMs"].fill_null(_NOT_MARKED)
+    marked = files["markedForDeletionMs"].fill_null(NOT_MARKED)
     return FileRows(
         FileKeys(files["objectKey"]),
         ids,
@@ -118,7 +118,7 @@ def _strays(files: FileRows, rows: BatchRows, names: Sequence[TopicIdPartition])
 def _states(files: FileRows) -> Iterator[Finding]:
     counts = files.batch_counts
     deleting, uploaded = files.states == FileState.DELETING, files.states == FileState.UPLOADED
-    marked = files.marked_ms != _NOT_MARKED
+    marked = files.marked_ms != NOT_MARKED
     wrong = (deleting & ((counts > 0) | ~marked)) | (uploaded & ((counts == 0) | marked)) | ~(deleting | uploaded)
     for number in np.flatnonzero(wrong).tolist():
         count, state = int(counts[number]), FileState(int(files.states[number]))

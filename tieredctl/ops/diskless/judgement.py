@@ -8,36 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum, auto
+from enum import IntEnum, auto
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from tieredctl.diskless.control_plane import ControlPlaneTables, FileState
+from tieredctl.diskless.control_plane import FileState
 from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.formats.windows import Flags, Ints
-from tieredctl.model.ownership import ObjectStatus
-from tieredctl.ops.diskless.file_check import FileRows
+from tieredctl.model.ownership import DisklessCause, ObjectStatus
 from tieredctl.ops.diskless.file_keys import NO_FILE
+from tieredctl.ops.diskless.moment import Moment
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import record_batch, stored_object
 from tieredctl.storage.protocol import StoredObject
 
-_COMMITTED_WITHIN_MS = 600_000
+COMMITTED_WITHIN_MS = 600_000
 """How long after its upload an object may be committed, with what the store's clock differs from the database's."""
-
-
-class DisklessCause(StrEnum):
-    """How an object lost its owner."""
-
-    NO_METADATA = "no-metadata"
-    """No file of the control plane is this object: a broker died between upload and commit, or the commit failed."""
-    DELETE_NEVER_FINISHED = "delete-never-finished"
-    """Its file is marked for deletion, and brokers have not deleted it."""
-    BATCHES_GONE = "batches-gone"
-    """Its file is not marked for deletion, but none of its batches is left: no broker will ever delete it."""
 
 
 class Rule(IntEnum):
@@ -115,11 +104,11 @@ class JudgedObject:
 class Judge:
     """Decides about objects, by one moment of the control plane."""
 
-    def __init__(self, tables: ControlPlaneTables, files: FileRows, min_age_ms: int) -> None:
-        self.by_standby = tables.is_standby
-        self._now_ms = tables.read_ms
-        self._files, self._min_age_ms = files, min_age_ms
-        self._newest_commit_ms = int(files.committed_ms.max(initial=0))
+    def __init__(self, moment: Moment, min_age_ms: int) -> None:
+        self.by_standby = moment.is_standby
+        self._now_ms = moment.read_ms
+        self._moment, self._files, self._min_age_ms = moment, moment.files, min_age_ms
+        self._newest_commit_ms = moment.newest_commit_ms
 
     def judge(self, stored: StoredObject) -> JudgedObject:
         """One object."""
@@ -184,15 +173,15 @@ class Judge:
         )
 
     def _rules_of_others(self, keys: pa.BinaryArray, modified_ms: Ints) -> Ints:
-        named, are_uploads = self._files.keys.are_uploads(keys)
+        named, are_uploads = self._moment.all_keys.are_uploads(keys)
         return _first_that_fits(
             len(keys),
             {
                 Rule.OTHER_NAME: ~named,
                 Rule.OTHER_FOLDER: ~are_uploads,
-                Rule.FILES_LOST: np.full(len(keys), len(self._files.strays) > 0),
+                Rule.FILES_LOST: np.full(len(keys), self._moment.lacks_files),
                 Rule.UPLOAD_YOUNG: self._now_ms - modified_ms < self._min_age_ms,
-                Rule.NO_LATER_COMMIT: modified_ms > self._newest_commit_ms - _COMMITTED_WITHIN_MS,
+                Rule.NO_LATER_COMMIT: modified_ms > self._newest_commit_ms - COMMITTED_WITHIN_MS,
             },
             Rule.NO_METADATA,
         )

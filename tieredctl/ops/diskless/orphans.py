@@ -13,8 +13,8 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import DisklessObjectSubject
 from tieredctl.model.findings import Finding
-from tieredctl.model.ownership import ObjectStatus
-from tieredctl.ops.diskless.judgement import VERDICTS, DisklessCause, Judge, JudgedBatch, JudgedObject, Rule
+from tieredctl.model.ownership import DisklessCause, ObjectStatus
+from tieredctl.ops.diskless.judgement import VERDICTS, Judge, JudgedBatch, JudgedObject, Rule
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.still_there import found_now
 from tieredctl.ops.remote.inventory import iso_8601
@@ -57,6 +57,15 @@ class Judged:
                     waiting = []
         totals.add_each(self._asked_again(waiting))
         return totals
+
+    def orphans(self) -> Iterator[JudgedObject]:
+        """Those that are orphaned; only what looks so becomes an object."""
+        for batch in self._batches:
+            judged = self._judge.judged(batch)
+            rows = np.flatnonzero(judged.are_orphans).tolist()
+            for first in range(0, len(rows), KEYS_AT_ONCE):
+                some = self._asked_again(list(judged.objects(rows[first : first + KEYS_AT_ONCE])))
+                yield from (one for one in some if one.status is ObjectStatus.ORPHAN)
 
     def _asked_again(self, objects: Sequence[JudgedObject]) -> Iterator[JudgedObject]:
         orphans = [one for one in objects if one.status is ObjectStatus.ORPHAN]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tieredctl.model.findings import Finding
 from tieredctl.ops.diskless.bucket import DisklessBucket
 from tieredctl.ops.diskless.judgement import Judge
+from tieredctl.ops.diskless.moment import whole_moment
 from tieredctl.ops.diskless.orphans import Judged, OrphanTotals
 from tieredctl.ops.diskless.promised_objects import missing_objects, unlisted
 from tieredctl.ops.documents import Document
@@ -46,7 +47,7 @@ class DisklessScan:
 
     def _judged(self) -> Judged:
         bucket = self._bucket
-        judge = Judge(bucket.tables, bucket.files, self._min_age_ms)
+        judge = Judge(whole_moment(bucket.tables, bucket.files), self._min_age_ms)
         return Judged(bucket.batches(), judge, bucket.control_plane, bucket.store)
 
     def _finish(self, lost: list[int], judged: Judged) -> None:

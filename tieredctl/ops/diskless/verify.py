@@ -17,6 +17,7 @@ from tieredctl.ops.diskless.bucket import DisklessBucket
 from tieredctl.ops.diskless.file_check import check_files
 from tieredctl.ops.diskless.finding_places import object_finding
 from tieredctl.ops.diskless.judgement import Judge
+from tieredctl.ops.diskless.moment import whole_moment
 from tieredctl.ops.diskless.object_reading import ObjectReport, ObjectTask, read_object
 from tieredctl.ops.diskless.offset_check import check_offsets
 from tieredctl.ops.diskless.orphans import Judged, UnreferencedObjects
@@ -163,7 +164,7 @@ def _tasks(run: _Run, numbers: list[int], reported: Flags) -> Iterator[ObjectTas
 
 def _unreferenced(run: _Run, older_than_ms: int) -> list[Finding]:
     bucket = run.bucket
-    judge = Judge(bucket.tables, bucket.files, older_than_ms)
+    judge = Judge(whole_moment(bucket.tables, bucket.files), older_than_ms)
     try:
         totals = Judged(bucket.batches(), judge, bucket.control_plane, bucket.store).totals()
     except TieredctlError as error:

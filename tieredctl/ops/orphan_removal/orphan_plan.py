@@ -15,41 +15,21 @@ from tieredctl.kafka.source import MetadataSource
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
-from tieredctl.model.removal import PlanHeader, PlannedObject, PlannedUpload, PlanTotals, RemovalMode
+from tieredctl.model.removal import PlanHeader, PlannedObject, PlannedUpload, PlanTotals
 from tieredctl.ops.cluster.live_topics import demand_all_topics
 from tieredctl.ops.metadata.followed_metadata import demand_whole
 from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.fresh_metadata import Verdict, verdicts_on
 from tieredctl.ops.orphan_removal.limits import StoreOverlap, demand_age, demand_share
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
+from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar, PlanOptions
 from tieredctl.ops.orphans.judgement import Judge, Verdicts, verdict_of
 from tieredctl.ops.orphans.object_columns import ObjectColumns, object_columns
 from tieredctl.ops.orphans.scan import Scan
-from tieredctl.ops.remote.inventory import Totals
 from tieredctl.ops.remote.listing import record_batch
 from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, list_unreserved
 
 _AT_ONCE = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """What to plan. Times in ms."""
-
-    plan_id: str
-    mode: RemovalMode = RemovalMode.QUARANTINE
-    cluster_id: str | None = None
-    """For metadata that does not say it, or to make sure."""
-    valid_for_ms: int = 24 * 3_600_000
-    max_percent: float = 10.0
-    """Of the store's objects; more is refused."""
-    max_objects: int | None = None
-    """What exceeds these two is left for another plan."""
-    max_bytes: int | None = None
-    causes: frozenset[OrphanCause] = frozenset(OrphanCause)
-    foreign_topic_ids: frozenset[str] = frozenset()
-    unknown_keys: frozenset[str] = frozenset()
-    allow_young: bool = False
 
 
 @dataclass(slots=True)
@@ -67,11 +47,11 @@ class Planning:
     """Whether the scan is of all of the store's objects. If not, the store itself is listed as far as it takes to tell
     whether the plan is too large a share of it: roots of other stores are noticed among those objects and the planned
     ones."""
-    left: int = 0
-    """How many objects were left for another plan because of limits."""
-    planned: dict[str, Totals] = field(default_factory=dict)
-    """How much was planned, by cause, or by status for what was named."""
+    planned: PlannedSoFar = field(init=False)
     _overlap: StoreOverlap = field(default_factory=StoreOverlap)
+
+    def __post_init__(self) -> None:
+        self.planned = PlannedSoFar(self.writer, self.options)
 
     def run(self) -> PlanTotals:
         """Scans, and writes the plan. Raises TieredctlError if anything speaks against removing."""
@@ -144,17 +124,11 @@ class Planning:
             planned = self._planned(judge, objects, verdicts, row)
             if planned.status != ObjectStatus.ORPHAN and not self._is_named(objects, row, planned):
                 continue
-            if self._is_beyond_limits(planned):
-                self.left += 1
-                continue
-            self.writer.add(planned)
-            totals = self.planned.setdefault(planned.cause or planned.status, Totals())
-            totals.objects += 1
-            totals.bytes += planned.size
+            self.planned.add(planned)
 
     def _chosen(self, objects: ObjectColumns, verdicts: Verdicts) -> Ints:
         """The rows of orphans, and of others that might have been named."""
-        wanted: set[Verdict] = {(ObjectStatus.ORPHAN, cause) for cause in self.options.causes}
+        wanted: set[Verdict] = {(ObjectStatus.ORPHAN, cause) for cause in OrphanCause if cause in self.options.causes}
         if self.options.foreign_topic_ids:
             wanted.add((ObjectStatus.FOREIGN, None))
         if self.options.unknown_keys:
@@ -198,12 +172,6 @@ class Planning:
         for upload, (status, _) in zip(uploads, verdicts, strict=True):
             if status in (ObjectStatus.ORPHAN, ObjectStatus.OWNED) and upload.initiated_ms <= floor_ms:
                 self.writer.add(PlannedUpload(*upload, store.multipart_upload_bytes(upload)))
-
-    def _is_beyond_limits(self, planned: PlannedObject) -> bool:
-        options, writer = self.options, self.writer
-        return (options.max_objects is not None and writer.objects >= options.max_objects) or (
-            options.max_bytes is not None and writer.bytes + planned.size > options.max_bytes
-        )
 
 
 def _cluster_id(source: MetadataSource, given: str | None) -> str:

@@ -76,15 +76,15 @@ class Owners(Protocol):
         """
         ...
 
-    def demand_endable(self, uploads: Sequence[StoredObject], limits: Limits) -> None:
+    def demand_endable(self, uploads: Sequence[StoredObject], limits: Limits, /) -> None:
         """Raises TieredctlError `world-changed` if an incomplete upload, given as the object that it would become, may
         still be completed, or belongs to another cluster."""
         ...
 
-    def is_read(self, key: str) -> bool | None:
+    def is_read(self, key: str, /) -> bool | None:
         """Whether readers may ask for an object that has an owner; None if that is not known."""
         ...
 
-    def may_be_purged(self, key: str, status: ObjectStatus, record: PlanRecord | None) -> bool:
+    def may_be_purged(self, key: str, status: ObjectStatus, record: PlanRecord | None, /) -> bool:
         """Whether the copy of an object may be deleted, by its status and the store's record of its plan."""
         ...

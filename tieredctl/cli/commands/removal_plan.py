@@ -1,0 +1,51 @@
+"""How a plan that was written is shown, whatever decided about its objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.view import View
+from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
+from tieredctl.model.removal import PlanTotals
+from tieredctl.ops.documents import Document
+
+# `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
+if TYPE_CHECKING:
+    from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar
+
+_FIELDS = ("cause", "objects", "bytes")
+_COLUMNS = (TableColumn("CAUSE", "cause"), TableColumn("OBJECTS", "objects"), TableColumn("BYTES", "bytes"))
+
+
+def show_plan(
+    view: View, source: Document, planned: PlannedSoFar, totals: PlanTotals, to: Path, command: str
+) -> ExitCode:
+    """`command` applies it."""
+    options = planned.options
+    summary = {
+        "planId": options.plan_id,
+        "mode": options.mode.value,
+        "planned": totals.objects + totals.uploads,
+        "bytes": totals.bytes,
+        "uploads": totals.uploads,
+        "left": planned.left,
+        "listed": totals.listed_objects,
+    }
+    rows = [
+        {"cause": cause, "objects": one.objects, "bytes": one.bytes}
+        for cause, one in sorted(planned.by_cause.items(), key=lambda item: -item[1].bytes)
+    ]
+    view.say(_headline(totals, planned.left, to, command))
+    return view.show(Listing("RemovalPlan", source, rows, _COLUMNS, summary, _FIELDS))
+
+
+def _headline(totals: PlanTotals, left: int, to: Path, command: str) -> str:
+    what = f"{totals.objects} of {counted(totals.listed_objects, 'object')}, {counted(totals.bytes, 'byte')}"
+    if totals.uploads:
+        what += f", and {counted(totals.uploads, 'upload')}"
+    if left:
+        what += f" ({left} more left for another plan)"
+    return f"Planned to remove {what}. Apply it with: tieredctl {command} {to}"

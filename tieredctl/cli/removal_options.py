@@ -1,0 +1,115 @@
+"""The options of planning and applying a removal that do not depend on what decides whose objects are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import objects_a_second, percentage
+from tieredctl.cli.option_groups import OptionGroup
+from tieredctl.cli.options import DryRun, NoLease, Yes
+from tieredctl.model.removal import RemovalMode
+
+AllowYoung = Annotated[
+    bool, typer.Option("--allow-young", help="Allow a --min-age below 1h; only if nothing writes to the store.")
+]
+DeleteVersions = Annotated[
+    bool,
+    typer.Option(
+        "--delete-versions",
+        help="In a bucket with versioning, also delete noncurrent versions and delete markers.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSizeOptions(OptionGroup):
+    """How a plan is made, how much of a store it may have, and for how long it may be applied."""
+
+    delete: Annotated[bool, typer.Option("--delete", help="Delete permanently instead of moving to quarantine.")] = (
+        False
+    )
+    max_percent: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER", parser=percentage, help="Refuse to plan more than this share of the store's objects."
+        ),
+    ] = 10.0
+    max_objects: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Plan at most this many objects; leave the rest.", min=0)
+    ] = None
+    max_bytes: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Plan at most this many bytes; leave the rest.", min=0)
+    ] = None
+    valid_for: Annotated[str, typer.Option(metavar="DURATION", help="How long the plan may be applied.")] = "24h"
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False
+
+    @property
+    def mode(self) -> RemovalMode:
+        return RemovalMode.DELETE if self.delete else RemovalMode.QUARANTINE
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyLimitOptions(OptionGroup):
+    """What may be removed, whatever the plan says."""
+
+    min_age: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Remove nothing younger than this; by default the plan's own, or 24h."),
+    ] = None
+    allow_young: AllowYoung = False
+    max_percent: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            parser=percentage,
+            help="Refuse to remove more than this share of the store's objects; by default the plan's own, or 10.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOptions(OptionGroup):
+    """How a plan is applied."""
+
+    receipts: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|store", help="Where to record what was removed; PLAN.receipts by default."),
+    ] = None
+    trust_plan: Annotated[
+        bool, typer.Option("--trust-plan", help="Apply a plan that was not signed with your key.")
+    ] = False
+    rate: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", parser=objects_a_second, help="At most this many objects per second."),
+    ] = None
+    yes: Yes = False
+    dry_run: DryRun = False
+    no_lease: NoLease = False
+    delete_versions: DeleteVersions = False
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeOptions(OptionGroup):
+    """Which copies are deleted for good, and how."""
+
+    older_than: Annotated[
+        str, typer.Option(metavar="DURATION", help="Delete what has been in quarantine for longer than this.")
+    ]
+    allow_young: Annotated[
+        bool, typer.Option("--allow-young", help="Allow an --older-than below 1h; nothing can be undone then.")
+    ] = False
+    max_percent: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            parser=percentage,
+            help="Refuse to delete more than this share of the store's objects, including those in quarantine.",
+        ),
+    ] = 10.0
+    yes: Yes = False
+    dry_run: DryRun = False
+    no_lease: NoLease = False
+    delete_versions: DeleteVersions = False

@@ -1,0 +1,92 @@
+"""`diskless orphans plan`, `apply` and `purge`: each opens what it needs, and asks the control plane once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tieredctl.config.plan_key import signing_key
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.removal import PlanTotals
+from tieredctl.ops.diskless.bucket import read_bucket
+from tieredctl.ops.diskless.fresh_control_plane import FreshControlPlane
+from tieredctl.ops.diskless.orphan_plan import DisklessPlanning
+from tieredctl.ops.documents import Document
+from tieredctl.ops.orphan_removal.limits import demand_age
+from tieredctl.ops.orphan_removal.plan_file import written_plan
+from tieredctl.ops.orphan_removal.plan_options import PlanOptions
+from tieredctl.storage.protocol import ObjectStore
+from tieredctl.wiring.control_plane import ControlPlanePlace
+from tieredctl.wiring.orphan_removal import PlanApplication, QuarantinePurge
+from tieredctl.wiring.places import StorePlace
+
+
+class WrittenDisklessPlan(NamedTuple):
+    """A plan that was written."""
+
+    planning: DisklessPlanning
+    totals: PlanTotals
+    source: Document
+    """Which control plane, which bucket."""
+
+
+def write_diskless_plan(
+    place: ControlPlanePlace,
+    bucket: StorePlace,
+    min_age_ms: int,
+    plan: PlanOptions,
+    to: Path,
+    clock_ms: Callable[[], int],
+    *,
+    force: bool = False,
+) -> WrittenDisklessPlan:
+    """Lists the bucket, then reads the control plane, and writes a plan to the file `to`, signed with the user's key; a
+    failure leaves nothing. `force` replaces an existing file.
+
+    Raises TieredctlError if anything speaks against removing.
+    """
+    demand_age(min_age_ms, allow_young=plan.allow_young)
+    control_plane, store = place.open(), bucket.open_store()
+    source = dict(control_plane.describe()) | {"store": store.url}
+    key = signing_key()
+    with read_bucket(store, control_plane) as found, written_plan(to, key, force=force) as writer:
+        fresh = FreshControlPlane(control_plane, min_age_ms, clock_ms)
+        planning = DisklessPlanning(found, fresh, writer, plan, clock_ms())
+        return WrittenDisklessPlan(planning, planning.run(), source)
+
+
+@dataclass(frozen=True, slots=True)
+class DisklessOwners:
+    """The control plane of diskless topics, which has to be the one that the plan was made by."""
+
+    control_plane: ControlPlanePlace
+
+    @contextmanager
+    def opened(self, _store: ObjectStore, application: PlanApplication) -> Iterator[FreshControlPlane]:
+        plan = application.plan
+        if plan.header.control_plane is None:
+            message = f"{plan.path} is not a plan for objects of diskless topics."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Use `tieredctl orphans apply`.")
+        min_age_ms, clock_ms = application.limits.min_age_ms, application.clock_ms
+        yield FreshControlPlane(self.control_plane.open(), min_age_ms, clock_ms, plan.header.control_plane)
+
+
+def diskless_purge(
+    store: StorePlace,
+    place: ControlPlanePlace,
+    *,
+    cluster_id: str,
+    older_than_ms: int,
+    max_percent: float,
+    clock_ms: Callable[[], int],
+) -> QuarantinePurge:
+    """The purge of a bucket by its control plane. Opens neither yet."""
+
+    @contextmanager
+    def opened(_store: ObjectStore) -> Iterator[FreshControlPlane]:
+        yield FreshControlPlane(place.open(), 0, clock_ms)
+
+    return QuarantinePurge(store, cluster_id, older_than_ms, max_percent, clock_ms, opened)
