@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,22 +16,24 @@ from pyspark.sql import functions as fn
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
+from tieredctl.ops.diskless.object_reading import ObjectReport
+from tieredctl.ops.diskless.object_tasks import ObjectTasks
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.verification.engine import Engine
-from tieredctl.ops.verification.report import SegmentReport, SegmentTask
-from tieredctl.ops.verification.tasks import TASK_SCHEMA, task_batches
+from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
+from tieredctl.ops.verification.tasks import task_batches
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl_spark.failures import spark_failures
+from tieredctl_spark.object_reading import OBJECT_REPORT_SCHEMA, ObjectReading, read_object_report
 from tieredctl_spark.orphan_scan import OpenedSparkScan, opened_spark_scan
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.segment_reading import SegmentReading
 from tieredctl_spark.segment_rows import REPORT_SCHEMA, read_report
 from tieredctl_spark.session import spark_session
-from tieredctl_spark.work_units import UNIT_COLUMNS, ChunkSize, UnitSize, estimated_seconds
+from tieredctl_spark.work_units import ChunkSize, UnitSize, estimated_seconds
 
 _INTERRUPT_TAG = "tieredctl-check-segments"
-_CUT_SCHEMA = pa.schema([*TASK_SCHEMA, *UNIT_COLUMNS])
 
 Check = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -63,7 +66,7 @@ class SparkEngine:
     ) -> Iterator[SegmentReport]:
         """Reports, as every engine gives them. Raises TieredctlError `missing-extra`, `spark-failed`, and
         `no-credentials` where no executor has any."""
-        units = _units(tasks)
+        units = cut_into_units(task_batches(tasks))
         with spark_session(self._settings) as session:
             answers, size = Answers(store.url), ChunkSize()
             while chunk := size.next_chunk(units, _seconds):
@@ -71,10 +74,31 @@ class SparkEngine:
                     yield from (_passed_over(unit, answers.silent) for unit in chunk)
                     continue
                 began = time.monotonic()
-                reports = _checked(session, chunk, SegmentReading(store, layout))
+                found = checked_rows(session, chunk, SegmentReading(store, layout).reports, REPORT_SCHEMA)
+                reports = list(map(read_report, found))
+                demand_all(chunk, sum(report.segments for report in reports), "segment")
                 size.note(sum(map(_seconds, chunk)), time.monotonic() - began)
                 for report in reports:
                     answers.note(report)
+                answers.demand_credentials()
+                yield from reports
+
+    def read_objects(self, tasks: ObjectTasks, store: ObjectStore, level: Level) -> Iterator[ObjectReport]:
+        """Reports of diskless objects, as every engine gives them. Raises TieredctlError as `check_segments` does."""
+        units, answers = cut_into_units(tasks.batches()), Answers(store.url)
+        with spark_session(self._settings) as session:
+            size = ChunkSize()
+            while chunk := size.next_chunk(units, _seconds):
+                if answers.silent is not None:
+                    yield ObjectReport(objects=sum(map(len, chunk)), is_passed_over=True)
+                    continue
+                began = time.monotonic()
+                found = checked_rows(session, chunk, ObjectReading(store, level).reports, OBJECT_REPORT_SCHEMA)
+                size.note(sum(map(_seconds, chunk)), time.monotonic() - began)
+                reports = list(map(read_object_report, found))
+                demand_all(chunk, sum(report.objects for report in reports), "object")
+                for report in reports:
+                    answers.note_objects(report)
                 answers.demand_credentials()
                 yield from reports
 
@@ -98,6 +122,13 @@ class Answers:
         else:
             self._answered += report.segments
         self._refusal = next((one.message for one in errors if one.code is ErrorCode.NO_CREDENTIALS), self._refusal)
+
+    def note_objects(self, report: ObjectReport) -> None:
+        """Takes the report of a diskless object, or of several."""
+        unanswered = report.objects if report.silent or report.is_passed_over else 0
+        why = report.silent.message if report.silent else None
+        is_refusal = report.silent is not None and report.silent.code is ErrorCode.NO_CREDENTIALS
+        self.note_counts(report.objects - unanswered, unanswered, why, why if is_refusal else None)
 
     def note_counts(self, answered: int, unanswered: int, why: str | None, refusal: str | None) -> None:
         """Takes the same of many segments: how many were answered, and the last errors."""
@@ -137,11 +168,11 @@ def interruptible(session: SparkSession) -> Iterator[None]:
         session.removeTag(_INTERRUPT_TAG)
 
 
-def _units(tasks: Iterable[SegmentTask]) -> Iterator[pa.Table]:
-    """The tasks by unit."""
-    pieces = (piece for batch in UnitSize().cut(task_batches(tasks)) for piece in _by_unit(batch))
+def cut_into_units(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Tasks by unit, of batches that say what each task costs."""
+    pieces = (piece for batch in UnitSize().cut(batches) for piece in _by_unit(batch))
     for _, some in groupby(pieces, lambda piece: piece.column("unit")[0].as_py()):
-        yield pa.Table.from_batches(list(some), _CUT_SCHEMA)
+        yield pa.Table.from_batches(list(some))
 
 
 def _seconds(unit: pa.Table) -> float:
@@ -155,17 +186,22 @@ def _by_unit(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(first, end - first)
 
 
-def _checked(session: SparkSession, chunk: list[pa.Table], reading: SegmentReading) -> list[SegmentReport]:
+def checked_rows(
+    session: SparkSession, chunk: Sequence[pa.Table], check: Check, schema: pa.Schema
+) -> list[dict[str, Any]]:
+    """What `check` makes of some units, each in a Spark task of its own."""
     slots = [unit.append_column("slot", pa.array([slot] * len(unit), pa.int32())) for slot, unit in enumerate(chunk)]
     rows = pa.concat_tables(slots)
     with interruptible(session), spark_failures():
         frame = session.createDataFrame(rows, spark_schema(rows.schema))
-        found = checked_frame(frame, len(chunk), reading.reports, REPORT_SCHEMA).toArrow()
-    reports = [read_report(row) for row in found.to_pylist()]
-    missing = len(rows) - sum(report.segments for report in reports)
-    if missing:
-        raise TieredctlError(ErrorCode.SPARK_FAILED, f"Spark gave no report of {counted(missing, 'segment')}.")
-    return reports
+        found: list[dict[str, Any]] = checked_frame(frame, len(chunk), check, schema).toArrow().to_pylist()
+    return found
+
+
+def demand_all(chunk: Iterable[pa.Table], reported: int, what: str) -> None:
+    """Raises TieredctlError `spark-failed` where some tasks have no report."""
+    if missing := sum(map(len, chunk)) - reported:
+        raise TieredctlError(ErrorCode.SPARK_FAILED, f"Spark gave no report of {counted(missing, what)}.")
 
 
 def _passed_over(unit: pa.Table, why: str) -> SegmentReport:

@@ -105,7 +105,7 @@ class SegmentReading:
                     yield report
                     done += 1
             except Exception as error:  # noqa: BLE001 - one segment must not fail the job
-                yield _failed(tasks[done], self.layout, error)
+                yield failed_report(tasks[done], self.layout, failure_in_a_line(error))
                 done += 1
             if done == before:
                 return
@@ -118,9 +118,10 @@ def result_row(task: Mapping[str, Any], report: SegmentReport) -> dict[str, Any]
     return {**kept, **report_row(report), "result": result_of(report).value}
 
 
-def _failed(task: SegmentTask, layout: Layout, error: Exception) -> SegmentReport:
+def failure_in_a_line(error: Exception) -> str:
+    """What nobody foresaw, as a finding says it."""
     said = str(error).splitlines()
-    return failed_report(task, layout, f"{type(error).__name__}: {said[0]}" if said else type(error).__name__)
+    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
 
 
 def failed_report(task: SegmentTask, layout: Layout, why: str) -> SegmentReport:

@@ -12,6 +12,8 @@ from tieredctl.errors import ErrorCode
 from tieredctl.ops.verification.report import SegmentReport, Unread
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row, read_finding
 
+UNREAD_TYPE = pa.struct({"code": pa.string(), "message": pa.string(), "hint": pa.string()})
+"""An `Unread`."""
 REPORT_SCHEMA = pa.schema(
     {
         "segmentId": pa.string(),
@@ -19,7 +21,7 @@ REPORT_SCHEMA = pa.schema(
         "batches": pa.int64(),
         "records": pa.int64(),
         "findings": pa.list_(FINDING_TYPE),
-        "unread": pa.list_(pa.struct({"code": pa.string(), "message": pa.string(), "hint": pa.string()})),
+        "unread": pa.list_(UNREAD_TYPE),
         "notLookedAt": pa.string(),
         "segments": pa.int64(),
         "objects": pa.int64(),
@@ -56,7 +58,7 @@ def report_row(report: SegmentReport) -> dict[str, Any]:
         "batches": report.batches,
         "records": report.records,
         "findings": [finding_row(finding) for finding in report.findings],
-        "unread": [{"code": one.code.value, "message": one.message, "hint": one.hint} for one in report.unread],
+        "unread": [unread_row(one) for one in report.unread],
         "notLookedAt": report.not_looked_at,
         "segments": report.segments,
         "objects": report.objects,
@@ -71,8 +73,18 @@ def read_report(row: Mapping[str, Any]) -> SegmentReport:
         row["batches"],
         row["records"],
         tuple(read_finding(finding) for finding in row["findings"]),
-        tuple(Unread(ErrorCode(one["code"]), one["message"], one["hint"]) for one in row["unread"] or ()),
+        tuple(map(read_unread, row["unread"] or ())),
         row["notLookedAt"],
         row["segments"],
         row["objects"],
     )
+
+
+def unread_row(unread: Unread) -> dict[str, Any]:
+    """As UNREAD_TYPE."""
+    return {"code": unread.code.value, "message": unread.message, "hint": unread.hint}
+
+
+def read_unread(row: Mapping[str, Any]) -> Unread:
+    """The value of a row that `unread_row` made."""
+    return Unread(ErrorCode(row["code"]), row["message"], row["hint"])

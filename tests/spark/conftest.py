@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.diskless.conftest import capture, captured_server, inkless, postgres, tidy, tieredctl
 from tests.rigs.availability import rig_unavailable
 from tests.spark.connect_server import running_connect_server
 from tieredctl.errors import TieredctlError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["capture", "captured_server", "inkless", "postgres", "tidy", "tieredctl"]
+"""Fixtures of diskless topics, which Spark reads too."""
 
 
 @pytest.fixture(scope="session")

@@ -16,12 +16,14 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.diskless.bucket import DisklessBucket, demand_overlap, read_bucket
 from tieredctl.ops.diskless.explain import DisklessExplanation, explain, find_log, with_tiered
 from tieredctl.ops.diskless.inspect import InspectedObject, inspect
+from tieredctl.ops.diskless.object_engine import LocalObjects, ObjectEngine
 from tieredctl.ops.diskless.scan import DisklessScan
 from tieredctl.ops.diskless.status import Uncommitted, uncommitted
 from tieredctl.ops.diskless.verify import DisklessVerification, Progress, verify
 from tieredctl.ops.documents import Document, segment_document
 from tieredctl.ops.explanation.explain import explain_metadata
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.verification.engine import Engine, LocalEngine
 from tieredctl.ops.verification.report import Level
 from tieredctl.wiring.control_plane import ControlPlanePlace
 from tieredctl.wiring.places import MetadataPlace, StorePlace
@@ -58,15 +60,22 @@ def verify_diskless(
     bucket: StorePlace,
     level: Level,
     older_than_ms: int,
+    *,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> DisklessVerified:
-    """Compares a bucket with what its control plane promises.
+    """Compares a bucket with what its control plane promises. Objects are read here, or where an engine reads that
+    `engine_named` gave; the control plane is only asked here.
 
-    Raises TieredctlError as the places, `demand_overlap` and `verify` do.
+    Raises TieredctlError as the places, `demand_overlap` and `verify` do, and `usage` for an engine that reads no such
+    objects.
     """
+    chosen = LocalObjects() if engine is None or isinstance(engine, LocalEngine) else engine
+    if not isinstance(chosen, ObjectEngine):
+        raise TieredctlError(ErrorCode.USAGE, "This engine reads no diskless objects.", hint="Omit --engine.")
     with _read(place, bucket) as (source, found):
         demand_overlap(found)
-        return DisklessVerified(source, verify(found, level, older_than_ms, progress))
+        return DisklessVerified(source, verify(found, chosen, level, older_than_ms, progress))
 
 
 @contextmanager

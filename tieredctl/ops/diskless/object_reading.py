@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from threading import Event
 
 import numpy as np
 
@@ -14,18 +16,26 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.diskless.batch_rows import BatchRows, ProducerRows
+from tieredctl.ops.diskless.file_keys import NO_FILE
 from tieredctl.ops.diskless.finding_places import object_finding
 from tieredctl.ops.diskless.object_check import LOG_APPEND_TIME, check_batches, mismatched, resized, spans_of
 from tieredctl.ops.diskless.producer_check import check_producers
 from tieredctl.ops.diskless.walked_object import PRODUCED_BASE_OFFSET, walk
-from tieredctl.ops.verification.report import Level
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.verification.report import Level, Unread
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
+
+HEADERS_READ = 2
+"""How many record batches' headers `Level.HEADERS` reads of an object at most."""
+_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectTask:
     """An object to read, and what the control plane says of it."""
 
+    file: int
+    """The number of its file among `FileRows`."""
     key: str
     size: int
     """As listed, in bytes."""
@@ -41,8 +51,11 @@ class ObjectTask:
 
 @dataclass(frozen=True, slots=True)
 class ObjectReport:
-    """The result of reading one object. Counts are of what was read, sound or not."""
+    """The result of reading one object, or of several about which there is nothing else to say. Counts are of what was
+    read, sound or not."""
 
+    file: int = NO_FILE
+    """The number of its file; NO_FILE where it is of several."""
     bytes_read: int = 0
     batches: int = 0
     records: int = 0
@@ -50,12 +63,59 @@ class ObjectReport:
     doubted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """The ids of the control plane's batches whose coordinates the object contradicts."""
     is_missing: bool = False
-    silent: str | None = None
-    """Why no other object would be read either."""
+    silent: Unread | None = None
+    """Why it could not be read, and no other object would be either."""
+    objects: int = 1
+    is_passed_over: bool = False
+    """Whether these objects were not asked for, since the store was silent before."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether there is nothing to say but its counts."""
+        return not (self.findings or self.is_missing or self.silent or self.is_passed_over or len(self.doubted))
+
+    def and_sound(self, other: ObjectReport) -> ObjectReport:
+        """Both of them in one, which are both sound."""
+        return ObjectReport(
+            NO_FILE,
+            self.bytes_read + other.bytes_read,
+            self.batches + other.batches,
+            self.records + other.records,
+            objects=self.objects + other.objects,
+        )
+
+
+Read = Callable[[ObjectStore, ObjectTask, Level], ObjectReport]
+
+
+def read_objects(
+    store: ObjectStore, tasks: Iterable[ObjectTask], level: Level, read: Read | None = None
+) -> Iterator[ObjectReport]:
+    """Reads objects in as many threads as suit the store: a report of each, in that order, and one of all those that
+    are left once the store is silent. `read` is `read_object` or does it."""
+    stopped, waiting = Event(), iter(tasks)
+
+    def read_one(task: ObjectTask) -> ObjectReport:
+        if stopped.is_set():
+            return ObjectReport(task.file, is_passed_over=True)
+        report = (read or read_object)(store, task, level)
+        if report.silent:
+            stopped.set()
+        return report
+
+    while not stopped.is_set() and (some := list(islice(waiting, _AT_ONCE))):
+        yield from in_parallel(store, read_one, some)
+    if left := sum(1 for _ in waiting):
+        yield ObjectReport(objects=left, is_passed_over=True)
 
 
 def read_object(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
     """Raises nothing: what could not be read is in the report."""
+    return replace(_read_twice(store, task, level), file=task.file)
+
+
+def _read_twice(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
+    """Once, where nothing is found."""
     try:
         report = _read(store, task, level)
         if level is not Level.LISTING and report.findings:
@@ -70,7 +130,7 @@ def read_object(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectRep
         if error.code is ErrorCode.OBJECT_MISSING:
             return ObjectReport(is_missing=True)
         if error.code in CONCERN_EVERY_OBJECT:
-            return ObjectReport(silent=error.message)
+            return ObjectReport(silent=Unread.of(error))
         is_archived = error.code is ErrorCode.OBJECT_ARCHIVED
         code = FindingCode.OBJECT_ARCHIVED if is_archived else FindingCode.UNREADABLE
         found = object_finding(code, task.key, error.message, error=error.code.value)
@@ -102,7 +162,7 @@ def _whole(store: ObjectStore, task: ObjectTask) -> ObjectReport:
     findings, doubted = check_batches(key, walked, task.rows, task.committed_size, task.names, task.reported)
     if not findings:
         findings += check_producers(key, walked, task.rows, spans_of(walked, task.rows), task.states, task.names)
-    return ObjectReport(read, len(walked.positions), walked.records, tuple(findings), doubted)
+    return ObjectReport(NO_FILE, read, len(walked.positions), walked.records, tuple(findings), doubted)
 
 
 def _headers(store: ObjectStore, task: ObjectTask) -> ObjectReport:
@@ -127,7 +187,7 @@ def _headers(store: ObjectStore, task: ObjectTask) -> ObjectReport:
         if why and not findings:
             findings.append(mismatched(key, rows.at([row]), [why], task.names))
             doubted.append(int(rows.ids[row]))
-    return ObjectReport(read, len(chosen), records, tuple(findings), np.array(doubted, np.int64))
+    return ObjectReport(NO_FILE, read, len(chosen), records, tuple(findings), np.array(doubted, np.int64))
 
 
 def _contradiction(header: BatchHeader, rows: BatchRows, row: int) -> str | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
-from threading import Event
 
 import numpy as np
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.diskless.bucket import DisklessBucket
@@ -18,19 +17,19 @@ from tieredctl.ops.diskless.file_check import check_files
 from tieredctl.ops.diskless.finding_places import object_finding
 from tieredctl.ops.diskless.judgement import Judge
 from tieredctl.ops.diskless.moment import whole_moment
-from tieredctl.ops.diskless.object_reading import ObjectReport, ObjectTask, read_object
+from tieredctl.ops.diskless.object_engine import ObjectEngine
+from tieredctl.ops.diskless.object_reading import ObjectReport
+from tieredctl.ops.diskless.object_tasks import ObjectTasks
 from tieredctl.ops.diskless.offset_check import check_offsets
 from tieredctl.ops.diskless.orphans import Judged, UnreferencedObjects
-from tieredctl.ops.diskless.producer_check import rows_of_producers
 from tieredctl.ops.diskless.promised_objects import missing_objects, unlisted
 from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.verification.finding_order import in_order
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
 
 Progress = Callable[[int, int], None]
-_TASKS_AT_ONCE = 1_000
+"""Called with how many objects were read, and how many there are to read."""
 
 
 @dataclass(slots=True)
@@ -52,6 +51,7 @@ class _Run:
     """A verification under way."""
 
     bucket: DisklessBucket
+    engine: ObjectEngine
     level: Level
     result: DisklessVerification
     doubted: list[Ints] = field(default_factory=list)
@@ -59,13 +59,14 @@ class _Run:
 
 
 def verify(
-    bucket: DisklessBucket, level: Level, older_than_ms: int, progress: Progress | None = None
+    bucket: DisklessBucket, engine: ObjectEngine, level: Level, older_than_ms: int, progress: Progress | None = None
 ) -> DisklessVerification:
     """Objects without a file are reported once they are older than `older_than_ms`, and so are files that were to be
-    deleted. Raises nothing: what was not answered is a finding beside those that were made until then."""
+    deleted. Raises what the engine does, and nothing else: what was not answered is a finding beside those that were
+    made until then."""
     rows, partitions = bucket.rows, bucket.partitions
     result = DisklessVerification(level, rows=len(rows), producer_states=len(bucket.producers))
-    run = _Run(bucket, level, result)
+    run = _Run(bucket, engine, level, result)
     found, doubted = check_files(bucket.files, rows, partitions.names)
     result.findings += found
     run.doubted.append(rows.ids[doubted])
@@ -95,71 +96,34 @@ def _read_objects(run: _Run, reported: Flags, progress: Progress | None) -> None
     if run.level is Level.LISTING:
         # Of one that has the size with which it was committed, a listing tells nothing more.
         is_there &= bucket.sizes != files.sizes
-    numbers = np.flatnonzero(is_there).tolist()
-    tasks = _tasks(run, numbers, reported)
-    for first in range(0, len(numbers), _TASKS_AT_ONCE):
-        some = numbers[first : first + _TASKS_AT_ONCE]
-        stopped = Event()
-
-        def read(task: ObjectTask, stopped: Event = stopped) -> ObjectReport | None:
-            if stopped.is_set():
-                return None
-            report = read_object(bucket.store, task, run.level)
-            if report.silent:
-                stopped.set()
-            return report
-
-        reports = in_parallel(bucket.store, read, list(islice(tasks, len(some))))
-        _count(run, some, reports)
+    tasks, done = ObjectTasks(bucket, np.flatnonzero(is_there), run.level, reported), 0
+    for report in run.engine.read_objects(tasks, bucket.store, run.level) if len(tasks) else ():
+        _count(run, report)
+        done += report.objects
         if progress is not None:
-            progress(first + len(some), len(numbers))
-        if stopped.is_set():
-            result.not_looked_at += len(numbers) - first - len(some)
-            return
+            progress(done, len(tasks))
+    if done != len(tasks):
+        told = f"{done} of {counted(len(tasks), 'object')}"
+        raise TieredctlError(ErrorCode.FAULT, f"The engine reported on {told}: nothing is known of the others.")
 
 
-def _count(run: _Run, numbers: list[int], reports: Iterable[ObjectReport | None]) -> None:
+def _count(run: _Run, report: ObjectReport) -> None:
     result = run.result
-    for number, report in zip(numbers, reports, strict=True):
-        if report is None or report.silent:
-            result.not_looked_at += 1
-            result.objects -= 1
-            if report is not None and report.silent and not result.silent:
-                result.silent = report.silent
-                result.findings.append(
-                    object_finding(FindingCode.UNREADABLE, run.bucket.files.keys[number], report.silent, error="store")
-                )
-            continue
-        if report.is_missing:
-            run.missing.append(number)
-            continue
+    if report.silent or report.is_passed_over:
+        result.not_looked_at += report.objects
+        result.objects -= report.objects
+        if report.silent and not result.silent:
+            result.silent = report.silent.message
+            key = run.bucket.files.keys[report.file]
+            result.findings.append(object_finding(FindingCode.UNREADABLE, key, report.silent.message, error="store"))
+    elif report.is_missing:
+        run.missing.append(report.file)
+    else:
         result.bytes_read += report.bytes_read
         result.batches += report.batches
         result.records += report.records
         result.findings += report.findings
         run.doubted.append(report.doubted)
-
-
-def _tasks(run: _Run, numbers: list[int], reported: Flags) -> Iterator[ObjectTask]:
-    bucket, files, rows, producers = run.bucket, run.bucket.files, run.bucket.rows, run.bucket.producers
-    owners = rows_of_producers(rows, producers) if run.level is Level.FULL else np.zeros(0, np.int64)
-    by_owner = np.argsort(owners, kind="stable")
-    sorted_owners = owners[by_owner]
-    for number in numbers:
-        own = files.batches_of(number)
-        bounds = np.searchsorted(sorted_owners, own), np.searchsorted(sorted_owners, own, side="right")
-        states = np.concatenate([by_owner[first:after] for first, after in zip(*bounds, strict=True)])
-        place_of = np.argsort(own)
-        places = place_of[np.searchsorted(own[place_of], owners[states])] if len(states) else states
-        yield ObjectTask(
-            files.keys[number],
-            int(bucket.sizes[number]),
-            int(files.sizes[number]),
-            rows.at(own),
-            (producers.at(states), places),
-            bucket.partitions.names,
-            reported[own],
-        )
 
 
 def _unreferenced(run: _Run, older_than_ms: int) -> list[Finding]:
