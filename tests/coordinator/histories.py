@@ -113,8 +113,8 @@ class RandomRequests:
             return asked._replace(byte_offset=batch.byte_offset, base_offset=0, last_offset=span)
         if kind < 0.2:
             first = (first + random.choice([1, 5, -1])) % 2**31
-        elif kind < 0.3:
-            epoch, first = max(0, epoch + random.choice([1, 1, -1])), random.choice([0, 0, first])
+        elif kind < 0.4:
+            epoch, first = max(0, epoch + random.choice([1, 1, 1, -1])), random.choice([0, 0, 0, first])
         last = (first + records - 1) % 2**31
         return batch._replace(producer_id=producer_id, producer_epoch=epoch, base_sequence=first, last_sequence=last)
 

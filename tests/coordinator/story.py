@@ -32,6 +32,7 @@ class Story:
         self._folder = folder
         self._file = folder / "state.sqlite"
         self._now_ms = 1_000
+        self._limit = self._random.choice([0, 3, 100])
         self.log = MemoryLog()
         self.ahead = ModelCoordinator()
         self.applied = ModelCoordinator()
@@ -51,13 +52,14 @@ class Story:
             self.replicate: 30,
             self.restart: 2,
             self.change_leader: 2,
-            self.lose_database: 1,
-            self.take_snapshot: 2,
+            self.lose_database: 2,
+            self.take_snapshot: 3,
         }
         for step in self._random.choices(list(weights), list(weights.values()), k=steps):
             step()
         self.log.replicate()
         self._poll()
+        self._demand_equal()
         assert self.ahead.contents() == self.applied.contents()
         self.restart()
 
@@ -147,7 +149,7 @@ class Story:
         recovered = recover(self._file, self.log, self._folder / "snapshots")
         assert not recovered.refused
         self._connection = recovered.connection
-        self._coordinator = Coordinator(0, self.log, self._connection, lambda: self._now_ms)
+        self._coordinator = Coordinator(0, self.log, self._connection, lambda: self._now_ms, self._limit)
         self.ahead = self.applied.copy()
         self._demand_equal()
 
@@ -172,9 +174,9 @@ class Story:
         self._asked = [asked for asked in self._asked if not asked[0].is_over]
         assert pending == len(self._asked)
         assert all(operation.end > self.log.high_watermark for operation, _, _ in self._asked)
+        assert all(operation.end <= self.log.high_watermark for operation, _, _ in over)
         for operation, simply, expected in over:
             assert simply(operation.answer) == expected()
-        self._demand_equal()
 
     def _settle(self, high_watermark: int) -> None:
         """What was replicated is applied; what is beyond the end of the log was lost."""

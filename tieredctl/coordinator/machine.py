@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from tieredctl.coordinator.apply import Applier
 from tieredctl.coordinator.commit_check import check_commit
 from tieredctl.coordinator.metadata_log import MetadataLog, NotLeader
-from tieredctl.coordinator.pending import PendingState
+from tieredctl.coordinator.pending import KEPT_IN_MEMORY, PendingState
 from tieredctl.coordinator.queries import describe_file, find_batches, list_offset
 from tieredctl.coordinator.topic_check import check_create_partitions, check_delete_records, check_delete_topics
 from tieredctl.model.diskless_records import DisklessRecord, FileCommitted
@@ -88,15 +88,21 @@ class Coordinator:
     """The leader. Used by one thread at a time, and given up after NotCoordinator or DoesNotFit."""
 
     def __init__(
-        self, coordinator_id: int, log: MetadataLog, connection: sqlite3.Connection, now_ms: Callable[[], int]
+        self,
+        coordinator_id: int,
+        log: MetadataLog,
+        connection: sqlite3.Connection,
+        now_ms: Callable[[], int],
+        kept_in_memory: int = KEPT_IN_MEMORY,
     ) -> None:
-        """Of a state that `recovery` opened."""
+        """Of a state that `recovery` opened. `kept_in_memory`: how many partitions and producers, besides those of
+        which something is pending."""
         self.coordinator_id = coordinator_id
         self._log = log
         self._connection = connection
         self._now_ms = now_ms
         self._applier = Applier(connection)
-        self._pending = PendingState(connection)
+        self._pending = PendingState(connection, kept_in_memory)
         self._operations: deque[Operation[Any]] = deque()
         self._found_end = log.end_offset
         self._is_leader = True

@@ -17,6 +17,8 @@ _PRODUCER = """
     SELECT producer_epoch, base_offset, base_sequence, last_sequence, log_append_timestamp FROM producer_batches
     WHERE partition = ? AND producer_id = ? ORDER BY base_offset"""
 
+KEPT_IN_MEMORY = 100_000
+
 
 @dataclass(slots=True)
 class PendingPartition:
@@ -42,7 +44,7 @@ class PendingTopic:
 class PendingState:
     """What a coordinator checks against. Used by one thread at a time."""
 
-    def __init__(self, connection: sqlite3.Connection, limit: int = 100_000) -> None:
+    def __init__(self, connection: sqlite3.Connection, limit: int) -> None:
         """`limit`: how many partitions and producers are kept in memory, not counting what is pending."""
         self._connection = connection
         self._limit = limit
