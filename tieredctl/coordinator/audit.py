@@ -23,10 +23,10 @@ _STRAY_PRODUCERS = _STRAY_BATCHES.replace("batches", "producer_batches")
 _FILES = "SELECT count(*) FROM files WHERE live_batches < 0 OR (live_batches = 0) != (released_ms IS NOT NULL)"
 _LIVE = "SELECT ifnull((SELECT sum(live_batches) FROM files), 0) - (SELECT count(*) FROM batches)"
 _CHECKS = {
-    _BROKEN_RUNS: "batches do not follow one another",
-    _BROKEN_ENDS: "partitions do not begin and end with their batches",
     _STRAY_BATCHES: "batches are of no partition",
     _STRAY_PRODUCERS: "producers are of no partition",
+    _BROKEN_RUNS: "batches do not follow one another",
+    _BROKEN_ENDS: "partitions do not begin and end with their batches",
     _FILES: "files are neither live nor released",
     _LIVE: "files have other batches than they count",
 }

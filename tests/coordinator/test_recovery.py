@@ -1,0 +1,224 @@
+"""KIP-1164, Local state machine: the database is a cache, and is rebuilt whenever it cannot be trusted."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.coordinator.memory_log import MemoryLog
+from tests.coordinator.state_contents import state_contents
+from tests.coordinator.states import TOPIC_ID, Served, a_batch, produced
+from tests.coordinator.story import Story
+from tieredctl.coordinator.metadata_log import LoggedRecord
+from tieredctl.coordinator.recovery import StateAhead, Unrecoverable, recover
+from tieredctl.coordinator.schema import StateUnusable, connect
+from tieredctl.coordinator.snapshots import check_snapshot, prune, snapshots, take_snapshot
+from tieredctl.model.diskless_records import FileCommitted, PartitionCreated, RecordsDeleted, TopicDeleted
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """Some files and producers, and a snapshot of the first of them."""
+    served = Served(tmp_path)
+    served.commit("a", produced(0, 5), a_batch(3, partition=1))
+    take_snapshot(served.file, served.snapshots, served.log.name)
+    for number in range(20):
+        served.commit(f"b{number}", produced(5 + number), a_batch(2, partition=1))
+    yield served
+    served.connection.close()
+
+
+def _execute(file: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def _overwrite(file: Path, position: int, data: bytes) -> None:
+    with file.open("r+b") as stored:
+        stored.seek(position)
+        stored.write(data)
+
+
+def _pages_overwritten(file: Path) -> None:
+    _execute(file, "PRAGMA wal_checkpoint(TRUNCATE)")
+    _overwrite(file, 4096, b"\xff" * 4096)
+
+
+def _cut(file: Path) -> None:
+    _execute(file, "PRAGMA wal_checkpoint(TRUNCATE)")
+    os.truncate(file, 12_288)
+
+
+UNUSABLE: dict[str, Callable[[Path], object]] = {
+    "not a database": lambda file: file.write_bytes(b"nothing that SQLite knows" * 1000),
+    "empty": lambda file: file.write_bytes(b""),
+    "damaged pages": _pages_overwritten,
+    "cut short": _cut,
+    "a newer schema": lambda file: _execute(file, "PRAGMA user_version = 2"),
+    "an older schema": lambda file: _execute(file, "PRAGMA user_version = 0"),
+    "another program's": lambda file: _execute(file, "PRAGMA application_id = 77"),
+    "another log's": lambda file: _execute(file, "UPDATE applied SET log = 'cluster __diskless_metadata-1'"),
+    "of a log that went on otherwise": lambda file: _execute(file, "UPDATE applied SET last_record = x'00'"),
+    "one that contradicts the log": lambda file: _execute(
+        file, "UPDATE applied SET next_offset = 0, last_record = NULL"
+    ),
+    "without a table": lambda file: _execute(file, "DROP TABLE applied"),
+}
+
+
+@pytest.mark.parametrize("fault", UNUSABLE)
+def test_a_database_that_cannot_be_trusted_is_set_aside_and_made_again(served: Served, fault: str) -> None:
+    before = state_contents(served.connection)
+    served.connection.close()
+    UNUSABLE[fault](served.file)
+
+    recovered = served.open()
+
+    assert len(recovered.refused) == 1
+    assert state_contents(recovered.connection) == before
+    assert served.file.with_name("state.sqlite.refused").exists()
+
+
+def test_another_programs_database_is_set_aside_as_it_was(served: Served) -> None:
+    served.connection.close()
+    served.file.unlink()
+    _execute(served.file, "CREATE TABLE theirs (x)", "INSERT INTO theirs VALUES (5)")
+    theirs = served.file.read_bytes()
+
+    served.open()
+
+    assert served.file.with_name("state.sqlite.refused").read_bytes() == theirs
+
+
+def test_a_state_ahead_of_its_log_is_refused_and_left_alone(served: Served) -> None:
+    before = state_contents(served.connection)
+    served.log.high_watermark -= 3
+
+    with pytest.raises(StateAhead):
+        served.reopen()
+
+    served.log.high_watermark += 3
+    assert state_contents(served.open().connection) == before
+
+
+def test_a_damaged_snapshot_is_passed_over_and_the_log_read_from_its_beginning(served: Served) -> None:
+    before = state_contents(served.connection)
+    served.connection.close()
+    (snapshot,) = snapshots(served.snapshots)
+    _overwrite(snapshot.file, 100, b"\x55")
+    served.file.unlink()
+
+    recovered = served.open()
+
+    assert recovered.began_at == 0
+    assert recovered.refused == ("its bytes are not those that were written",)
+    assert state_contents(recovered.connection) == before
+
+
+def test_without_any_way_back_it_says_what_there_is(served: Served) -> None:
+    served.connection.close()
+    served.file.unlink()
+    served.log.prune(6)
+
+    with pytest.raises(Unrecoverable, match="the log begins at offset 6"):
+        served.open()
+
+    assert not served.file.exists()
+
+
+def test_a_state_from_before_the_logs_beginning_is_made_from_a_snapshot(served: Served) -> None:
+    served.connection.close()
+    behind = served.file.read_bytes()
+    served.open()
+    for number in range(3):
+        served.commit(f"c{number}", a_batch())
+        take_snapshot(served.file, served.snapshots, served.log.name)
+    before = state_contents(served.connection)
+    prune(served.log, served.snapshots)
+    served.connection.close()
+    served.file.write_bytes(behind)
+
+    recovered = served.open()
+
+    assert "the log begins at" in recovered.refused[0]
+    assert state_contents(recovered.connection) == before
+
+
+def test_from_every_prefix_of_the_log_and_from_every_snapshot_it_comes_to_the_same_state(tmp_path: Path) -> None:
+    (tmp_path / "story").mkdir()
+    with closing(Story(tmp_path / "story", seed=1)) as story:
+        for step in (story.create_partitions, *[story.commit_file] * 12, story.delete_records, story.delete_topics):
+            step()
+        story.replicate()
+        story.restart()
+        expected, log = story.applied.contents(), story.log
+    states = []
+    for prefix in range(log.end_offset + 1):
+        begun = MemoryLog(log.name, log.records[:prefix])
+        file = tmp_path / f"{prefix}.sqlite"
+        recover(file, begun, tmp_path / "none").connection.close()
+        snapshot = take_snapshot(file, tmp_path / f"snapshots-{prefix}", log.name)
+        file.with_name("restored").unlink(missing_ok=True)
+        for state in (file, file.with_name("restored")):
+            recovered = recover(state, MemoryLog(log.name, log.records), snapshot.file.parent)
+            assert recovered.began_at == prefix
+            states.append(state_contents(recovered.connection))
+            recovered.connection.close()
+    assert all(state == expected for state in states)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        PartitionCreated(topic_id=TOPIC_ID, topic="t", partition=0),
+        TopicDeleted(topic_id="zzzzzzzzzzzzzzzzzzzzzw"),
+        RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=1_000),
+        RecordsDeleted(topic_id=TOPIC_ID, partition=7, log_start_offset=0),
+        FileCommitted(object_key="a", file_size=1, uploader_broker_id=0, owner_ids=(0,), batches=()),
+    ],
+    ids=["a partition twice", "an unknown topic", "beyond the end", "an unknown partition", "a file twice"],
+)
+def test_a_log_that_contradicts_itself_is_refused(served: Served, tmp_path: Path, record: object) -> None:
+    log = served.log
+    log.records.append(LoggedRecord(log.end_offset, 0, record))  # type: ignore[arg-type] # one of four
+    log.high_watermark = log.end_offset
+
+    with pytest.raises(Unrecoverable, match=f"offset {log.end_offset - 1} "):
+        recover(tmp_path / "again.sqlite", log, tmp_path / "none")
+
+
+def test_a_log_that_assigns_other_offsets_than_the_next_is_refused(served: Served, tmp_path: Path) -> None:
+    log = served.log
+    commits = [number for number, logged in enumerate(log.records) if isinstance(logged.record, FileCommitted)]
+    del log.records[commits[3]]
+    log.records = [logged._replace(offset=offset) for offset, logged in enumerate(log.records)]
+    log.high_watermark = log.end_offset
+
+    with pytest.raises(Unrecoverable, match="assigns"):
+        recover(tmp_path / "again.sqlite", log, tmp_path / "none")
+
+
+def test_a_log_with_a_gap_is_refused(served: Served, tmp_path: Path) -> None:
+    del served.log.records[4]
+    served.log.high_watermark -= 1
+
+    with pytest.raises(Unrecoverable, match="offset 5 does not follow 3"):
+        recover(tmp_path / "again.sqlite", served.log, tmp_path / "none")
+
+
+def test_a_connection_is_not_given_to_another_logs_state(served: Served) -> None:
+    with pytest.raises(StateUnusable, match="it is the state of"):
+        connect(served.file, "another")
+
+
+def test_a_sound_snapshot_of_another_log_is_not_used(served: Served, tmp_path: Path) -> None:
+    (snapshot,) = snapshots(served.snapshots)
+
+    with pytest.raises(StateUnusable, match="it is the state of"):
+        check_snapshot(snapshot, "another")
