@@ -5,3 +5,5 @@ from contextvars import ContextVar
 PROGRAM = "tieredctl"
 running_command: ContextVar[str] = ContextVar("running_command", default=PROGRAM)
 """The words of the command that runs, such as `orphans scan`."""
+running_words: ContextVar[tuple[str, ...]] = ContextVar("running_words", default=())
+"""All words of the command line that runs, without the program's name."""

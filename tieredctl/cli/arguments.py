@@ -10,8 +10,11 @@ from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName, kraft_snapshot_name, parse_kraft_snapshot_name
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_kind import Severity
 from tieredctl.model.ids import UUID_CHARACTERS, uuid_bytes
 from tieredctl.model.quantities import time_ms
+from tieredctl.model.tolerance import Ignored
 
 # Of more digits nothing that is meant here has need, and Python refuses to read a number of thousands.
 _TOPIC_PARTITION = re.compile(r"(?P<topic>.+)(?P<separator>[:-])(?P<partition>[0-9]{1,10})", re.DOTALL)
@@ -57,6 +60,28 @@ def snapshot_name(text: str) -> KraftSnapshotName:
         hint = "For example 47-1, or 00000000000000000047-0000000001: the end offset, then the epoch."
         raise TieredctlError(ErrorCode.USAGE, f"{text!r} does not name a snapshot.", hint=hint)
     return found
+
+
+def severity(text: str) -> Severity:
+    """How grave a finding is."""
+    try:
+        return Severity[text.upper()]
+    except KeyError:
+        hint = f"Severities are {', '.join(one.label for one in Severity)}."
+        raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a severity.", hint=hint) from None
+
+
+def ignored_finding(text: str) -> Ignored:
+    """CODE or CODE:SUBJECT."""
+    code, colon, subject = text.partition(":")
+    try:
+        return Ignored(FindingCode(code), subject if colon else None)
+    except ValueError:
+        from difflib import get_close_matches
+
+        (nearest,) = get_close_matches(code, [one.value for one in FindingCode], 1, 0.0)
+        hint = f"Is {nearest} meant? `-o json` shows each finding's code."
+        raise TieredctlError(ErrorCode.USAGE, f"No finding has the code {code!r}.", hint=hint) from None
 
 
 def percentage(text: str) -> float:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
 from tieredctl.cli.output import Item, TableColumn
+from tieredctl.model.findings import Finding
 
 
 def _evidence(name: str) -> TableColumn:
@@ -25,3 +29,16 @@ FINDING_COLUMNS = (
     TableColumn("REMEDY", "remedy", wide=True),
 )
 FINDING_FIELDS = ("code", "severity", "subject", "message", "evidence", "remedy")
+
+
+@dataclass(frozen=True, slots=True)
+class FindingDocuments:
+    """Findings as items, each made when it is read."""
+
+    findings: Sequence[Finding]
+
+    def __iter__(self) -> Iterator[Item]:
+        return (finding.document() for finding in self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tieredctl import __version__
-from tieredctl.cli import PROGRAM, running_command
+from tieredctl.cli import PROGRAM, running_command, running_words
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 
 if TYPE_CHECKING:
@@ -124,6 +124,13 @@ def invoke(words: Sequence[str]) -> int:
     return _invoke(_app(words), words)
 
 
+def command_of(words: Sequence[str]) -> object:
+    """The whole command line's command, in which those that the words name have their options."""
+    import typer.main
+
+    return typer.main.get_command(_app(words))
+
+
 def _invoke(app: typer.Typer, words: Sequence[str]) -> int:
     """Runs the command that the words name. Raises whatever it raises, also where the reader has gone."""
     import typer.main
@@ -131,14 +138,15 @@ def _invoke(app: typer.Typer, words: Sequence[str]) -> int:
     if _COMPLETION_VARIABLE in os.environ:
         app(prog_name=PROGRAM)  # answers the shell, and ends the process
     command = typer.main.get_command(app)
-    token = running_command.set(_typed(command, words))
+    tokens = running_command.set(_typed(command, words)), running_words.set(tuple(words))
     try:
         with command.make_context(PROGRAM, list(words)) as context:
             return int(command.invoke(context) or 0)
     except typer.Exit as end:
         return end.exit_code
     finally:
-        running_command.reset(token)
+        running_command.reset(tokens[0])
+        running_words.reset(tokens[1])
 
 
 def _typed(command: object, words: Sequence[str]) -> str:

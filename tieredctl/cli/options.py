@@ -7,9 +7,18 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import GREATEST_INT32, bootstrap_servers, given_path, kafka_id
+from tieredctl.cli.arguments import (
+    GREATEST_INT32,
+    bootstrap_servers,
+    given_path,
+    ignored_finding,
+    kafka_id,
+    severity,
+)
 from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.progress import ProgressMode
+from tieredctl.model.findings import Severity
+from tieredctl.model.tolerance import Ignored
 
 LogDirs = Annotated[
     list[Path] | None,
@@ -156,3 +165,25 @@ SparkConf = Annotated[
     typer.Option("--spark-conf", metavar="NAME=VALUE", help="A Spark setting; repeat it for several."),
 ]
 ProgressStyle = Annotated[ProgressMode, typer.Option("--progress", help="How to show progress.")]
+FailOn = Annotated[
+    Severity | None,
+    typer.Option(
+        metavar="info|warning|error|critical",
+        parser=severity,
+        help="Exit 3 only for findings of this severity or graver; by default warning. 4 and 5 stay.",
+    ),
+]
+Ignore = Annotated[
+    list[Ignored] | None,
+    typer.Option(
+        metavar="CODE[:SUBJECT]",
+        parser=ignored_finding,
+        help="Leave findings of this code, or about this subject alone, out of the exit code; they are counted. "
+        "Repeat it for several.",
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Show this many findings of each code; -o json has all."),
+]
+AllFindings = Annotated[bool, typer.Option("--all", help="Show all findings of each code.")]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from tieredctl.cli import PROGRAM, running_command
+from tieredctl.cli.finding_report import FindingReport
 from tieredctl.cli.output import Listing, OutputFormat, printable, render
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.findings import Finding, Severity, exit_code_of
+from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 
-_MOST_LINES = 20
 _DOCUMENTS = (OutputFormat.JSON, OutputFormat.YAML)
 
 
@@ -26,6 +28,7 @@ def finish(
     metrics_file: Path | None = None,
     otherwise: ExitCode = ExitCode.CLEAN,
     sentences: Iterable[str] = (),
+    tolerance: Tolerance = NOTHING_TOLERATED,
 ) -> ExitCode:
     """Shows a listing and says the findings that belong to it; gives their exit code, or `otherwise` without any.
 
@@ -35,6 +38,8 @@ def finish(
     """
     speaks = output not in _DOCUMENTS and not quiet
     first = say_what_is_incomplete(findings) if speaks else []
+    if tolerance.ignored:
+        listing = _with_ignored(listing, findings, tolerance)
     for sentence in () if quiet else sentences:
         say(sentence)
     try:
@@ -43,8 +48,8 @@ def finish(
     except BrokenPipeError:
         discard(sys.stdout)
     if speaks:
-        say_findings(finding for finding in findings if finding not in first)
-    code = exit_code_of(findings) or otherwise
+        say_findings((finding for finding in findings if finding not in first), tolerance)
+    code = exit_code_of(findings, tolerance) or otherwise
     if metrics_file is not None:
         from tieredctl.wiring.metrics import metrics_text, write_metrics
 
@@ -53,21 +58,31 @@ def finish(
     return code
 
 
+def _with_ignored(listing: Listing, findings: Sequence[Finding], tolerance: Tolerance) -> Listing:
+    """The same, and how many findings are ignored in its summary."""
+
+    def summary() -> dict[str, Any]:
+        said = listing.summary() if callable(listing.summary) else listing.summary
+        return {**said, "ignored": sum(finding.is_ignored(tolerance) for finding in findings)}
+
+    return replace(listing, summary=summary)
+
+
 def say_what_is_incomplete(findings: Iterable[Finding]) -> list[Finding]:
     """Says, before any answer, what already makes it incomplete; returns these messages."""
-    said = [finding for finding in findings if finding.kind.incomplete and finding.severity is not Severity.INFO]
+    said = [finding for finding in findings if finding.makes_incomplete]
     say_findings(said)
     return said
 
 
-def say_findings(findings: Iterable[Finding]) -> None:
-    """A line for each finding above info, on stderr; many of them are counted instead."""
-    grave = [finding for finding in findings if finding.severity is not Severity.INFO]
-    for finding in grave[:_MOST_LINES]:
-        said = printable(f"{finding.code}: {finding.subject}: {finding.message}")  # one line, whatever is in it
-        say(f"{finding.severity.label}: {said}")
-    if len(grave) > _MOST_LINES:
-        say(f"… and {len(grave) - _MOST_LINES} more; -o json has them all")
+def say_findings(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> None:
+    """Findings above info, on stderr, by severity and code; and how many are ignored."""
+    told = (one for one in findings if one.severity is not Severity.INFO or one.is_ignored(tolerance))
+    try:
+        FindingReport(tolerance=tolerance).write(told, sys.stderr)
+        sys.stderr.flush()
+    except OSError:
+        discard(sys.stderr)
 
 
 def say_error(error: TieredctlError) -> None:

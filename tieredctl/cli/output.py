@@ -81,6 +81,8 @@ class Listing:
     summary: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
     fields: Sequence[str] = ()
     """Columns of the CSV; by default the fields of the first item."""
+    write_text: Callable[[TextIO], None] | None = None
+    """What `-o table` has instead of a table."""
 
 
 def render(listing: Listing, output: OutputFormat, out: TextIO) -> None:
@@ -94,6 +96,8 @@ def render(listing: Listing, output: OutputFormat, out: TextIO) -> None:
         out.write("\n")
     elif output is OutputFormat.YAML:
         _write_yaml(_document(listing), out)
+    elif output is OutputFormat.TABLE and listing.write_text is not None:
+        listing.write_text(out)
     else:
         write_table(listing.columns, listing.items, out, wide=output is OutputFormat.WIDE)
 

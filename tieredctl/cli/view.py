@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from tieredctl.cli.finding_groups import FindingGroups
+from tieredctl.cli.finding_report import FindingReport, ignored_sentences
+from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS, FindingDocuments
 from tieredctl.cli.option_groups import OptionGroup
-from tieredctl.cli.options import MetricsFile, Output, Quiet
+from tieredctl.cli.options import AllFindings, FailOn, Ignore, Limit, MetricsFile, Output, Quiet
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.progress import LinesApart
 from tieredctl.errors import ExitCode, worst
-from tieredctl.model.findings import Finding
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 
 if TYPE_CHECKING:
     from tieredctl.ops.change import Outcome, Plan
@@ -27,6 +32,11 @@ class View(OptionGroup):
     output: Output = OutputFormat.TABLE
     quiet: Quiet = False
     metrics_file: MetricsFile = None
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """What of the findings does not count."""
+        return NOTHING_TOLERATED
 
     @property
     def is_table(self) -> bool:
@@ -88,4 +98,69 @@ class View(OptionGroup):
             metrics_file=self.metrics_file,
             otherwise=code,
             sentences=sentences,
+            tolerance=self.tolerance,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ToleranceOptions(OptionGroup):
+    """What of the findings does not count for the exit code."""
+
+    fail_on: FailOn = None
+    ignore: Ignore = None
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """The same as a value."""
+        return Tolerance(Severity.WARNING if self.fail_on is None else self.fail_on, frozenset(self.ignore or ()))
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsView(View):
+    """How the output of a command that finds something was requested, and what of that is tolerated."""
+
+    fail_on: FailOn = None
+    ignore: Ignore = None
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return ToleranceOptions(self.fail_on, self.ignore).tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class FindingListView(FindingsView):
+    """The same of a command whose answer is what it finds."""
+
+    limit: Limit = None
+    every: AllFindings = False
+
+    def show_findings(
+        self,
+        kind: str,
+        source: Mapping[str, Any],
+        findings: Sequence[Finding],
+        summary: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
+        headline: str,
+    ) -> ExitCode:
+        """Shows findings as the items of a listing, to people in groups and with a headline after them; gives what
+        they say."""
+        listing = self.finding_listing(kind, source, findings, summary)
+        code = replace(self, quiet=True).show(listing, findings)
+        if self.is_table:
+            self.say(headline)
+        if self.output not in (OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML):
+            self.say(*ignored_sentences(FindingGroups.of(findings, 0, self.tolerance)))
+        return code
+
+    def finding_listing(
+        self,
+        kind: str,
+        source: Mapping[str, Any],
+        findings: Sequence[Finding],
+        summary: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
+    ) -> Listing:
+        """Findings as the items of a listing."""
+        report = FindingReport(self.limit, self.every, self.tolerance, "--limit N and --all show more")
+        written = partial(report.write, findings)
+        items = FindingDocuments(findings)
+        return Listing(kind, source, items, FINDING_COLUMNS, summary, FINDING_FIELDS, written)

@@ -34,3 +34,17 @@ class FindingKind:
     """True where the finding means that not everything could be checked."""
     altered: bool = False
     """True where the finding, about an object of the remote store, proves that the object was altered."""
+    many: str = ""
+    """What several of them are: "objects that …"; empty where that is said of each alone."""
+    remedy_of_segment: str | None = None
+    """The remedy where it is about a segment in the remote store, if another."""
+    remedy_of_index: str | None = None
+    """The remedy where it is about a segment's index, if another."""
+
+    def makes_incomplete(self, severity: Severity) -> bool:
+        """Whether a finding of this kind means that not everything could be checked."""
+        return self.incomplete and severity is not Severity.INFO
+
+    def count_text(self, count: int) -> str:
+        """What so many of them are, to people."""
+        return f"{count} {self.many}" if self.many else f"{count} times: {self.meaning}"

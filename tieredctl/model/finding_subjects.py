@@ -28,6 +28,11 @@ class Subject:
         return ()
 
     @property
+    def count(self) -> int:
+        """How many things the finding is about."""
+        return 1
+
+    @property
     def remedy(self) -> str | None:
         """The command that shows more of it; None where that follows from the finding's code."""
         return None
@@ -79,6 +84,21 @@ class ObjectSubject(Subject):
     """An object that no segment explains."""
 
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanedObjects(Subject):
+    """Orphaned objects of one cause, all together."""
+
+    objects: int
+
+    @property
+    def count(self) -> int:
+        return self.objects
+
+    @property
+    def remedy(self) -> str:
+        return "tieredctl orphans plan --to orphans.plan …"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any, Self
 
 from tieredctl.errors import ExitCode, worst
@@ -14,6 +15,7 @@ from tieredctl.model.finding_kind import FindingKind, Severity
 from tieredctl.model.finding_subjects import SegmentSubject, Subject, read_subject
 from tieredctl.model.quorum_finding_kinds import QUORUM_FINDING_KINDS
 from tieredctl.model.tiering_finding_kinds import TIERING_FINDING_KINDS
+from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 from tieredctl.model.wal_finding_kinds import WAL_FINDING_KINDS
 
 __all__ = ["FINDING_KINDS", "Finding", "FindingKind", "Severity", "exit_code_of"]
@@ -23,6 +25,9 @@ _HISTORY = "tieredctl metadata history {segmentId} …"
 _READ = "tieredctl store inspect {file}"
 _MEND = "tieredctl recover indexes {segmentId} …"
 _EPOCHS = "tieredctl metadata epochs {topic}:{partition} …"
+_COMMANDS = ("tieredctl ", "kafka-", "ls ")
+_INDEXES = ("offset-index", "time-index", "transaction-index", "producer-snapshot", "indexes")
+"""The parts of a segment that can be rebuilt from its log."""
 
 _TABLE = (
     FindingKind(
@@ -30,27 +35,38 @@ _TABLE = (
         Severity.CRITICAL,
         "an object that the metadata promises is not in the store",
         _HISTORY,
+        many="objects that the metadata promises are not in the store",
+        remedy_of_index=_MEND,
     ),
     FindingKind(
-        FindingCode.SIZE_MISMATCH, Severity.CRITICAL, "a segment's log is not as long as the metadata says", _HISTORY
+        FindingCode.SIZE_MISMATCH,
+        Severity.CRITICAL,
+        "a segment's log is not as long as the metadata says",
+        _HISTORY,
+        many="segments whose logs are not as long as the metadata says",
     ),
     FindingKind(
         FindingCode.BATCH_CORRUPT,
         Severity.CRITICAL,
         "a record batch's length, magic or CRC-32C is wrong",
         "kafka-dump-log --deep-iteration --files {file}",
+        many="record batches with a wrong length, magic or CRC-32C",
+        remedy_of_segment=_HISTORY,
     ),
     FindingKind(
         FindingCode.OFFSETS_OUT_OF_ORDER,
         Severity.CRITICAL,
         "a batch's base offset does not rise",
         "kafka-dump-log --files {file}",
+        many="batches whose base offsets do not rise",
+        remedy_of_segment=_HISTORY,
     ),
     FindingKind(
         FindingCode.RECORDS_OUTSIDE_SEGMENT,
         Severity.CRITICAL,
         "a batch holds offsets outside the segment's claim, or the log ends before an index proves",
         _HISTORY,
+        many="batches with offsets outside their segments' claims, or logs that end too early",
     ),
     FindingKind(
         FindingCode.EPOCH_MISMATCH,
@@ -58,22 +74,36 @@ _TABLE = (
         "a batch's leader epoch contradicts the segment's leader epochs",
         _EPOCHS,
         altered=True,
+        many="batches whose leader epochs contradict their segments' leader epochs",
     ),
     FindingKind(
         FindingCode.TIMESTAMP_BEYOND_CLAIM,
         Severity.WARNING,
         "a batch's timestamp lies beyond maxTimestampMs: retention by time may act too early",
         _HISTORY,
+        many="batches with timestamps beyond maxTimestampMs: retention by time may act too early",
     ),
     FindingKind(
         FindingCode.MANIFEST_DAMAGED,
         Severity.CRITICAL,
         "a segment's manifest cannot be used: without it, the segment cannot be read",
         "tieredctl remote ls --segment-id {segmentId} …",
+        many="manifests that cannot be used: without them, their segments cannot be read",
     ),
-    FindingKind(FindingCode.INDEX_DAMAGED, Severity.CRITICAL, "an index does not describe its log", _MEND),
     FindingKind(
-        FindingCode.PRODUCER_SNAPSHOT_DAMAGED, Severity.ERROR, "a producer snapshot cannot be used", _MEND, altered=True
+        FindingCode.INDEX_DAMAGED,
+        Severity.CRITICAL,
+        "an index does not describe its log",
+        _MEND,
+        many="indexes that do not describe their logs",
+    ),
+    FindingKind(
+        FindingCode.PRODUCER_SNAPSHOT_DAMAGED,
+        Severity.ERROR,
+        "a producer snapshot cannot be used",
+        _MEND,
+        altered=True,
+        many="producer snapshots that cannot be used",
     ),
     FindingKind(
         FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED,
@@ -81,6 +111,8 @@ _TABLE = (
         "a leader-epoch checkpoint cannot be used, or contradicts the metadata",
         _READ,
         altered=True,
+        many="leader-epoch checkpoints that cannot be used, or contradict the metadata",
+        remedy_of_segment=_HISTORY,
     ),
     FindingKind(
         FindingCode.TRANSACTION_INDEX_MISSING,
@@ -88,62 +120,84 @@ _TABLE = (
         "aborted transactions have no entry: read_committed consumers would see their records",
         _MEND,
         altered=True,
+        many="transaction indexes without entries for aborted transactions",
     ),
-    FindingKind(FindingCode.OFFSET_GAP, Severity.CRITICAL, "offsets that no remote segment holds", _EPOCHS),
-    FindingKind(FindingCode.OFFSET_OVERLAP, Severity.INFO, "offsets that more than one segment holds", _EPOCHS),
+    FindingKind(
+        FindingCode.OFFSET_GAP,
+        Severity.CRITICAL,
+        "offsets that no remote segment holds",
+        _EPOCHS,
+        many="gaps: offsets that no remote segment holds",
+    ),
+    FindingKind(
+        FindingCode.OFFSET_OVERLAP,
+        Severity.INFO,
+        "offsets that more than one segment holds",
+        _EPOCHS,
+        many="overlaps: offsets that more than one segment holds",
+    ),
     FindingKind(
         FindingCode.OFFSET_SHORTFALL,
         Severity.INFO,
         "a segment ends, or has a hole, before its claimed end: normal after compaction and aborted tails",
         _HISTORY,
+        many="segments that end, or have a hole, before their claimed end",
     ),
     FindingKind(
         FindingCode.LOCAL_REMOTE_GAP,
         Severity.CRITICAL,
         "offsets between the remote end and the local log start are in neither",
         _EPOCHS,
+        many="gaps between the remote end and the local log start: these offsets are in neither",
     ),
     FindingKind(
         FindingCode.OBJECT_UNREFERENCED,
         Severity.WARNING,
         "an object that no segment of the metadata explains",
         "tieredctl orphans scan …",
+        many="objects that no segment of the metadata explains",
     ),
     FindingKind(
         FindingCode.TOPIC_GONE,
         Severity.WARNING,
         "segments of a topic that is gone, which the metadata still promises",
         "tieredctl partition remove {topicId} …",
+        many="topics that are gone, whose segments the metadata still promises",
     ),
     FindingKind(
         FindingCode.MULTIPART_DEBRIS,
         Severity.WARNING,
         "an upload that was never completed",
         "tieredctl remote multipart …",
+        many="uploads that were never completed",
     ),
     FindingKind(
         FindingCode.EVENT_UNDECODABLE,
         Severity.ERROR,
         "an event that cannot be decoded: a broker's reader stops there",
         "tieredctl metadata format --metadata-partition {metadataPartition} …",
+        many="events that cannot be decoded: a broker's reader stops at the first",
     ),
     FindingKind(
         FindingCode.EVENT_ILLEGAL,
         Severity.WARNING,
         "an event that the state machine does not allow, and Kafka drops",
         _HISTORY,
+        many="events that the state machine does not allow, and Kafka drops",
     ),
     FindingKind(
         FindingCode.SEGMENT_NOT_RECOVERED,
         Severity.WARNING,
         "a stored segment that will not be re-registered in the metadata",
         "tieredctl remote ls --segment-id {segmentId} …",
+        many="stored segments that will not be re-registered in the metadata",
     ),
     FindingKind(
         FindingCode.TOPIC_NOT_IN_CLUSTER,
         Severity.WARNING,
         "the store has segments of a topic id that the cluster does not have",
         "tieredctl orphans scan --topic-id {topicId} …",
+        many="topic ids in the store that the cluster does not have",
     ),
     FindingKind(
         FindingCode.LOG_START_ABOVE_STORE,
@@ -151,13 +205,26 @@ _TABLE = (
         "a leader's log starts above segments in the store: brokers would delete them if they were registered",
         "tieredctl recover metadata --topic {topic} --partition {partition} -o json …",
     ),
-    FindingKind(FindingCode.COPY_STUCK, Severity.WARNING, "a copy that began and never ended", _HISTORY),
-    FindingKind(FindingCode.DELETE_STUCK, Severity.WARNING, "a deletion that began and never ended", _HISTORY),
+    FindingKind(
+        FindingCode.COPY_STUCK,
+        Severity.WARNING,
+        "a copy that began and never ended",
+        _HISTORY,
+        many="copies that began and never ended",
+    ),
+    FindingKind(
+        FindingCode.DELETE_STUCK,
+        Severity.WARNING,
+        "a deletion that began and never ended",
+        _HISTORY,
+        many="deletions that began and never ended",
+    ),
     FindingKind(
         FindingCode.METADATA_TRUNCATED,
         Severity.ERROR,
         "the metadata log starts above offset 0: history is lost",
-        "kafka-configs --alter --add-config retention.ms=-1 --topic __remote_log_metadata",
+        "kafka-configs --bootstrap-server … --alter --entity-type topics --entity-name __remote_log_metadata "
+        "--add-config retention.ms=-1",
         incomplete=True,
     ),
     FindingKind(
@@ -171,7 +238,7 @@ _TABLE = (
         FindingCode.METADATA_COMPACTED,
         Severity.ERROR,
         "records are missing from the middle of the metadata log: what they reported is unknown",
-        "tieredctl metadata stats --metadata-partition {metadataPartition} …",
+        "tieredctl metadata stats …",
         incomplete=True,
     ),
     FindingKind(
@@ -186,18 +253,21 @@ _TABLE = (
         Severity.CRITICAL,
         "replicas hold different bytes at one metadata offset",
         "kafka-dump-log --files {file}",
+        many="metadata offsets at which replicas hold different bytes",
     ),
     FindingKind(
         FindingCode.STORE_DISAGREES,
         Severity.ERROR,
         "a local file of the remote-log store contradicts the metadata",
         "tieredctl store inspect {file}",
+        many="local files of the remote-log store that contradict the metadata",
     ),
     FindingKind(
         FindingCode.FOLDER_PASSED_OVER,
         Severity.INFO,
         "a folder or file that Kafka is deleting or moving, or has abandoned",
         "ls {file}",
+        many="folders or files that Kafka is deleting or moving, or has abandoned",
     ),
     FindingKind(
         FindingCode.OBJECT_ARCHIVED,
@@ -205,6 +275,7 @@ _TABLE = (
         "an object is in an archive: neither brokers nor tieredctl can read it until it is restored",
         "tieredctl remote ls --segment-id {segmentId} …",
         incomplete=True,
+        many="objects in an archive: neither brokers nor tieredctl can read them until they are restored",
     ),
     FindingKind(
         FindingCode.SEGMENTS_IN_OTHER_FORM,
@@ -219,12 +290,14 @@ _TABLE = (
         "a segment's data key is wrapped for another key pair: its contents are unknown",
         "tieredctl verify --segment-id {segmentId} --layout-option private-key=FILE …",
         incomplete=True,
+        many="segments whose data keys are wrapped for another key pair: their contents are unknown",
     ),
     FindingKind(
         FindingCode.ALTERED_IN_TRANSIT,
         Severity.WARNING,
         "reads of the same objects gave different bytes: something between the store and here alters them",
         "tieredctl verify --segment-id {segmentId} …",
+        many="objects of which reads gave different bytes: something between the store and here alters them",
     ),
     FindingKind(
         FindingCode.UNREADABLE,
@@ -232,6 +305,8 @@ _TABLE = (
         "something could not be read: the answer is incomplete",
         "ls -l {file}",
         incomplete=True,
+        many="things that could not be read: the answer is incomplete",
+        remedy_of_segment=_HISTORY,
     ),
 )
 
@@ -246,9 +321,18 @@ _TABLES = (
 FINDING_KINDS = {kind.code: kind for table in _TABLES for kind in table}
 
 
-class _Blanks(dict[str, object]):
-    def __missing__(self, key: str) -> str:
-        return key.upper()
+class _Blanks:
+    """What fills a remedy: the evidence, so that a shell takes each value as one word; in capitals what it lacks."""
+
+    def __init__(self, evidence: Mapping[str, object], *, is_command: bool) -> None:
+        self._evidence = evidence
+        self._is_command = is_command
+
+    def __getitem__(self, key: str) -> str:
+        if key not in self._evidence:
+            return key.upper()
+        text = str(self._evidence[key])
+        return quote(text) if self._is_command and key != "command" else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +374,16 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        return (self.about.remedy or self.kind.remedy).format_map(_Blanks(self.evidence))
+        remedy = self._remedy()
+        return remedy.format_map(_Blanks(self.evidence, is_command=remedy.startswith(_COMMANDS)))
+
+    def _remedy(self) -> str:
+        if isinstance(self.about, SegmentSubject):
+            if self.about.part in _INDEXES and self.kind.remedy_of_index is not None:
+                return self.kind.remedy_of_index
+            if self.about.segment_id and "file" not in self.evidence and self.kind.remedy_of_segment is not None:
+                return self.kind.remedy_of_segment
+        return self.about.remedy or self.kind.remedy
 
     def document(self) -> dict[str, object]:
         """The finding as every output format shows it."""
@@ -303,13 +396,27 @@ class Finding:
             "remedy": self.remedy,
         }
 
+    @property
+    def makes_incomplete(self) -> bool:
+        """Whether it means that not everything could be checked."""
+        return self.kind.makes_incomplete(self.severity)
 
-def exit_code_of(findings: Iterable[Finding]) -> ExitCode:
-    """What findings mean to the shell: corruption; other errors and warnings, which need attention; info is clean."""
+    def is_ignored(self, tolerance: Tolerance) -> bool:
+        """Whether it is known, and does not count."""
+        return tolerance.ignores(self.kind, self.severity, self.subject)
+
+
+def exit_code_of(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> ExitCode:
+    """What findings mean to the shell: corruption; others of the severity from which on they count, which need
+    attention; what makes the answer incomplete, whatever is tolerated; the rest is clean."""
     codes = {ExitCode.CLEAN}
     for finding in findings:
+        if finding.is_ignored(tolerance):
+            continue
         if finding.is_corruption:
             codes.add(ExitCode.CORRUPTION)
-        elif finding.severity is not Severity.INFO:
-            codes.add(ExitCode.INCOMPLETE if finding.kind.incomplete else ExitCode.FINDINGS)
+        elif finding.makes_incomplete:
+            codes.add(ExitCode.INCOMPLETE)
+        elif finding.severity >= tolerance.fail_on:
+            codes.add(ExitCode.FINDINGS)
     return worst(*codes)

@@ -11,7 +11,7 @@ from tieredctl.cli.diskless_places import DisklessOptions
 from tieredctl.cli.options import TopicId
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
 
@@ -24,7 +24,7 @@ def explain(
     topic_id: TopicId = None,
     places: DisklessOptions,
     metadata_options: MetadataOptions,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """Show where an offset lies: its object, the bytes in it, the file's state, and how many other partitions share it.
 

@@ -9,7 +9,7 @@ import typer
 
 from tieredctl.cli.diskless_places import DisklessOptions
 from tieredctl.cli.output import Item, Listing, TableColumn
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.ops.documents import Document
@@ -40,7 +40,7 @@ def inspect(
     *,
     key: Annotated[str, typer.Argument(metavar="KEY|FILE", help="An object of --store; without it, a file.")],
     places: DisklessOptions,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """Show the record batches of an object (exit 4 if bytes of it are damaged).
 

@@ -10,7 +10,7 @@ from tieredctl.cli.commands.orphans_restore import restore
 from tieredctl.cli.diskless_places import DisklessOptions
 from tieredctl.cli.options import MinAge
 from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus
@@ -40,7 +40,7 @@ def only_verbs() -> None:
 
 
 @orphans.command("scan")
-def scan(*, places: DisklessOptions, min_age: MinAge = "24h", view: View) -> ExitCode:
+def scan(*, places: DisklessOptions, min_age: MinAge = "24h", view: FindingsView) -> ExitCode:
     """Show which objects no batch of the control plane needs (exit 3 if any is orphaned, 4 if a needed one is missing).
 
     Ages are taken against the control plane's clock. Tables show totals; other formats list each object with the

@@ -8,11 +8,10 @@ import typer
 
 from tieredctl.cli.arguments import pairs
 from tieredctl.cli.diskless_places import DisklessOptions
-from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
-from tieredctl.cli.options import Engine, MetricsFile, Output, ProgressStyle, Quiet, SparkConf
-from tieredctl.cli.outcome import finding_documents, finish, say
-from tieredctl.cli.output import Listing, OutputFormat
+from tieredctl.cli.options import Engine, ProgressStyle, SparkConf
 from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.cli.verdict import verdict
+from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms
@@ -21,6 +20,11 @@ from tieredctl.ops.verification.report import Level
 
 if TYPE_CHECKING:
     from tieredctl.ops.diskless.verify import DisklessVerification
+
+_NOT_READ = {
+    Level.LISTING: "what the objects hold",
+    Level.HEADERS: "all but the first and the last batch of each object",
+}
 
 
 def verify(
@@ -34,10 +38,8 @@ def verify(
     ] = "1h",
     engine: Engine = LOCAL,
     spark_conf: SparkConf = None,
-    output: Output = OutputFormat.TABLE,
     progress: ProgressStyle = ProgressMode.AUTO,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: FindingListView,
 ) -> ExitCode:
     """Prove that a bucket holds every batch that the control plane promises (exit 4 if something is lost or altered).
 
@@ -49,15 +51,10 @@ def verify(
     older_than_ms = duration_ms(older_than)
     place, bucket = places.place(), places.bucket()
     chosen = engine_named(engine, pairs("--spark-conf", spark_conf))
-    with counted_progress(progress, quiet, "objects") as told:
+    with counted_progress(progress, view.quiet, "objects") as told:
         verified = verify_diskless(place, bucket, level, older_than_ms, engine=chosen, progress=told)
-    result = verified.result
-    items = finding_documents(result.findings)
-    source = verified.source | {"engine": engine}
-    listing = Listing("DisklessVerification", source, items, FINDING_COLUMNS, result.summary(), FINDING_FIELDS)
-    if output.is_table and not quiet:
-        say(_headline(result))
-    return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)
+    result, source = verified.result, verified.source | {"engine": engine}
+    return view.show_findings("DisklessVerification", source, result.findings, result.summary(), _headline(result))
 
 
 def _headline(result: DisklessVerification) -> str:
@@ -65,8 +62,8 @@ def _headline(result: DisklessVerification) -> str:
     if result.level is not Level.LISTING:
         read = counted(result.batches, "record batch", "record batches")
         what += f", {read}, {counted(result.records, 'record')}, {counted(result.bytes_read, 'byte')} read"
-    verdict = counted(len(result.findings), "finding") if result.findings else "all intact"
-    headline = f"Verified {what} ({result.level.value}): {verdict}."
+    told = verdict(result.level, len(result.findings), _NOT_READ.get(result.level))
+    headline = f"Verified {what} ({result.level.value}): {told}"
     if result.not_looked_at:
         headline += f" {counted(result.not_looked_at, 'object')} not looked at: the store stopped answering."
     return headline

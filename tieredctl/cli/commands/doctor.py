@@ -10,12 +10,9 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import given_path, now_ms, pairs
-from tieredctl.cli.findings_table import FINDING_FIELDS
-from tieredctl.cli.options import BootstrapController, KraftSnapshot, Now, Output, Quiet
-from tieredctl.cli.outcome import finding_documents, say
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.options import BootstrapController, KraftSnapshot, Now
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingListView
 from tieredctl.errors import DecodeError, ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
@@ -31,13 +28,6 @@ from tieredctl.wiring.doctor import diagnose_cluster, diagnose_offline
 from tieredctl.wiring.places import ClusterPlace, QuorumPlace
 
 _commands = typer.Typer(rich_markup_mode=None)
-_COLUMNS = (
-    TableColumn("SEVERITY", "severity"),
-    TableColumn("CODE", "code"),
-    TableColumn("SUBJECT", "subject"),
-    TableColumn("MESSAGE", "message"),
-    TableColumn("REMEDY", "remedy", wide=True),
-)
 _NO_CLOCK = Clock(0, 0)
 
 KafkaVersion = Annotated[
@@ -76,7 +66,7 @@ def cluster(
     bootstrap_controller: BootstrapController = None,
     remote_options: RemoteOptions,
     now: Now = None,
-    view: View,
+    view: FindingListView,
 ) -> ExitCode:
     """Check a live cluster without bulk reads: release, settings, the metadata topic; what is stuck, lagging, left over
     or kept twice; which consumer groups read from remote storage. With --store, also check the small objects that new
@@ -124,7 +114,7 @@ def config(
     ] = None,
     cluster_options: ClusterOptions,
     kafka_version: KafkaVersion = None,
-    view: View,
+    view: FindingListView,
 ) -> ExitCode:
     """Check settings only: of a file (for CI too), or of a live cluster's brokers and tiered topics. With both, check
     the file against what the cluster already has, such as the metadata topic's partitions."""
@@ -152,22 +142,20 @@ def config(
 def upgrade(
     old: Annotated[str, typer.Argument(metavar="FROM", help="The current release, such as 3.9.1.")],
     new: Annotated[str, typer.Argument(metavar="TO", help="The target release.")],
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    view: FindingListView,
 ) -> ExitCode:
     """Show what tiered storage needs before an upgrade, and what changes."""
-    return _finish_change("DoctorUpgrade", upgrade_findings, old, new, output, quiet)
+    return _finish_change("DoctorUpgrade", upgrade_findings, old, new, view)
 
 
 @_commands.command("downgrade")
 def downgrade(
     new: Annotated[str, typer.Argument(metavar="FROM", help="The current release, such as 4.3.1.")],
     old: Annotated[str, typer.Argument(metavar="TO", help="The target release.")],
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    view: FindingListView,
 ) -> ExitCode:
     """Show what tiered storage needs before a downgrade, and what is lost."""
-    return _finish_change("DoctorDowngrade", downgrade_findings, new, old, output, quiet)
+    return _finish_change("DoctorDowngrade", downgrade_findings, new, old, view)
 
 
 def _finish_change(
@@ -175,25 +163,20 @@ def _finish_change(
     judge: Callable[[Release, Release], list[Finding]],
     before: str,
     after: str,
-    output: OutputFormat,
-    quiet: bool,
+    view: FindingListView,
 ) -> ExitCode:
     pair = {"from": str(release(before)), "to": str(release(after))}
     found = Diagnosis(pair, judge(release(before), release(after)))
-    return _finish(kind, {"kind": "releases", **pair}, found, View(output, quiet))
+    return _finish(kind, {"kind": "releases", **pair}, found, view)
 
 
 def _finish(
     kind: str,
     source: dict[str, object],
     found: Diagnosis,
-    view: View,
+    view: FindingListView,
 ) -> ExitCode:
-    items = finding_documents(found.findings)
-    listing = Listing(kind, source, items, _COLUMNS, found.summary(), FINDING_FIELDS)
-    if view.is_table and not view.quiet:
-        say(_headline(found))
-    return replace(view, quiet=True).show(listing, found.findings)
+    return view.show_findings(kind, source, found.findings, found.summary(), _headline(found))
 
 
 def _headline(found: Diagnosis) -> str:
@@ -202,7 +185,7 @@ def _headline(found: Diagnosis) -> str:
     need = counted(grave, "needs", "need") if grave else "nothing needs"
     informational = counted(hints, "is", "are")
     looked_at = ", ".join(f"{name}={value}" for name, value in found.looked_at.items() if value is not None)
-    return f"Looked at {looked_at}: {need} attention, {informational} informational. -o wide has the remedies."
+    return f"Looked at {looked_at}: {need} attention, {informational} informational."
 
 
 def _gathered(cluster_options: ClusterOptions, stated: Release | None) -> tuple[ClusterSnapshot, dict[str, object]]:

@@ -13,6 +13,7 @@ from tieredctl.cli.options import Output, Quiet, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Item, Listing, OutputFormat
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions
+from tieredctl.cli.view import ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import time_ms
@@ -46,6 +47,7 @@ def explain(
     remote_options: RemoteOptions,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
+    tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Show where an offset lives: its leader epoch, its segment and the segment's objects, the leader's disk; and what
     a consumer's and a follower's fetch of it would do.
@@ -83,7 +85,8 @@ def explain(
         elif not quiet:
             say(f"{topic}-{partition} has no record at or after that time.")
         code = ExitCode.CLEAN if found and found.readable else ExitCode.FINDINGS
-        return finish(_listing(stream, items, findings, output), output, findings, quiet=quiet, otherwise=code)
+        listing = _listing(stream, items, findings, output)
+        return finish(listing, output, findings, quiet=quiet, otherwise=code, tolerance=tolerated.tolerance)
 
 
 def _listing(stream: EventStream, items: list[Item], findings: Sequence[Finding], output: OutputFormat) -> Listing:

@@ -26,7 +26,7 @@ from tieredctl.cli.options import MetadataPartition, Now, Output, Quiet, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, PastMetadataOptions, SegmentOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of
@@ -97,6 +97,7 @@ def format_events(
         OutputFormat | None, typer.Option("--output", "-o", help="Events as data instead of text.")
     ] = None,
     quiet: Quiet = False,
+    tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Print every event, one per line, by metadata partition, then offset."""
     if formatter_property and style is not Style.KIP405:
@@ -105,15 +106,16 @@ def format_events(
         if output is not None:
             documents = map(event_document, stream.records())
             listing = replace(_listing("MetadataEvents", stream, documents, EVENT_COLUMNS), fields=EVENT_FIELDS)
-            return finish(listing, output, stream.findings, quiet=quiet)
+            return finish(listing, output, stream.findings, quiet=quiet, tolerance=tolerated.tolerance)
         pieces = _pieces(stream, style, kafka_version, formatter_property)
         first = [] if quiet else say_what_is_incomplete(stream.findings)
         for piece in pieces:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         if not quiet:
-            say_findings(finding for finding in stream.findings if finding not in first)
-        return exit_code_of(stream.findings)
+            said = (finding for finding in stream.findings if finding not in first)
+            say_findings(said, tolerated.tolerance)
+        return exit_code_of(stream.findings, tolerated.tolerance)
 
 
 def _pieces(
@@ -134,7 +136,7 @@ def segments(
     selected: SegmentOptions,
     state: Annotated[str | None, typer.Option(metavar="STATE", help="Only segments in this state.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Include deleted segments.")] = False,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """Show the current state of every segment, after replay."""
     from tieredctl.ops.metadata import state as metadata_state
@@ -171,6 +173,7 @@ def history(
     metadata_options: MetadataOptions,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
+    tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Show all events of one segment, with offsets, times and brokers."""
     from tieredctl.ops.metadata import state as metadata_state
@@ -181,7 +184,8 @@ def history(
             why = f"The metadata has no event of segment {segment_id}."
             stream.coverage.demand_all(why)
             raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
-        return finish(_listing("SegmentHistory", stream, items, EVENT_COLUMNS), output, stream.findings, quiet=quiet)
+        listing = _listing("SegmentHistory", stream, items, EVENT_COLUMNS)
+        return finish(listing, output, stream.findings, quiet=quiet, tolerance=tolerated.tolerance)
 
 
 @_commands.command("lookup")
@@ -227,6 +231,7 @@ def epochs(
     topic_id: TopicId = None,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
+    tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Show what each leader epoch of a partition has in remote storage.
 
@@ -241,7 +246,7 @@ def epochs(
     with opened_partition(place, selection) as opened:
         items = list(metadata_state.leader_epochs(opened.partition, opened.cache))
         listing = _listing("LeaderEpochs", opened.stream, items, EPOCH_COLUMNS)
-        return finish(listing, output, opened.stream.findings, quiet=quiet)
+        return finish(listing, output, opened.stream.findings, quiet=quiet, tolerance=tolerated.tolerance)
 
 
 @_commands.command("stuck")
@@ -253,7 +258,7 @@ def stuck(
         str, typer.Option(metavar="DURATION", help="Ignore those younger than this: 90s, 15m, 1h, 7d.")
     ] = "1h",
     now: Now = None,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """List copies and deletions that never finished (exit 3 if any)."""
     from tieredctl.ops.metadata import state as metadata_state
@@ -267,7 +272,7 @@ def stuck(
         items = finding_documents(found)
         listing = _listing("StuckSegments", stream, items, STUCK_COLUMNS, stuck=len(found))
         said = [*stream.findings, *found] if view.metrics_file else stream.findings
-        otherwise = exit_code_of(found)
+        otherwise = exit_code_of(found, view.tolerance)
         return view.show(listing, said, otherwise)
 
 
@@ -300,7 +305,7 @@ def partition_of(
 def stats(
     *,
     metadata_options: PastMetadataOptions,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """Show what each metadata partition costs.
 
@@ -323,7 +328,7 @@ def export_to_file(
     ],
     metadata_options: MetadataOptions,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """Write all records to one file, for --export.
 

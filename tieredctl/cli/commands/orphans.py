@@ -18,7 +18,7 @@ from tieredctl.cli.options import Engine, Inventory, MinAge, Now, Resume, SparkC
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, TableColumn, printable
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus
@@ -79,7 +79,7 @@ def scan(
     now: Now = None,
     engine: Engine = LOCAL,
     spark_conf: SparkConf = None,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """Show which segment owns each object (exit 3 if any is orphaned).
 

@@ -14,12 +14,13 @@ from tieredctl.cli.options import Now, Output, Quiet
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions, SegmentOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView, ToleranceOptions, View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.quantities import duration_ms
+from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.remote.remote_read import StoredPart, segment_in_metadata, segment_in_store
@@ -120,7 +121,7 @@ def multipart(
         str, typer.Option(metavar="DURATION", help="Only uploads that began longer ago than this: 24h, 7d.")
     ] = "0s",
     now: Now = None,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """List incomplete uploads, which no listing shows but you pay for (exit 3 if any)."""
     opened, chosen = remote_options.place().open()
@@ -146,6 +147,7 @@ def read(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
+    tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Write a segment or one of its indexes as the broker wrote it, decrypted and decompressed.
 
@@ -162,25 +164,25 @@ def read(
         segment = segment_in_store(opened, chosen, selection)
     found = StoredPart(opened, chosen, segment, part)
     if to == _STDOUT:
-        return _write_to_stdout(found)
+        return _write_to_stdout(found, tolerated.tolerance)
     done = found.save_as(to, force=force)
     items = [found.document(done.size, to)]
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     summary = {"bytes": done.size, "findings": finding_documents(done.findings)}
     listing = Listing("RemoteRead", source, items, _READ_COLUMNS, summary)
     kept = [f"{to} has the bytes as stored, not as the broker wrote them."] if done.findings else []
-    return finish(listing, output, done.findings, quiet=quiet, sentences=kept)
+    return finish(listing, output, done.findings, quiet=quiet, sentences=kept, tolerance=tolerated.tolerance)
 
 
-def _write_to_stdout(found: StoredPart) -> ExitCode:
+def _write_to_stdout(found: StoredPart, tolerance: Tolerance) -> ExitCode:
     try:
         done = found.copy_to(sys.stdout.buffer)
         sys.stdout.flush()
     except BrokenPipeError:  # a reader that has gone, such as `head`
         discard(sys.stdout)
         return ExitCode.CLEAN
-    say_findings(done.findings)
-    return exit_code_of(done.findings)
+    say_findings(done.findings, tolerance)
+    return exit_code_of(done.findings, tolerance)
 
 
 def _finish(listing: Listing, inventory: Inventory, view: View) -> ExitCode:

@@ -12,6 +12,7 @@ from tieredctl.kraft.difference import in_words
 from tieredctl.kraft.entries import entries, shown
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.model.counted import counted
+from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.documents import Document
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 
@@ -22,14 +23,14 @@ _COLUMNS = (
 )
 
 
-def show_cluster(paths: Sequence[Path], output: OutputFormat, *, quiet: bool) -> ExitCode:
+def show_cluster(paths: Sequence[Path], output: OutputFormat, *, quiet: bool, tolerance: Tolerance) -> ExitCode:
     """Shows one item for each thing that the cluster has. Raises TieredctlError where the one path cannot be read."""
     if len(paths) != 1:
         raise TieredctlError(ErrorCode.USAGE, "--cluster is for one snapshot or folder.")
     cluster = OfflineClusterPlace(paths[0]).read()
     listing = Listing("MetadataImage", cluster.describe(), _items(cluster.image), _COLUMNS, _summary(cluster.image))
     sentence = f"The cluster as of offset {cluster.image.end_offset}: {counted(len(cluster.topic_ids), 'topic')}."
-    return finish(listing, output, list(cluster.findings()), quiet=quiet, sentences=[sentence])
+    return finish(listing, output, list(cluster.findings()), quiet=quiet, sentences=[sentence], tolerance=tolerance)
 
 
 def _items(image: ClusterImage) -> Iterator[Item]:

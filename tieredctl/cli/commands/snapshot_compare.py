@@ -9,7 +9,7 @@ import typer
 
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.ops.snapshots.comparison import Comparison, compare
@@ -27,7 +27,7 @@ def compare_command(
     *,
     before: Annotated[Path, typer.Argument(metavar="BEFORE", parser=given_path, help=_POINT)],
     after: Annotated[Path, typer.Argument(metavar="AFTER", parser=given_path, help=_POINT)],
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """Show what changed between two KRaft snapshots, or between a snapshot and the end of the log.
 

@@ -13,6 +13,7 @@ from tieredctl.cli.commands.snapshot_cluster import show_cluster
 from tieredctl.cli.options import Output, Quiet
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
+from tieredctl.cli.view import ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
 from tieredctl.ops.snapshots.record_files import record_files
@@ -24,6 +25,7 @@ _MOST_ERRORS = 3
 
 
 def inspect(
+    *,
     paths: Annotated[
         list[Path],
         typer.Argument(
@@ -40,6 +42,7 @@ def inspect(
     ] = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
+    tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Show the records of KRaft snapshots and of the controllers' log, as dump-log decodes them.
 
@@ -48,7 +51,7 @@ def inspect(
     if cluster:
         if types:
             raise TieredctlError(ErrorCode.USAGE, "--type is for records; omit it with --cluster.")
-        return show_cluster(paths, output, quiet=quiet)
+        return show_cluster(paths, output, quiet=quiet, tolerance=tolerated.tolerance)
     files, wanted = record_files(paths), wanted_types(types or [])
     records = RecordListing(files, wanted)
     source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}

@@ -11,7 +11,7 @@ import typer
 from tieredctl.cli.arguments import GREATEST_INT32, GREATEST_INT64, given_path, now_ms
 from tieredctl.cli.options import Now
 from tieredctl.cli.output import Item, Listing, TableColumn
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kraft.follower import Answer, follower_answer
 from tieredctl.ops.documents import Document
@@ -55,7 +55,7 @@ def list_snapshots(
         ),
     ] = None,
     now: Now = None,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """List KRaft snapshots: what they contain, how they stand to the log, and which may be deleted and why.
 

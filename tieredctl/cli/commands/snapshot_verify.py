@@ -8,10 +8,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import given_path
-from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
-from tieredctl.cli.outcome import finding_documents
-from tieredctl.cli.output import Listing
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.ops.snapshots.record_files import left_over_files, metadata_log_folder, record_files
@@ -26,7 +23,7 @@ def verify(
             metavar="PATH", parser=given_path, help="A node's __cluster_metadata-0 or log directory, or files of it."
         ),
     ],
-    view: View,
+    view: FindingListView,
 ) -> ExitCode:
     """Check that KRaft snapshots and the metadata log are whole and sound, and fit each other.
 
@@ -45,8 +42,7 @@ def verify(
     found = f"{counted(len(check.findings), 'finding')}." if check.findings else "all are sound."
     read = f"{counted(check.snapshots, 'snapshot')} and {counted(check.segments, 'log segment')}"
     source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}
-    items = finding_documents(check.findings)
-    listing = Listing("SnapshotCheck", source, items, FINDING_COLUMNS, check.summary(), FINDING_FIELDS)
-    return view.show(
-        listing, check.findings, sentences=[f"Read {read} with {counted(check.records, 'record')}: {found}"]
-    )
+    headline = f"Read {read} with {counted(check.records, 'record')}: {found}"
+    if not view.is_table:
+        view.say(headline)
+    return view.show_findings("SnapshotCheck", source, check.findings, check.summary(), headline)

@@ -12,12 +12,11 @@ import typer
 
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.file_description import describe
-from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
 from tieredctl.cli.options import Output, Quiet
-from tieredctl.cli.outcome import discard, finding_documents, say, say_error, say_what_is_incomplete
+from tieredctl.cli.outcome import discard, say_error
 from tieredctl.cli.output import Item, Listing, OutputFormat, render
 from tieredctl.cli.places import MetadataOptions, RemoteOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingListView
 from tieredctl.errors import DecodeError, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
 from tieredctl.ops.inspection.inspect import FileKind, InspectedFile, inspect
@@ -123,7 +122,7 @@ def check(
     ],
     metadata_options: MetadataOptions,
     remote_options: RemoteOptions,
-    view: View,
+    view: FindingListView,
 ) -> ExitCode:
     """Check that the local stores agree with each other and with the metadata topic.
 
@@ -132,13 +131,8 @@ def check(
     """
     metadata = metadata_options.place()
     remote = remote_options.place_if_given()
-    result, source, metadata_findings = check_local_stores(directories, metadata, remote)
-    items = finding_documents(result.findings)
-    listing = Listing("StoreCheck", source, items, FINDING_COLUMNS, result.summary(), FINDING_FIELDS)
-    if view.is_table and not view.quiet:
-        say_what_is_incomplete(metadata_findings)
-        say(_headline(result))
-    return replace(view, quiet=True).show(listing, result.findings)
+    result, source, _ = check_local_stores(directories, metadata, remote)
+    return view.show_findings("StoreCheck", source, result.findings, result.summary(), _headline(result))
 
 
 def _headline(result: StoreCheck) -> str:

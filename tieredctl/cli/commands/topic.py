@@ -17,7 +17,7 @@ from tieredctl.cli.options import KraftSnapshot, LogDirs, Now
 from tieredctl.cli.outcome import finding_documents, say
 from tieredctl.cli.output import Listing, TableColumn, known
 from tieredctl.cli.places import ClusterOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.model.findings import Finding
@@ -104,7 +104,7 @@ def list_topics(
     kraft_snapshot: KraftSnapshot = None,
     log_dir: LogDirs = None,
     every: Annotated[bool, typer.Option("--all", help="Include topics that are not tiered.")] = False,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """List tiered topics, with their bytes in remote storage and on all brokers' disks.
 
@@ -134,7 +134,7 @@ def status(
         str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")
     ] = "1h",
     now: Now = None,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """Show a topic's partitions: what is where, how far tiering lags, and what is stuck (exit 3).
 

@@ -9,13 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.findings_table import FINDING_FIELDS
 from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import ClusterId, ProgressStyle, Yes
-from tieredctl.cli.outcome import finding_documents
-from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.output import Listing
 from tieredctl.cli.progress import ProgressMode, counted_progress
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import duration_ms
@@ -25,13 +23,6 @@ from tieredctl.ops.tiering.config_change import ConfigChange
 from tieredctl.ops.tiering.watching import Patience, Seen
 from tieredctl.wiring.topic_change import TopicChange, TopicPlan
 
-_COLUMNS = (
-    TableColumn("SEVERITY", "severity"),
-    TableColumn("CODE", "code"),
-    TableColumn("SUBJECT", "subject"),
-    TableColumn("MESSAGE", "message"),
-    TableColumn("REMEDY", "remedy", wide=True),
-)
 _UNSET = "(not set)"
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
@@ -68,7 +59,7 @@ class Shown:
 
     kind: str
     source: Mapping[str, Any]
-    view: View
+    view: FindingListView
 
     def say(self, line: str) -> None:
         """On stderr, unless that is to be quiet."""
@@ -78,8 +69,7 @@ class Shown:
         """Shows the plan; what was found decides the exit code."""
         if to_apply and plan.is_refused:
             self.say("Nothing was changed: fix the errors first.")
-        listing = self._listing(summary, plan.findings, applied=False)
-        return replace(self.view, quiet=True).show(listing, plan.findings)
+        return replace(self.view, quiet=True).show(self._listing(summary, plan.findings, applied=False), plan.findings)
 
     def end(self, summary: Document, plan: TopicPlan, outcome: Outcome) -> ExitCode:
         """Shows what was done; what was found afterwards decides the exit code."""
@@ -87,9 +77,8 @@ class Shown:
         return replace(self.view, quiet=True).end(listing, outcome)
 
     def _listing(self, summary: Document, found: Sequence[Finding], *, applied: bool) -> Listing:
-        items = finding_documents(found)
-        whole = {**summary, "applied": applied, "findings": len(items)}
-        return Listing(self.kind, self.source, items, _COLUMNS, whole, FINDING_FIELDS)
+        whole = {**summary, "applied": applied, "findings": len(found)}
+        return self.view.finding_listing(self.kind, self.source, found, whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import typer
 
 from tieredctl.cli.commands.topic_change import ApplyOptions, Shown, Topic, Waiting, describe_change, make
 from tieredctl.cli.places import ClusterOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.ops.documents import Document
@@ -42,7 +42,7 @@ def disable(
         ),
     ] = False,
     applying: ApplyOptions,
-    view: View,
+    view: FindingListView,
 ) -> ExitCode:
     """Stop copying a topic to remote storage, or stop tiering it and delete what it has there (KIP-950, since 3.9).
 

@@ -10,7 +10,7 @@ import typer
 from tieredctl.cli.arguments import GREATEST_INT64, clock_ms, given_path
 from tieredctl.cli.commands.topic_change import ApplyOptions, Shown, Topic, Waiting, describe_change, make
 from tieredctl.cli.places import ClusterOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingListView
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
@@ -61,7 +61,7 @@ def enable(
         ),
     ] = None,
     applying: ApplyOptions,
-    view: View,
+    view: FindingListView,
 ) -> ExitCode:
     """Tier a topic, or resume copying: shows checks, estimates, and settings before and after.
 

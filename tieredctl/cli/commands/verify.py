@@ -7,24 +7,20 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import now_ms, pairs
-from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
 from tieredctl.cli.options import (
     Engine,
     LayoutName,
     LayoutOptions,
-    MetricsFile,
     Now,
-    Output,
     ProgressStyle,
-    Quiet,
     SparkConf,
     Store,
     StoreOptions,
 )
-from tieredctl.cli.outcome import finding_documents, finish, say, say_what_is_incomplete
-from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.progress import ProgressMode, segment_progress
+from tieredctl.cli.verdict import verdict
+from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ExitCode
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
@@ -34,6 +30,11 @@ from tieredctl.ops.verification.options import Subset, VerifyOptions
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.ops.verification.result import Verification
 from tieredctl.wiring.verify import verify as run
+
+_NOT_READ = {
+    Level.LISTING: "what the objects hold",
+    Level.HEADERS: "batches between the first and the last of each log; parts but log, offset and time index",
+}
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
@@ -65,10 +66,8 @@ def verify(
     now: Now = None,
     engine: Engine = LOCAL,
     spark_conf: SparkConf = None,
-    output: Output = OutputFormat.TABLE,
     progress: ProgressStyle = ProgressMode.AUTO,
-    quiet: Quiet = False,
-    metrics_file: MetricsFile = None,
+    view: FindingListView,
 ) -> ExitCode:
     """Prove that the remote store holds what the metadata promises (exit 4 if something is lost or altered)."""
     options = VerifyOptions(
@@ -82,16 +81,11 @@ def verify(
     topics = topic_lists.beside(metadata)
     remote = RemoteOptions(store, store_option, layout, layout_option).place()
     chosen = engine_named(engine, pairs("--spark-conf", spark_conf))
-    with segment_progress(progress, quiet) as told:
+    with segment_progress(progress, view.quiet) as told:
         verified = run(metadata, remote, options, topics=topics, make_engine=lambda: chosen, progress=told)
     result = verified.result
-    items = finding_documents(result.findings)
     source = verified.source | {"engine": engine}
-    listing = Listing("Verification", source, items, FINDING_COLUMNS, result.summary, FINDING_FIELDS)
-    if output.is_table and not quiet:
-        say_what_is_incomplete(verified.metadata_findings)
-        say(_headline(result))
-    return finish(listing, output, result.findings, quiet=True, metrics_file=metrics_file)
+    return view.show_findings("Verification", source, result.findings, result.summary(), _headline(result))
 
 
 def _headline(result: Verification) -> str:
@@ -99,8 +93,8 @@ def _headline(result: Verification) -> str:
     if result.level is not Level.LISTING:
         what += f", {counted(result.batches, 'batch', 'batches')}, {counted(result.records, 'record')}"
         what += f", {counted(result.bytes_read, 'byte')} read"
-    verdict = counted(len(result.findings), "finding") if result.findings else "all intact"
-    headline = f"Verified {what} ({result.level.value}): {verdict}."
+    told = verdict(result.level, len(result.findings), _NOT_READ.get(result.level))
+    headline = f"Verified {what} ({result.level.value}): {told}"
     if result.not_looked_at:
         headline += f" {counted(result.not_looked_at, 'segment')} not looked at: the store stopped answering."
     if result.transaction_indexes_unknown:

@@ -9,7 +9,7 @@ import typer
 from tieredctl.cli.arguments import topic_partition_offset
 from tieredctl.cli.options import TopicId
 from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 
@@ -31,7 +31,7 @@ def explain(
     where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION@OFFSET", help="A record, such as orders:3@1200.")],
     store_options: WalStoreOptions,
     topic_id: TopicId = None,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """Show which combined object serves an offset, and at which bytes, for a follower and for a consumer (KIP-1176).
 

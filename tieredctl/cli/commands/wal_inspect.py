@@ -5,7 +5,7 @@ from __future__ import annotations
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import PartitionOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
@@ -43,7 +43,7 @@ def inspect(
     *,
     store_options: WalStoreOptions,
     selected: PartitionOptions,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """Show the combined objects of a store: states, and which offsets of which partitions are at which bytes.
 

@@ -10,7 +10,7 @@ import typer
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import PartitionOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import FindingsView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
@@ -63,7 +63,7 @@ def restore(
             help="Go by the objects' own indexes, where their events are lost; also restores what was deleted since.",
         ),
     ] = False,
-    view: View,
+    view: FindingsView,
 ) -> ExitCode:
     """Write a log directory that a broker can start on, from combined objects: every uploaded batch, byte for byte.
 

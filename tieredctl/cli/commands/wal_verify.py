@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from tieredctl.cli.arguments import now_ms
-from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS
 from tieredctl.cli.options import Now
-from tieredctl.cli.outcome import finding_documents
-from tieredctl.cli.output import Listing
-from tieredctl.cli.view import View
+from tieredctl.cli.verdict import verdict
+from tieredctl.cli.view import FindingListView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ExitCode
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.wal.level import WalLevel
+
+_NOT_READ = {
+    WalLevel.LISTING: "what the objects hold",
+    WalLevel.HEADERS: "all but the first batch of each segment",
+}
 
 
 def verify(
@@ -31,7 +33,7 @@ def verify(
         str, typer.Option(metavar="DURATION", help="Report uploads and deletions as stuck when they take longer.")
     ] = "1h",
     now: Now = None,
-    view: View,
+    view: FindingListView,
 ) -> ExitCode:
     """Prove that a store has the combined objects that its events promise (exit 4 if something is lost or altered).
 
@@ -46,18 +48,9 @@ def verify(
     opened = store_options.place().open_store()
     clock = Clock(now_ms(now), duration_ms(older_than))
     result = verify_wal(opened, read_contents(opened), level, clock, view.teller(progress))
-    listing = Listing(
-        "WalVerification",
-        {"kind": "wal-store", "store": opened.url},
-        finding_documents(result.findings),
-        FINDING_COLUMNS,
-        result.summary,
-        FINDING_FIELDS,
-    )
     what = f"{counted(result.objects, 'object')}, {counted(result.segments, 'segment')}"
     if level is not WalLevel.LISTING:
         what += f", {counted(result.batches, 'batch', 'batches')}, {counted(result.bytes_read, 'byte')} read"
-    verdict = counted(len(result.findings), "finding") if result.findings else "all intact"
-    if view.is_table:
-        view.say(f"Verified {what} ({level.value}): {verdict}.")
-    return replace(view, quiet=True).show(listing, result.findings)
+    source = {"kind": "wal-store", "store": opened.url}
+    headline = f"Verified {what} ({level.value}): {verdict(level, len(result.findings), _NOT_READ.get(level))}"
+    return view.show_findings("WalVerification", source, result.findings, result.summary, headline)

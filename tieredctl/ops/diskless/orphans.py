@@ -11,7 +11,7 @@ import pyarrow as pa
 from tieredctl.diskless.control_plane import KEYS_AT_ONCE, ControlPlane
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import DisklessObjectSubject
+from tieredctl.model.finding_subjects import OrphanedObjects
 from tieredctl.model.findings import Finding
 from tieredctl.model.ownership import DisklessCause, ObjectStatus
 from tieredctl.ops.diskless.judgement import VERDICTS, Judge, JudgedBatch, JudgedObject, Rule
@@ -157,7 +157,11 @@ class OrphanTotals:
                 message = f"{counted(totals['objects'], 'orphaned object')}, {totals['bytes']} bytes: {cause.value}"
                 evidence = {"cause": cause.value, **totals}
                 yield Finding(
-                    FindingCode.OBJECT_UNREFERENCED, subject, message, evidence, about=UnreferencedObjects(subject)
+                    FindingCode.OBJECT_UNREFERENCED,
+                    subject,
+                    message,
+                    evidence,
+                    about=UnreferencedObjects(totals["objects"]),
                 )
 
     def _add(
@@ -174,10 +178,9 @@ class OrphanTotals:
         return {"objects": sum(count[0] for count in found), "bytes": sum(count[1] for count in found)}
 
 
-class UnreferencedObjects(DisklessObjectSubject):
+@dataclass(frozen=True, slots=True)
+class UnreferencedObjects(OrphanedObjects):
     """Objects of a bucket that nothing needs."""
-
-    __slots__ = ()
 
     @property
     def remedy(self) -> str:

@@ -139,5 +139,5 @@ def _unreferenced(run: _Run, older_than_ms: int) -> list[Finding]:
 def _unanswered(bucket: DisklessBucket, error: TieredctlError) -> Finding:
     """What keeps the rest unknown, but not what was found until then."""
     evidence = {"error": error.code.value}
-    about = UnreferencedObjects(bucket.store.url)
+    about = UnreferencedObjects(1)
     return Finding(FindingCode.UNREADABLE, bucket.store.url, error.message, evidence, about=about)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import OrphanedObjects
 from tieredctl.model.findings import Finding
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.prices import StoragePrice
@@ -92,7 +93,9 @@ class ScanTotals:
             totals = self._sum(self._of_cause(cause))
             if totals["objects"]:
                 message = f"{counted(totals['objects'], 'orphaned object')}, {totals['bytes']} bytes: {cause.value}"
-                yield Finding(FindingCode.OBJECT_UNREFERENCED, subject, message, {"cause": cause.value, **totals})
+                evidence = {"cause": cause.value, **totals}
+                about = OrphanedObjects(totals["objects"])
+                yield Finding(FindingCode.OBJECT_UNREFERENCED, subject, message, evidence, about=about)
 
     def _sum(self, groups: Collection[Group]) -> Document:
         totals, cost = self._totals(groups), self._cost(groups)

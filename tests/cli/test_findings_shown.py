@@ -1,0 +1,258 @@
+"""Findings as a person reads them: what is wrong first, in few lines, with the command that mends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl, environment, own_process
+from tieredctl.cli.finding_groups import MOST_PARTITIONS, FindingGroups
+from tieredctl.cli.finding_report import FindingReport
+from tieredctl.cli.remedies import Remedies
+from tieredctl.cli.typed_words import options_of
+from tieredctl.errors import ExitCode
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import PartitionSubject
+from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
+from tieredctl.model.ids import TopicIdPartition
+
+SCREENS = Path(__file__).parent / "screens"
+STORE = "file:remote/kafka-tiered-storage"
+VERIFY = ("verify", "--level", "listing", "--log-dir", "data", "--store", STORE)
+ROWS = 24
+
+
+@pytest.fixture(scope="module")
+def lost(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cluster that lost a partition of its metadata topic, and hundreds of time indexes besides."""
+    folder = tmp_path_factory.mktemp("lost") / "cluster"
+    shutil.copytree(captures / "kafka-4.3.1", folder)
+    shutil.rmtree(folder / "data" / "__remote_log_metadata-2")
+    for time_index in folder.rglob("remote/**/*.timeindex"):
+        time_index.unlink()
+    return folder
+
+
+def screen(folder: Path, *words: str, **variables: str) -> str:
+    """What a terminal would show of a command line: all that it writes, in the order in which it does."""
+    command = [sys.executable, "-m", "tieredctl", *words]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment(**variables),
+        timeout=60,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [
+        ("80-columns", {"COLUMNS": "80"}),
+        ("80-columns", {"COLUMNS": "80", "NO_COLOR": "1"}),
+        ("80-columns", {"COLUMNS": "80", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+        ("200-columns", {"COLUMNS": "200"}),
+        ("40-columns", {"COLUMNS": "40"}),
+    ],
+    ids=["80", "no color", "locale C", "200", "40"],
+)
+def test_a_lost_metadata_partition_is_the_first_line_of_one_screen(
+    lost: Path, name: str, variables: dict[str, str]
+) -> None:
+    shown = screen(lost, *VERIFY, **variables)
+
+    assert shown == (SCREENS / f"lost-metadata-partition-{name}.txt").read_text(encoding="utf-8")
+    if name == "80-columns":
+        assert sum(1 + (len(line) - 1) // 80 for line in shown.splitlines()) <= ROWS
+        assert "metadata partition 2 is missing" in shown.splitlines()[0]
+
+
+def test_machines_get_every_finding_as_before(lost: Path) -> None:
+    shown = own_process(*in_folder(lost, VERIFY), "-o", "json", COLUMNS="40").document()
+
+    assert len(shown["items"]) == shown["summary"]["findings"] > 100
+    assert all(
+        list(item) == ["code", "severity", "subject", "message", "evidence", "remedy"] for item in shown["items"]
+    )
+    assert "ignored" not in shown["summary"]
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"), [(("--limit", "2"), 2), (("--all",), 172), ((), 3)], ids=["limit", "all", "few"]
+)
+def test_as_many_of_each_code_are_shown_as_wanted(
+    lost: Path, tieredctl: Tieredctl, words: tuple[str, ...], lines: int
+) -> None:
+    shown = tieredctl(*in_folder(lost, VERIFY), *words)
+
+    assert shown.exit_code == ExitCode.CORRUPTION
+    assert sum(" time-index: " in line for line in shown.out.splitlines()) == lines
+    assert ("--all show" in shown.out) == (lines < 172)
+
+
+def in_folder(folder: Path, words: tuple[str, ...]) -> list[str]:
+    """The words with paths that hold everywhere."""
+    absolute = {"data": str(folder / "data"), STORE: f"file:{folder / 'remote' / 'kafka-tiered-storage'}"}
+    return [absolute.get(word, word) for word in words]
+
+
+COMMANDS_THAT_FIND = {
+    "verify": VERIFY,
+    "store check": ("store", "check", "data"),
+    "orphans scan": ("orphans", "scan", "--min-age", "0s", "--log-dir", "data", "--store", STORE),
+    "metadata stats": ("metadata", "stats", "--log-dir", "data"),
+    "doctor": ("doctor", "--kraft-snapshot", "data/__cluster_metadata-0", "--log-dir", "data"),
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS_THAT_FIND.values(), ids=COMMANDS_THAT_FIND)
+@pytest.mark.parametrize("columns", ["", "60"])
+def test_a_remedy_is_pasted_as_it_is_printed(
+    lost: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], columns: str
+) -> None:
+    monkeypatch.chdir(lost)
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = tieredctl(*words)
+
+    remedies = list(commands_in(shown.out + shown.err))
+
+    assert remedies
+    for remedy in remedies:
+        assert "…" not in remedy
+        if remedy.startswith("tieredctl ") and not re.search(r"\b[A-Z]{4,}\b", remedy):
+            tried = tieredctl(*shlex.split(remedy)[1:])
+            assert tried.exit_code not in (ExitCode.USAGE, ExitCode.FAILURE), f"{remedy}\n{tried.err}"
+
+
+def commands_in(shown: str) -> Iterator[str]:
+    """The commands among these lines, each joined as a shell joins it."""
+    for line in shown.replace("\\\n", " ").splitlines():
+        if re.match(r"    (tieredctl|kafka-)", line):
+            yield line.strip()
+
+
+def test_a_missing_index_leads_to_its_recovery(lost: Path, tieredctl: Tieredctl) -> None:
+    shown = tieredctl(*in_folder(lost, VERIFY))
+
+    (recovery,) = (one for one in commands_in(shown.out) if "recover indexes" in one)
+    assert f"--log-dir {lost / 'data'}" in recovery
+
+
+ORPHANED = ("--bootstrap-server", "b:9092", "--command-config", "client file.properties", "--store", "s3://bucket")
+
+
+def test_every_remedy_becomes_a_command_that_there_is() -> None:
+    remedies = Remedies(["orphans", "scan", *ORPHANED])
+    kinds = FINDING_KINDS.values()
+    every = {one for kind in kinds for one in (kind.remedy, kind.remedy_of_index, kind.remedy_of_segment) if one}
+    for remedy in every:
+        pasted = remedies.pasteable(remedy.replace("{", "").replace("}", ""))
+
+        assert "…" not in pasted
+        if pasted.startswith("tieredctl "):
+            words = shlex.split(pasted)[1:]
+            assert {word for word in words if word.startswith("--")} <= options_of(words), pasted
+
+
+def test_the_brokers_and_how_to_reach_them_are_those_of_the_run() -> None:
+    remedies = Remedies(["orphans", "scan", *ORPHANED, "--metadata-source-option=password=x"])
+
+    assert remedies.pasteable("kafka-topics --bootstrap-server … --describe --topic t") == (
+        "kafka-topics --bootstrap-server b:9092 --command-config 'client file.properties' --describe --topic t"
+    )
+    assert remedies.pasteable("tieredctl metadata stats …") == (
+        "tieredctl metadata stats --bootstrap-server b:9092 --command-config 'client file.properties'"
+        " --metadata-source-option 'password=(hidden)'"
+    )
+
+
+def test_a_hostile_name_is_one_word_of_a_remedy() -> None:
+    finding = Finding(FindingCode.STORE_DISAGREES, "x", "y", {"file": "a; rm -rf ~\n$(reboot)"})
+
+    assert shlex.split(finding.remedy) == ["tieredctl", "store", "inspect", "a; rm -rf ~\n$(reboot)"]
+
+
+def many_findings(count: int) -> Iterator[Finding]:
+    codes = [FindingCode.OBJECT_MISSING, FindingCode.OFFSET_GAP, FindingCode.COPY_STUCK]
+    for number in range(count):
+        about = PartitionSubject(TopicIdPartition("A" * 22, "t", number))
+        yield Finding(codes[number % 3], f"t-{number}", "gone", about=about)
+
+
+def test_of_a_million_findings_only_the_first_few_are_held() -> None:
+    found = FindingGroups.of(many_findings(100_000), most=3)
+
+    assert {group.count for group in found.groups.values()} == {33_333, 33_334}
+    assert all(len(group.first) == 3 and len(group.partitions) == MOST_PARTITIONS for group in found.groups.values())
+
+
+def test_groups_are_in_the_order_of_their_severity_and_the_first_line_counts() -> None:
+    findings = [
+        Finding(FindingCode.OFFSET_OVERLAP, "t-0", "twice"),
+        Finding(FindingCode.COPY_STUCK, "t-0", "stuck"),
+        *[Finding(FindingCode.OBJECT_UNREFERENCED, f"key-{number}", "nothing explains it") for number in range(433)],
+        Finding(FindingCode.OFFSET_GAP, "t-0", "lost"),
+        Finding(FindingCode.UNREADABLE, "s3://b", "it does not answer"),
+    ]
+    out = StringIO()
+
+    FindingReport().write(findings, out)
+
+    shown = out.getvalue().splitlines()
+    assert shown[0] == "1 critical, 1 error, 434 warnings, 1 informational: it does not answer"
+    severities = [
+        line.partition(":")[0] for line in shown[1:] if line.partition(":")[0] in map(str.lower, Severity.__members__)
+    ]
+    assert severities == ["critical", "error", "warning", "warning", "info"]
+    assert "warning: object-unreferenced: 433 objects that no segment of the metadata explains" in shown
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+    ids=["terminal", "NO_COLOR", "dumb"],
+)
+def test_a_severity_has_a_colour_only_where_it_is_wanted(lost: Path, variables: dict[str, str], coloured: bool) -> None:
+    person, terminal = pty.openpty()
+    command = [sys.executable, "-m", "tieredctl", "store", "check", "data"]
+    with subprocess.Popen(command, cwd=lost, stdout=terminal, stderr=terminal, env=environment(**variables)) as process:
+        os.close(terminal)
+        process.wait(60)
+        shown = os.read(person, 1 << 16).decode()
+    os.close(person)
+
+    assert ("\x1b[31merror\x1b[0m: metadata-partition-missing" in shown) == coloured
+    assert ("\x1b" in shown) == coloured
+
+
+@pytest.mark.parametrize("level", ["listing", "headers", "full"])
+def test_intact_says_how_deep_it_looked(captures: Path, tieredctl: Tieredctl, level: str) -> None:
+    capture = captures / "kafka-4.3.1"
+
+    shown: Outcome = tieredctl(*in_folder(capture, ("verify", "--level", level, "--log-dir", "data", "--store", STORE)))
+
+    assert (shown.exit_code, shown.out) == (ExitCode.CLEAN, "")
+    assert ("all intact" in shown.err) == (level == "full")
+    assert ("Not read: " in shown.err) == (level != "full")
+
+
+def test_the_first_line_is_whole_json_for_machines(lost: Path, tieredctl: Tieredctl) -> None:
+    shown = tieredctl(*in_folder(lost, VERIFY), "-o", "jsonl")
+
+    assert all(json.loads(line)["code"] for line in shown.out.splitlines())
+    assert shown.err == ""

@@ -1,0 +1,169 @@
+"""`--fail-on` and `--ignore`: what counts for an exit code, and never for what is done or for what is unknown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tieredctl.errors import ExitCode
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import FINDING_KINDS, Finding, Severity, exit_code_of
+from tieredctl.model.tolerance import Ignored, Tolerance
+
+INDEX = "YGh7W7-vQHekQhlkpKRLsg"
+
+
+@pytest.fixture(scope="module")
+def damaged(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cluster of which a time index is missing, and in whose store a stranger's file is."""
+    folder = tmp_path_factory.mktemp("damaged") / "cluster"
+    shutil.copytree(captures / "kafka-4.3.1", folder)
+    (index,) = folder.rglob(f"remote/**/*{INDEX}.timeindex")
+    index.unlink()
+    (index.parent / "00000000000000000099-AAAAAAAAAAAAAAAAAAAAAA.log").write_bytes(b"stray")
+    return folder
+
+
+def verified(tieredctl: Tieredctl, cluster: Path, *words: str) -> Outcome:
+    store = f"file:{cluster / 'remote' / 'kafka-tiered-storage'}"
+    return tieredctl("verify", "--level", "listing", "--log-dir", cluster / "data", "--store", store, *words)
+
+
+MISSING, STRAY = "object-missing", "object-unreferenced"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ((), ExitCode.CORRUPTION),
+        (("--ignore", MISSING), ExitCode.FINDINGS),
+        (("--ignore", f"{MISSING}:payments7-1 {INDEX} time-index"), ExitCode.FINDINGS),
+        (("--ignore", f"{MISSING}:payments7-1 {INDEX}"), ExitCode.CORRUPTION),
+        (("--ignore", MISSING, "--ignore", STRAY), ExitCode.CLEAN),
+        (("--ignore", MISSING, "--fail-on", "error"), ExitCode.CLEAN),
+        (("--ignore", MISSING, "--fail-on", "WARNING"), ExitCode.FINDINGS),
+        (("--fail-on", "critical"), ExitCode.CORRUPTION),
+    ],
+)
+def test_the_exit_code_is_of_what_counts(
+    damaged: Path, tieredctl: Tieredctl, words: tuple[str, ...], code: ExitCode
+) -> None:
+    assert verified(tieredctl, damaged, *words).exit_code == code
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "jsonl", "csv"])
+def test_what_is_ignored_is_counted_and_said(damaged: Path, tieredctl: Tieredctl, output: str) -> None:
+    shown = verified(tieredctl, damaged, "--ignore", MISSING, "-o", output)
+
+    assert f"1 finding is ignored: {MISSING} (1)." in shown.out + shown.err
+    if output == "table":
+        assert f"critical: {MISSING}" not in shown.out
+    if output == "jsonl":
+        assert [item["code"] for item in shown.lines()].count(MISSING) == 1
+    if output == "csv":
+        assert [row["code"] for row in csv.DictReader(io.StringIO(shown.out))].count(MISSING) == 1
+
+
+def test_the_document_has_what_is_ignored_and_how_much(damaged: Path, tieredctl: Tieredctl) -> None:
+    plain = verified(tieredctl, damaged, "-o", "json").document()
+
+    shown = verified(tieredctl, damaged, "--ignore", MISSING, "-o", "json").document()
+
+    assert shown["items"] == plain["items"]
+    assert shown["summary"] == plain["summary"] | {"ignored": 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (("--ignore", "object-mising"), "object-missing"),
+        (("--ignore", "Offset-Gap:t-0"), "offset-gap"),
+        (("--fail-on", "grave"), "info, warning, error, critical"),
+        (("--ignore", ""), "code"),
+    ],
+)
+def test_an_unknown_code_or_severity_is_refused_with_what_may_be_meant(
+    damaged: Path, tieredctl: Tieredctl, words: tuple[str, ...], nearest: str
+) -> None:
+    shown = verified(tieredctl, damaged, *words)
+
+    assert shown.exit_code == ExitCode.USAGE
+    assert nearest in shown.err
+
+
+def test_what_makes_an_answer_incomplete_cannot_be_ignored(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    shutil.copytree(captures / "kafka-4.3.1", tmp_path / "lost")
+    shutil.rmtree(tmp_path / "lost" / "data" / "__remote_log_metadata-2")
+
+    shown = verified(
+        tieredctl, tmp_path / "lost", "--ignore", "metadata-partition-missing", "--fail-on", "critical", "--quiet"
+    )
+
+    assert shown.exit_code == ExitCode.INCOMPLETE
+    assert "error: metadata-partition-missing: " in shown.out
+    assert "Not ignored, because the answer is incomplete: metadata-partition-missing (1)." in shown.out
+
+
+@pytest.mark.parametrize("fail_on", list(Severity))
+def test_nothing_hides_loss_or_what_is_unknown(fail_on: Severity) -> None:
+    for kind in FINDING_KINDS.values():
+        found = [Finding(kind.code, "s", "m")]
+        plain = exit_code_of(found)
+
+        tolerated = exit_code_of(found, Tolerance(fail_on))
+        ignored = exit_code_of(found, Tolerance(fail_on, frozenset([Ignored(kind.code)])))
+
+        if plain in (ExitCode.CORRUPTION, ExitCode.INCOMPLETE):
+            assert tolerated == plain
+        else:
+            assert tolerated == (ExitCode.FINDINGS if kind.severity >= fail_on else ExitCode.CLEAN)
+        assert ignored == (ExitCode.INCOMPLETE if plain is ExitCode.INCOMPLETE else ExitCode.CLEAN)
+
+
+def test_a_finding_of_another_subject_is_not_ignored() -> None:
+    found = [Finding(FindingCode.COPY_STUCK, subject, "m") for subject in ("orders-0 a:b", "orders-0 a")]
+
+    ignoring = Tolerance(ignored=frozenset([Ignored(FindingCode.COPY_STUCK, "orders-0 a:b")]))
+
+    assert exit_code_of(found[:1], ignoring) is ExitCode.CLEAN
+    assert exit_code_of(found, ignoring) is ExitCode.FINDINGS
+
+
+NOTHING_FOUND = {
+    "metadata segments": ("metadata", "segments", "--log-dir", "data", "--topic", "no-such-topic"),
+    "metadata stuck": ("metadata", "stuck", "--log-dir", "data", "--older-than", "9999d"),
+    "verify": ("verify", "--level", "listing", "--log-dir", "data", "--store", "file:remote/kafka-tiered-storage"),
+    "store check": ("store", "check", "data"),
+    "remote ls": ("remote", "ls", "--store", "file:remote/kafka-tiered-storage", "--topic-id", "A" * 22),
+    "remote du": ("remote", "du", "--store", "file:remote/kafka-tiered-storage", "--topic-id", "A" * 22),
+    "snapshot verify": ("snapshot", "verify", "data/__cluster_metadata-0"),
+    "orphans scan": (
+        *("orphans", "scan", "--log-dir", "data", "--store", "file:remote/kafka-tiered-storage"),
+        *("--kraft-snapshot", "data/__cluster_metadata-0"),
+    ),
+}
+
+
+@pytest.mark.parametrize("words", NOTHING_FOUND.values(), ids=NOTHING_FOUND)
+def test_nothing_found_is_clean_everywhere(
+    captures: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(captures / "kafka-4.3.1")
+
+    shown = tieredctl(*words)
+
+    assert shown.exit_code == ExitCode.CLEAN, shown.err
+
+
+def test_a_refused_change_is_not_made_because_its_reason_is_ignored(damaged: Path, tieredctl: Tieredctl) -> None:
+    store = f"file:{damaged / 'remote' / 'kafka-tiered-storage'}"
+    removing = ("partition", "remove", "A" * 22, "--store", store, "--log-dir", damaged / "data")
+
+    assert tieredctl(*removing, "--ignore", MISSING).exit_code == ExitCode.USAGE
