@@ -69,7 +69,7 @@ def test_a_table_begins_with_a_sentence(tidy: Inkless, tieredctl: Tieredctl) -> 
     outcome = tieredctl("diskless", "verify", "--level", "listing", *tidy.places)
 
     assert outcome.exit_code == 4
-    assert outcome.err.startswith("Verified 14 files, 30 batches (listing): 1 finding.\n")
+    assert outcome.err.startswith("Verified 14 files, 30 batches (listing): 1 finding. Not read: what the objects hold")
     assert "critical  object-missing" in outcome.out
 
 
