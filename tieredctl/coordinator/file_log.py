@@ -86,8 +86,9 @@ class FileLog:
             self._roll()
         segment = self._segments[-1]
         try:
-            self._written.write(batch)
-            self._written.flush()
+            left = memoryview(batch)
+            while left:  # a disk that is nearly full takes a part first
+                left = left[self._written.write(left) :]
         except BaseException:
             self._written.truncate(segment.size)
             raise

@@ -1,0 +1,126 @@
+"""A coordinator's log in Kafka's own segment files: what was appended is there, whole, or not at all."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.diskless_records import ONE_OF_EACH, file_committed
+from tieredctl.coordinator.file_log import FileLog
+from tieredctl.coordinator.metadata_log import LoggedRecord
+from tieredctl.errors import DecodeError
+from tieredctl.model.diskless_records import DisklessRecord
+
+NAME = "cluster __diskless_metadata-0"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[FileLog]:
+    with FileLog(NAME, tmp_path, segment_bytes=600) as log:
+        yield log
+
+
+def _append(log: FileLog, *appended: tuple[DisklessRecord, ...]) -> None:
+    for records in appended:
+        log.append(records, 5)
+    log.sync()
+
+
+def _logs(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.log"))
+
+
+def test_what_was_appended_is_read_from_any_offset(log: FileLog) -> None:
+    _append(log, ONE_OF_EACH, *[(file_committed(f"f{number}"),) for number in range(12)], ONE_OF_EACH)
+    records = [*ONE_OF_EACH, *(file_committed(f"f{number}") for number in range(12)), *ONE_OF_EACH]
+    expected = [LoggedRecord(offset, 5, record) for offset, record in enumerate(records)]
+
+    assert [list(log.read(offset)) for offset in range(21)] == [expected[offset:] for offset in range(21)]
+
+
+def test_the_high_watermark_follows_what_is_on_the_disk(log: FileLog) -> None:
+    log.append(ONE_OF_EACH, 5)
+    assert (log.high_watermark, log.end_offset, list(log.read(0))) == (0, 4, [])
+
+    log.sync()
+
+    assert (log.high_watermark, len(list(log.read(0)))) == (4, 4)
+
+
+def test_it_continues_where_it_was_closed(log: FileLog, tmp_path: Path) -> None:
+    _append(log, *[ONE_OF_EACH] * 6)
+    before = list(log.read(0))
+    log.close()
+    assert len(_logs(tmp_path)) > 1
+
+    with FileLog(NAME, tmp_path) as again:
+        assert list(again.read(0)) == before
+        assert again.append(ONE_OF_EACH, 6) == len(before)
+
+
+def test_cut_at_every_byte_of_the_last_append_it_has_all_of_it_or_nothing(log: FileLog, tmp_path: Path) -> None:
+    _append(log, ONE_OF_EACH[:1])
+    whole = _logs(tmp_path)[-1].stat().st_size
+    _append(log, ONE_OF_EACH[1:])
+    data = _logs(tmp_path)[-1].read_bytes()
+    for size in range(whole, len(data)):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        (folder / _logs(tmp_path)[-1].name).write_bytes(data[:size])
+        with FileLog(NAME, folder) as cut:
+            assert cut.end_offset == 1
+            cut.append(ONE_OF_EACH[1:], 5)
+            cut.sync()
+            assert [logged.record for logged in cut.read(0)] == list(ONE_OF_EACH)
+
+
+def test_damage_before_the_end_is_refused(log: FileLog, tmp_path: Path) -> None:
+    _append(log, *[ONE_OF_EACH[:1]] * 3)
+    with _logs(tmp_path)[0].open("r+b") as stored:
+        stored.seek(90)
+        stored.write(b"\xff\xff")
+
+    with pytest.raises(DecodeError):
+        FileLog(NAME, tmp_path)
+
+
+def test_a_segment_that_is_missing_is_refused(log: FileLog, tmp_path: Path) -> None:
+    _append(log, *[ONE_OF_EACH] * 9)
+    assert len(_logs(tmp_path)) > 2
+    _logs(tmp_path)[1].unlink()
+
+    with pytest.raises(DecodeError, match="does not continue the log"):
+        FileLog(NAME, tmp_path)
+
+
+def test_pruned_it_keeps_the_segment_of_the_offset_and_all_after_it(log: FileLog, tmp_path: Path) -> None:
+    _append(log, *[ONE_OF_EACH] * 9)
+    records = list(log.read(0))
+
+    log.prune(20)
+
+    assert 0 < log.start_offset <= 20
+    assert list(log.read(20)) == records[20:]
+    log.prune(log.end_offset)
+    assert log.start_offset == log.end_offset == 36
+    with FileLog(NAME, tmp_path) as again:
+        assert (again.start_offset, again.end_offset) == (36, 36)
+
+
+def test_an_append_that_does_not_fit_on_the_disk_leaves_nothing(log: FileLog, tmp_path: Path) -> None:
+    _append(log, ONE_OF_EACH)
+    size = _logs(tmp_path)[-1].stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            log.append(ONE_OF_EACH, 5)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert (log.end_offset, _logs(tmp_path)[-1].stat().st_size) == (4, size)
+    _append(log, ONE_OF_EACH)
+    assert len(list(log.read(0))) == 8
