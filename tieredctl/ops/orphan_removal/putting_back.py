@@ -119,6 +119,6 @@ def failed(
 
 
 def not_in_its_place(key: str, store: str) -> Finding:
-    """The finding that an object was removed, or is in quarantine, and now belongs to a segment."""
-    message = "it was removed, and now belongs to a segment that brokers may read"
+    """The finding that an object was removed, or is in quarantine, and now has an owner."""
+    message = "it was removed, and brokers may read it now"
     return Finding(FindingCode.OBJECT_MISSING, f"{store}/{key}", message, {"key": key})
