@@ -1,4 +1,4 @@
-"""How many partitions `__remote_log_metadata` has, by the controllers' log in the same log directory."""
+"""How many partitions a metadata topic has, by the controllers' log in the same log directory."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.kraft.image import ClusterImage
 
 
-def metadata_topic_partition_count(log_dirs: Iterable[Path]) -> int | None:
+def metadata_topic_partition_count(log_dirs: Iterable[Path], topic: str = METADATA_TOPIC) -> int | None:
     """The topic's number of partitions; None where no log directory has a `__cluster_metadata-0` that says it for
     certain.
 
     Of several the most recent one is believed. One that cannot be read in full is ignored.
     """
-    told = [found for log_dir in log_dirs if (found := _told_by(log_dir / CLUSTER_METADATA_FOLDER)) is not None]
+    told = [found for log_dir in log_dirs if (found := _told_by(log_dir / CLUSTER_METADATA_FOLDER, topic)) is not None]
     if not told:
         return None
     _, count = max(told, key=lambda one: one[0])
     return count
 
 
-def _told_by(folder: Path) -> tuple[int, int | None] | None:
+def _told_by(folder: Path, topic: str) -> tuple[int, int | None] | None:
     """A replica's end offset (exclusive), and the number of partitions it has; None where there is none."""
     try:
-        return _replayed(folder, _state(folder))
+        return _replayed(folder, _state(folder), topic)
     except OSError:
         return None
 
@@ -44,7 +44,7 @@ def _state(folder: Path) -> frozenset[tuple[str, int, int]]:
 
 
 @lru_cache(maxsize=16)
-def _replayed(folder: Path, _files: frozenset[tuple[str, int, int]]) -> tuple[int, int | None] | None:
+def _replayed(folder: Path, _files: frozenset[tuple[str, int, int]], topic: str) -> tuple[int, int | None] | None:
     """As `_told_by`, kept for as long as the files stay: whoever follows the metadata asks again and again. Raises
     OSError."""
     try:
@@ -58,12 +58,10 @@ def _replayed(folder: Path, _files: frozenset[tuple[str, int, int]]) -> tuple[in
         return None
     image = node.replay.image
     is_certain = image.is_certain and not node.replay.in_transaction
-    return image.end_offset, _partition_count(image) if is_certain else None
+    return image.end_offset, _partition_count(image, topic) if is_certain else None
 
 
-def _partition_count(image: ClusterImage) -> int | None:
+def _partition_count(image: ClusterImage, topic: str) -> int | None:
     """None where the topic is not there, or lacks one of its partitions."""
-    numbers = {
-        number for topic_id in image.topics_named(METADATA_TOPIC) for number in image.topics[topic_id].partitions
-    }
+    numbers = {number for topic_id in image.topics_named(topic) for number in image.topics[topic_id].partitions}
     return len(numbers) if numbers and numbers == set(range(len(numbers))) else None

@@ -1,4 +1,4 @@
-"""`__remote_log_metadata` from brokers' log directories: a `MetadataSource` that needs no broker."""
+"""A metadata topic from brokers' log directories: a `MetadataSource` that needs no broker."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 
-_PARTITION_FOLDER = re.compile(rf"^{METADATA_TOPIC}-(\d+)$")
-_PASSING_FOLDER = re.compile(rf"^{METADATA_TOPIC}-(\d+)\.[0-9a-f]{{32}}-(future|stray|delete)$")
+_PARTITION_FOLDER = re.compile(r"^(.+)-(\d+)$")
+_PASSING_FOLDER = re.compile(r"^(.+)-(\d+)\.[0-9a-f]{32}-(future|stray|delete)$")
 _WHY_PASSED_OVER = {
     "future": "Kafka is moving this replica to another disk",
     "stray": "this broker no longer owns the replica",
@@ -43,10 +43,11 @@ _MERGED_RECORDS = 10_000
 class LogDirectories:
     """One or more brokers' log directories. The same partition in several of them counts as replicas of one log."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        """Raises TieredctlError if a folder is missing, may not be read, or has no metadata partition, and if two
+    def __init__(self, folders: Sequence[Path], topic: str = METADATA_TOPIC) -> None:
+        """Raises TieredctlError if a folder is missing, may not be read, or has no partition of the topic, and if two
         belong to different clusters."""
-        self._found = _Found(folders)
+        self._topic = topic
+        self._found = _Found(folders, topic)
         self._end_offsets: dict[int, int] = {}
 
     @property
@@ -82,7 +83,7 @@ class LogDirectories:
             replicas = self._found.replicas[partition]
             found += (finding for replica in replicas for finding in replica.findings())
             if start := self._start_offset(partition):
-                found.append(truncated(partition, start))
+                found.append(truncated(partition, start, self._topic))
         return found
 
     def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
@@ -90,7 +91,7 @@ class LogDirectories:
         if len(replicas) == 1:
             chunks = replicas[0].chunks(from_offset)
         else:
-            chunks = _merged(metadata_partition, replicas, from_offset)
+            chunks = _merged(self._topic, metadata_partition, replicas, from_offset)
         end = self._start_offset(metadata_partition)
         for chunk in chunks:
             if len(chunk):
@@ -101,7 +102,7 @@ class LogDirectories:
         self._end_offsets[metadata_partition] = max(end, log_end)
         least_end = self._found.least_ends.get(metadata_partition, 0)
         if log_end < least_end:
-            yield chunk_of((), [cut_short(metadata_partition, log_end, least_end)])
+            yield chunk_of((), [cut_short(metadata_partition, log_end, least_end, self._topic)])
 
     def divisions(self, metadata_partition: int, most_offsets: int) -> list[int]:
         """See `DivisibleSource`: where files begin. Replicas are compared record by record, so they stay whole."""
@@ -123,7 +124,7 @@ class LogDirectories:
         return OffsetRange(start, self._end_offsets.get(metadata_partition, start))
 
     def advance(self) -> bool:
-        before, now = self._found.state(), _Found(self._found.folders)
+        before, now = self._found.state(), _Found(self._found.folders, self._topic)
         if now.state() == before:
             return False
         self._found, self._end_offsets = now, {}
@@ -139,9 +140,10 @@ class LogDirectories:
 class _Found:
     """What is in the log directories at one moment."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], topic: str) -> None:
         """Raises TieredctlError as LogDirectories does."""
         self.folders = tuple(folders)
+        self.topic = topic
         self.replicas: dict[int, list[PartitionLog]] = {}
         self.passed_over: list[Finding] = []
         self.least_ends: dict[int, int] = {}
@@ -151,12 +153,12 @@ class _Found:
             self._add(folder)
         if not self.replicas:
             names = ", ".join(str(folder) for folder in self.folders)
-            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"There is no {METADATA_TOPIC} partition in {names}.")
+            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"There is no {topic} partition in {names}.")
         self.cluster_id = _one_cluster_id(self.folders)
 
     @cached_property
     def partition_count(self) -> int | None:
-        return metadata_topic_partition_count(self.folders)
+        return metadata_topic_partition_count(self.folders, self.topic)
 
     def state(self) -> object:
         """A value that changes as soon as anything does that this and its replicas would answer."""
@@ -167,19 +169,19 @@ class _Found:
         log_start_offsets, least_ends = read_log_start_offsets(folder), read_least_end_offsets(folder)
         for name in _names(folder):
             path = folder / name
-            if match := _PARTITION_FOLDER.match(name):
-                partition = int(match[1])
-                start = log_start_offsets.get((METADATA_TOPIC, partition), 0)
+            if (match := _PARTITION_FOLDER.match(name)) and match[1] == self.topic:
+                partition = int(match[2])
+                start = log_start_offsets.get((self.topic, partition), 0)
                 try:
                     replica = PartitionLog(path, partition, start)
                 except OSError as error:
                     raise _unreadable(path, error) from None
                 self.replicas.setdefault(partition, []).append(replica)
-                least_end = least_ends.get((METADATA_TOPIC, partition), 0)
+                least_end = least_ends.get((self.topic, partition), 0)
                 self.least_ends[partition] = max(least_end, self.least_ends.get(partition, 0))
                 self.topic_ids |= _topic_ids(path)
-            elif match := _PASSING_FOLDER.match(name):
-                self.passed_over.append(passed_over(path, _WHY_PASSED_OVER[match[2]]))
+            elif (match := _PASSING_FOLDER.match(name)) and match[1] == self.topic:
+                self.passed_over.append(passed_over(path, _WHY_PASSED_OVER[match[3]]))
 
 
 def _topic_ids(folder: Path) -> set[str]:
@@ -219,7 +221,7 @@ def _unreadable(path: Path, error: OSError) -> TieredctlError:
     return TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: {error.strerror}.")
 
 
-def _merged(partition: int, replicas: Sequence[PartitionLog], from_offset: int) -> Iterator[RecordChunk]:
+def _merged(topic: str, partition: int, replicas: Sequence[PartitionLog], from_offset: int) -> Iterator[RecordChunk]:
     """The union of replicas by offset; different bytes at the same offset are a finding."""
     findings: list[Finding] = []
 
@@ -233,7 +235,9 @@ def _merged(partition: int, replicas: Sequence[PartitionLog], from_offset: int) 
     for offset, copies in by_offset:
         (first, folder), *others = copies
         rows.append(first)
-        findings += (_conflict(partition, offset, folder, path) for other, path in others if _differ(first, other))
+        findings += (
+            _conflict(topic, partition, offset, folder, path) for other, path in others if _differ(first, other)
+        )
         if len(rows) >= _MERGED_RECORDS:
             yield chunk_of(rows, findings)
             rows, findings[:] = [], []
@@ -248,10 +252,10 @@ def _differ(one: MetadataRecord, other: MetadataRecord) -> bool:
     return (one.value, one.tombstone_key) != (other.value, other.tombstone_key)
 
 
-def _conflict(partition: int, offset: int, one: Path, other: Path) -> Finding:
+def _conflict(topic: str, partition: int, offset: int, one: Path, other: Path) -> Finding:
     return Finding(
         FindingCode.METADATA_CONFLICT,
-        f"{METADATA_TOPIC}-{partition}@{offset}",
+        f"{topic}-{partition}@{offset}",
         f"{one} and {other} have different bytes at offset {offset}; the first was used",
         {"metadataPartition": partition, "metadataOffset": offset, "file": str(other), "otherFile": str(one)},
         about=MetadataSubject(partition, offset),

@@ -107,22 +107,22 @@ def chunk_of(records: Iterable[MetadataRecord], findings: Iterable[Finding] = ()
     return chunk
 
 
-def truncated(metadata_partition: int, start: int) -> Finding:
+def truncated(metadata_partition: int, start: int, topic: str = METADATA_TOPIC) -> Finding:
     """The finding about a metadata partition whose log begins above offset 0."""
     return Finding(
         FindingCode.METADATA_TRUNCATED,
-        f"{METADATA_TOPIC}-{metadata_partition}",
+        f"{topic}-{metadata_partition}",
         f"the log begins at offset {start}: earlier events are lost, and what they reported is unknown",
         {"metadataPartition": metadata_partition, "logStartOffset": start},
         about=MetadataSubject(metadata_partition),
     )
 
 
-def cut_short(metadata_partition: int, end: int, least_end: int) -> Finding:
+def cut_short(metadata_partition: int, end: int, least_end: int, topic: str = METADATA_TOPIC) -> Finding:
     """The finding about a metadata partition whose log ends before an offset that it is known to have reached."""
     return Finding(
         CUT_SHORT,
-        f"{METADATA_TOPIC}-{metadata_partition}",
+        f"{topic}-{metadata_partition}",
         f"the log ends at offset {end}, but its broker's checkpoints have it up to {least_end}: events are lost",
         {"metadataPartition": metadata_partition, "logEndOffset": end, "leastLogEndOffset": least_end},
         about=MetadataSubject(metadata_partition),
@@ -130,7 +130,8 @@ def cut_short(metadata_partition: int, end: int, least_end: int) -> Finding:
 
 
 class MetadataSource(Protocol):
-    """Somewhere that holds `__remote_log_metadata`: a live topic, brokers' log directories, an export.
+    """Somewhere that holds `__remote_log_metadata`: a live topic, brokers' log directories, an export. Log directories
+    give other metadata topics too.
 
     All sources give the same records for the same events, up to where each partition ended when the source was made
     or last advanced. Must be closed.
