@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tieredctl.cli.arguments import pairs
 from tieredctl.cli.option_groups import OptionGroup
-from tieredctl.cli.options import ControlPlaneUri, Store, StoreOptions
+from tieredctl.cli.options import ControlPlaneUri, CoordinatorLogDirs, Coordinators, Store, StoreOptions
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.wiring.control_plane import ControlPlanePlace
 from tieredctl.wiring.places import StorePlace
+
+if TYPE_CHECKING:
+    from tieredctl.wiring.diskless import CoordinatorLogsPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +39,23 @@ class DisklessOptions(OptionGroup):
     def bucket_if_given(self) -> StorePlace | None:
         """The same; None where no store was named."""
         return None if self.store is None else self.bucket()
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorLogsOptions(OptionGroup):
+    """Logs of diskless coordinators."""
+
+    log_dir: CoordinatorLogDirs = None
+    coordinators: Coordinators = None
+
+    def place(self, others: DisklessOptions) -> CoordinatorLogsPlace | None:
+        """The logs that were named; None where none was. Raises TieredctlError where a control plane was named too."""
+        if not self.log_dir:
+            if self.coordinators is not None:
+                raise TieredctlError(ErrorCode.USAGE, "--coordinators is for --log-dir.")
+            return None
+        if others.control_plane is not None:
+            raise TieredctlError(ErrorCode.USAGE, "--log-dir and --control-plane exclude each other.")
+        from tieredctl.wiring.diskless import CoordinatorLogsPlace
+
+        return CoordinatorLogsPlace(tuple(self.log_dir), self.coordinators)

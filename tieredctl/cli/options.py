@@ -20,6 +20,7 @@ from tieredctl.cli.progress import ProgressMode
 from tieredctl.model.findings import Severity
 from tieredctl.model.tolerance import Ignored
 
+MOST_COORDINATORS = 10_000
 LogDirs = Annotated[
     list[Path] | None,
     typer.Option(
@@ -129,6 +130,25 @@ ControlPlaneUri = Annotated[
         "--control-plane",
         metavar="URI",
         help="The control plane's database: a libpq URI, or service=NAME; without a password.",
+    ),
+]
+CoordinatorLogDirs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--log-dir",
+        metavar="DIR",
+        parser=given_path,
+        help="Read __diskless_metadata from a broker's log directory; repeat it for several.",
+    ),
+]
+Coordinators = Annotated[
+    int | None,
+    typer.Option(
+        "--coordinators",
+        metavar="NUMBER",
+        help="Partitions of __diskless_metadata, if the log directories have no __cluster_metadata.",
+        min=1,
+        max=MOST_COORDINATORS,
     ),
 ]
 LayoutName = Annotated[

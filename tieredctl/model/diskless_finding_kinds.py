@@ -1,4 +1,4 @@
-"""What `diskless verify` finds besides what it has in common with `verify`."""
+"""What `diskless …` finds besides what it has in common with `verify`."""
 
 from __future__ import annotations
 
@@ -51,5 +51,12 @@ DISKLESS_FINDING_KINDS = (
         "the state of an idempotent producer is not that of the batch it names",
         EXPLAIN,
         many="states of idempotent producers that are not those of the batches they name",
+    ),
+    FindingKind(
+        FindingCode.COORDINATOR_LOG_INCOMPLETE,
+        Severity.ERROR,
+        "a diskless coordinator's log is missing, not whole, or not understood: what its coordinator knows is unknown",
+        "tieredctl diskless format --log-dir DIR",
+        incomplete=True,
     ),
 )

@@ -5,15 +5,20 @@ So whatever had a row while it was listed has it in what is read, unless it was 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from tieredctl.diskless.control_plane import ControlPlaneTables
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.log_directory import LogDirectories
+from tieredctl.kafka.source import MetadataSource
+from tieredctl.model.diskless_records import DISKLESS_METADATA_TOPIC
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.diskless.bucket import DisklessBucket, demand_overlap, read_bucket
+from tieredctl.ops.diskless.coordinator_scan import CoordinatorScan
 from tieredctl.ops.diskless.explain import DisklessExplanation, explain, find_log, with_tiered
 from tieredctl.ops.diskless.inspect import InspectedObject, inspect
 from tieredctl.ops.diskless.object_engine import LocalObjects, ObjectEngine
@@ -23,6 +28,7 @@ from tieredctl.ops.diskless.verify import DisklessVerification, Progress, verify
 from tieredctl.ops.documents import Document, segment_document
 from tieredctl.ops.explanation.explain import explain_metadata
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.ops.verification.engine import Engine, LocalEngine
 from tieredctl.ops.verification.report import Level
 from tieredctl.wiring.control_plane import ControlPlanePlace
@@ -89,6 +95,37 @@ def scan_diskless(
     with _read(place, bucket) as (source, found):
         demand_overlap(found)
         yield source, DisklessScan(found, min_age_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorLogsPlace:
+    """Brokers' log directories that have partitions of `__diskless_metadata`."""
+
+    log_dirs: tuple[Path, ...]
+    coordinators: int | None = None
+    """How many partitions it has, where nothing beside it may tell."""
+
+    @contextmanager
+    def open(self) -> Iterator[MetadataSource]:
+        """Raises TieredctlError if a folder cannot be read or has none of them, and if they are of several clusters."""
+        with closing(LogDirectories(self.log_dirs, DISKLESS_METADATA_TOPIC)) as source:
+            yield source
+
+
+@contextmanager
+def scan_coordinators(
+    place: CoordinatorLogsPlace, bucket: StorePlace, grace_ms: int
+) -> Iterator[tuple[Callable[[], Document], CoordinatorScan]]:
+    """Where they are, as far as they are read, and a scan by coordinators' logs that is ready to be run here.
+
+    Raises TieredctlError as the places and `CoordinatorScan` do.
+    """
+    store = bucket.open_store()
+    with place.open():
+        pass  # what cannot be read is refused before anything is listed
+    with live_listing(store) as listing, place.open() as source:
+        scan = CoordinatorScan(store, listing, source, place.coordinators, grace_ms)
+        yield lambda: source.describe() | {"store": store.url}, scan
 
 
 def inspect_diskless(place: ControlPlanePlace | None, bucket: StorePlace, key: str) -> tuple[Document, InspectedObject]:

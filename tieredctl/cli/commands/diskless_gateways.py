@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.options import Output, Quiet
+from tieredctl.cli.options import MOST_COORDINATORS, Output, Quiet
 from tieredctl.cli.outcome import finish
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 
-_MOST_BROKERS, _MOST_COORDINATORS, _MOST_RACKS = 10_000, 10_000, 100
+_MOST_BROKERS, _MOST_RACKS = 10_000, 100
 _SHOWN = 8
 
 
@@ -46,7 +46,7 @@ def gateways(
         int, typer.Option(metavar="NUMBER", help="Over how many racks they are spread.", min=1, max=_MOST_RACKS)
     ],
     coordinators: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Partitions of __diskless_metadata.", min=1, max=_MOST_COORDINATORS)
+        int, typer.Option(metavar="NUMBER", help="Partitions of __diskless_metadata.", min=1, max=MOST_COORDINATORS)
     ],
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import typer
 
 from tieredctl.cli.commands.diskless_orphans_removal import apply, plan, purge
 from tieredctl.cli.commands.orphans_own import quarantine, unlock
 from tieredctl.cli.commands.orphans_restore import restore
-from tieredctl.cli.diskless_places import DisklessOptions
+from tieredctl.cli.diskless_places import CoordinatorLogsOptions, DisklessOptions
 from tieredctl.cli.options import MinAge
+from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ExitCode
@@ -16,6 +20,10 @@ from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.documents import Document
+
+if TYPE_CHECKING:
+    from tieredctl.ops.diskless.coordinator_scan import CoordinatorScan
+    from tieredctl.ops.diskless.scan import DisklessScan
 
 orphans = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 """The commands below `diskless orphans`."""
@@ -40,20 +48,41 @@ def only_verbs() -> None:
 
 
 @orphans.command("scan")
-def scan(*, places: DisklessOptions, min_age: MinAge = "24h", view: FindingsView) -> ExitCode:
+def scan(
+    *,
+    places: DisklessOptions,
+    logs: CoordinatorLogsOptions,
+    min_age: MinAge = "24h",
+    view: FindingsView,
+) -> ExitCode:
     """Show which objects no batch of the control plane needs (exit 3 if any is orphaned, 4 if a needed one is missing).
 
     Ages are taken against the control plane's clock. Tables show totals; other formats list each object with the
-    evidence. Changes nothing.
+    evidence. Changes nothing. With --log-dir, the logs of all diskless coordinators of KIP-1164 say what is needed, and
+    --min-age is how much older than the oldest needed object an orphan is.
     For example: tieredctl diskless orphans scan --control-plane service=inkless --store s3://bucket -o jsonl
     """
-    from tieredctl.wiring.diskless import scan_diskless
+    from tieredctl.wiring.diskless import scan_coordinators, scan_diskless
 
+    place = logs.place(places)
+    if place is not None:
+        with scan_coordinators(place, places.bucket(), duration_ms(min_age)) as (source, found):
+            return _shown(source, found, view)
     with scan_diskless(places.place(), places.bucket(), duration_ms(min_age)) as (source, found):
-        if not view.is_table:
-            objects = Listing("DisklessObjects", source, found.documents(), (), found.summary, _FIELDS)
-            return view.show(objects, found.findings)
-        found.run()
+        return _shown(source, found, view)
+
+
+def _shown(
+    source: Document | Callable[[], Document], found: DisklessScan | CoordinatorScan, view: FindingsView
+) -> ExitCode:
+    if not view.is_table:
+
+        def summary_with_findings() -> Document:
+            return found.summary() | {"findings": finding_documents(found.findings)}
+
+        objects = Listing("DisklessObjects", source, found.documents(), (), summary_with_findings, _FIELDS)
+        return view.show(objects, found.findings)
+    found.run()
     summary = found.summary()
     listing = Listing("DisklessObjects", source, found.totals(), _COLUMNS, summary)
     return view.show(listing, found.findings, sentences=[_headline(summary)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +30,8 @@ COMMITTED_WITHIN_MS = 600_000
 
 
 class Rule(IntEnum):
-    """What decides about an object, in this order: first of objects with a file, then of others."""
+    """What decides about an object, in this order: first of objects with a file, then of others. The last three are of
+    coordinators' logs alone."""
 
     HAS_BATCHES = auto()
     STATE_UNKNOWN = auto()
@@ -43,6 +44,9 @@ class Rule(IntEnum):
     UPLOAD_YOUNG = auto()
     NO_LATER_COMMIT = auto()
     NO_METADATA = auto()
+    OWNERS_DELETE = auto()
+    LOGS_INCOMPLETE = auto()
+    AFTER_THRESHOLD = auto()
 
 
 class Verdict(NamedTuple):
@@ -74,6 +78,13 @@ VERDICTS: Mapping[Rule, Verdict] = {
         "the control plane has no commit from after its upload: it may be a copy that lacks its file",
     ),
     Rule.NO_METADATA: Verdict(ObjectStatus.ORPHAN, DisklessCause.NO_METADATA),
+    Rule.OWNERS_DELETE: Verdict(
+        ObjectStatus.IN_PROGRESS, None, "no coordinator has live batches in it: the last of its owners deletes it"
+    ),
+    Rule.LOGS_INCOMPLETE: Verdict(
+        ObjectStatus.UNKNOWN, None, "a coordinator's log is missing or not whole: it may know this object"
+    ),
+    Rule.AFTER_THRESHOLD: Verdict(ObjectStatus.IN_PROGRESS),
 }
 _OF_ORPHANS = [rule for rule, verdict in VERDICTS.items() if verdict.status is ObjectStatus.ORPHAN]
 
@@ -99,6 +110,25 @@ class JudgedObject:
             "cause": self.cause and self.cause.value,
             "evidence": self.proof,
         }
+
+
+class ObjectJudge(Protocol):
+    """Decides about objects by what it knows of their files."""
+
+    by_standby: bool
+    """Whether that may be late."""
+
+    def judged(self, objects: pa.RecordBatch) -> JudgedBatch:
+        """Objects by LISTING_SCHEMA, none of whose keys is null."""
+        ...
+
+    def proof(self, rule: Rule, stored: StoredObject, number: int) -> Document:
+        """What decided about an object; `number` is its file's, or NO_FILE."""
+        ...
+
+    def file_state(self, number: int) -> FileState | None:
+        """None where no file is meant."""
+        ...
 
 
 class Judge:
@@ -161,7 +191,7 @@ class Judge:
         # A file that is deleting without a mark, or marked without being deleted, is as old as its commit.
         since_ms = np.where(is_deleting & (marked_ms >= 0), marked_ms, files.committed_ms[numbers])
         age_ms = self._now_ms - np.maximum(since_ms, modified_ms)
-        return _first_that_fits(
+        return first_that_fits(
             len(numbers),
             {
                 Rule.HAS_BATCHES: files.batch_counts[numbers] > 0,
@@ -174,7 +204,7 @@ class Judge:
 
     def _rules_of_others(self, keys: pa.BinaryArray, modified_ms: Ints) -> Ints:
         named, are_uploads = self._moment.all_keys.are_uploads(keys)
-        return _first_that_fits(
+        return first_that_fits(
             len(keys),
             {
                 Rule.OTHER_NAME: ~named,
@@ -196,7 +226,7 @@ class JudgedBatch:
     rules: Ints
     numbers: Ints
     """Of the file of each, or NO_FILE."""
-    judge: Judge
+    judge: ObjectJudge
 
     @property
     def are_orphans(self) -> Flags:
@@ -225,7 +255,8 @@ class JudgedBatch:
             yield JudgedObject(stored, status, cause, proof, self.judge.file_state(number))
 
 
-def _first_that_fits(count: int, rules: Mapping[Rule, Flags], otherwise: Rule) -> Ints:
+def first_that_fits(count: int, rules: Mapping[Rule, Flags], otherwise: Rule) -> Ints:
+    """Of each of so many objects, the first rule that fits it."""
     found = np.full(count, otherwise, np.int64)
     for rule, fits in [*rules.items()][::-1]:
         found[fits] = rule

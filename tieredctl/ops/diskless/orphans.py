@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from tieredctl.diskless.control_plane import KEYS_AT_ONCE, ControlPlane
+from tieredctl.diskless.control_plane import KEYS_AT_ONCE, FoundStates
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import OrphanedObjects
 from tieredctl.model.findings import Finding
 from tieredctl.model.ownership import DisklessCause, ObjectStatus
-from tieredctl.ops.diskless.judgement import VERDICTS, Judge, JudgedBatch, JudgedObject, Rule
+from tieredctl.ops.diskless.judgement import VERDICTS, JudgedBatch, JudgedObject, ObjectJudge, Rule
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.still_there import found_now
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.storage.protocol import ObjectStore
+
+
+class FileStates(Protocol):
+    """A control plane, as far as orphans are concerned."""
+
+    def states_of(self, object_keys: Sequence[str]) -> FoundStates:
+        """As a ControlPlane's."""
+        ...
 
 
 class Judged:
@@ -29,7 +38,7 @@ class Judged:
     """
 
     def __init__(
-        self, batches: Iterable[pa.RecordBatch], judge: Judge, control_plane: ControlPlane, store: ObjectStore
+        self, batches: Iterable[pa.RecordBatch], judge: ObjectJudge, control_plane: FileStates, store: ObjectStore
     ) -> None:
         """`batches` are objects by LISTING_SCHEMA."""
         self._batches, self._judge = batches, judge

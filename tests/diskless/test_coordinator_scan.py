@@ -1,0 +1,390 @@
+"""`diskless orphans scan --log-dir`: KIP-1164's search for orphan files, by the logs of all coordinators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tests.conftest import examples
+from tests.diskless.coordinator_logs import HOUR_MS, NOON_MS, committed, created, key, put, write_log
+from tests.diskless_records import TOPIC_ID, committed_batch, file_committed
+from tieredctl.formats.diskless_records import encode_diskless_record
+from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.kafka.log_directory import LogDirectories
+from tieredctl.model.diskless_records import (
+    DISKLESS_METADATA_TOPIC,
+    CommittedBatch,
+    DisklessRecord,
+    FileCommitted,
+    RecordsDeleted,
+    TopicDeleted,
+)
+from tieredctl.ops.diskless.coordinator_files import read_files
+from tieredctl.ops.diskless.coordinator_logs import CoordinatorLogs
+from tieredctl.ops.diskless.coordinator_scan import CoordinatorScan
+from tieredctl.ops.orphans.live_listing import live_listing
+from tieredctl.storage.registry import open_store
+
+LONG_AGO = NOON_MS - 30 * HOUR_MS
+LIVE, KNOWN_TO_THE_OTHER, DEAD, UNKNOWN, YOUNG = map(key, range(1, 6))
+
+
+class Cluster:
+    """Two coordinators, each with a live file, and a bucket with an orphan."""
+
+    def __init__(self, folder: Path) -> None:
+        self.logs, self.bucket = folder / "logs", folder / "bucket"
+        write_log(
+            self.logs,
+            0,
+            [
+                (NOON_MS - HOUR_MS, created()),
+                (NOON_MS - 1, committed(3, 0, 9)),
+                (NOON_MS, committed(1, 10, 19)),
+                (NOON_MS + 1, RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=10)),
+            ],
+        )
+        write_log(
+            self.logs,
+            1,
+            [(NOON_MS + HOUR_MS, created(1)), (NOON_MS + 2 * HOUR_MS, committed(2, 0, 4, 1, owners=(1,)))],
+        )
+        for name, modified_ms in (
+            (LIVE, NOON_MS),
+            (KNOWN_TO_THE_OTHER, LONG_AGO),
+            (DEAD, LONG_AGO),
+            (UNKNOWN, LONG_AGO),
+            (YOUNG, NOON_MS - 23 * HOUR_MS),
+        ):
+            put(self.bucket, name, modified_ms)
+
+    def scan(self, tieredctl: Tieredctl, *more: str, coordinators: int | None = 2) -> Outcome:
+        count = () if coordinators is None else ("--coordinators", str(coordinators))
+        places = ("--log-dir", str(self.logs), "--store", f"file:{self.bucket}", *count)
+        return tieredctl("diskless", "orphans", "scan", *places, *(more or ("-o", "jsonl")))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    return Cluster(tmp_path)
+
+
+def statuses(outcome: Outcome) -> dict[str, str]:
+    return {item["key"]: item["status"] for item in outcome.lines()}
+
+
+def test_orphan_files_are_older_than_the_threshold_and_unknown_to_all(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    outcome = cluster.scan(tieredctl)
+
+    assert statuses(outcome) == {
+        LIVE: "owned",
+        KNOWN_TO_THE_OTHER: "owned",
+        DEAD: "in-progress",
+        UNKNOWN: "orphan",
+        YOUNG: "in-progress",
+    }
+    assert outcome.exit_code == 3
+    (orphan,) = (item for item in outcome.lines() if item["status"] == "orphan")
+    assert (orphan["cause"], orphan["size"]) == ("no-metadata", 84)
+    assert orphan["evidence"] == {
+        "file": None,
+        "threshold": "2025-11-21T12:00:00.000Z",
+        "oldestLiveFileAt": "2025-11-22T12:00:00.000Z",
+    }
+
+
+def test_the_threshold_lies_before_the_oldest_live_file_of_all_coordinators(
+    cluster: Cluster, tieredctl: Tieredctl
+) -> None:
+    threshold_ms = NOON_MS - 24 * HOUR_MS
+    put(cluster.bucket, key(8), threshold_ms - 1000)
+    put(cluster.bucket, key(9), threshold_ms)
+
+    found = statuses(cluster.scan(tieredctl))
+
+    assert (found[key(8)], found[key(9)]) == ("orphan", "in-progress")
+
+
+def test_adding_the_grace_period_as_the_proposal_has_it_would_take_an_upload_for_an_orphan(
+    cluster: Cluster, tieredctl: Tieredctl
+) -> None:
+    just_uploaded = NOON_MS + 3 * HOUR_MS  # after all commits, and before the oldest live file and a day
+    put(cluster.bucket, key(8), just_uploaded)
+
+    assert statuses(cluster.scan(tieredctl))[key(8)] == "in-progress"
+
+
+def test_a_coordinator_without_live_files_holds_the_threshold_at_its_newest_record(
+    cluster: Cluster, tieredctl: Tieredctl
+) -> None:
+    write_log(cluster.logs, 2, [(LONG_AGO, created(2))])
+
+    assert statuses(cluster.scan(tieredctl, coordinators=3))[UNKNOWN] == "in-progress"
+
+
+def test_what_brokers_would_not_write_or_is_elsewhere_is_not_orphaned(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    put(cluster.bucket, "diskless/README", LONG_AGO)
+    put(cluster.bucket, "other/" + key(9).rpartition("/")[2], LONG_AGO)
+
+    found = statuses(cluster.scan(tieredctl))
+
+    assert found["diskless/README"] == "unknown"
+    assert found["other/" + key(9).rpartition("/")[2]] == "foreign"
+
+
+def test_a_deleted_topics_files_are_known(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    write_log(cluster.logs, 1, [(NOON_MS + 3 * HOUR_MS, TopicDeleted(topic_id=TOPIC_ID))])
+
+    assert statuses(cluster.scan(tieredctl))[KNOWN_TO_THE_OTHER] == "in-progress"
+
+
+def batch(*values: bytes | None, offset: int) -> bytes:
+    return encode_batch([Record(offset + at, NOON_MS, None, value) for at, value in enumerate(values)])
+
+
+def _append(cluster: Cluster, data: bytes) -> None:
+    (log,) = (cluster.logs / "__diskless_metadata-1").glob("*.log")
+    log.write_bytes(log.read_bytes() + data)
+
+
+def _without_log(cluster: Cluster) -> None:
+    (log,) = (cluster.logs / "__diskless_metadata-1").glob("*.log")
+    log.unlink()
+    log.parent.rmdir()
+
+
+def _empty(cluster: Cluster) -> None:
+    (log,) = (cluster.logs / "__diskless_metadata-1").glob("*.log")
+    log.write_bytes(b"")
+
+
+def _pruned(cluster: Cluster) -> None:
+    (log,) = (cluster.logs / "__diskless_metadata-1").glob("*.log")
+    log.unlink()
+    (log.parent / f"{2:020d}.log").write_bytes(batch(encode_diskless_record(created(5)), offset=2))
+
+
+def _damaged(cluster: Cluster) -> None:
+    (log,) = (cluster.logs / "__diskless_metadata-0").glob("*.log")
+    data = bytearray(log.read_bytes())
+    data[150] ^= 1
+    log.write_bytes(bytes(data))
+
+
+def _gap(cluster: Cluster) -> None:
+    _append(cluster, batch(encode_diskless_record(created(5)), offset=7))
+
+
+def _cut_short(cluster: Cluster) -> None:
+    (cluster.logs / "replication-offset-checkpoint").write_text("0\n1\n__diskless_metadata 1 9\n")
+
+
+def _conflict(cluster: Cluster) -> None:
+    write_log(cluster.logs.parent / "replica", 1, [(NOON_MS, created(7))])
+
+
+INCOMPLETE: dict[str, tuple[Callable[[Cluster], object], str]] = {
+    "missing": (_without_log, "1 coordinator without a log here: 1"),
+    "empty": (_empty, "has no record"),
+    "pruned": (_pruned, "begins at offset 2"),
+    "damaged": (_damaged, "CRC"),
+    "compacted": (_gap, "5 records are gone"),
+    "cut short": (_cut_short, "up to 9"),
+    "unknown record": (lambda one: _append(one, batch(b"\x01\x68\x00", offset=2)), "unknown apiKey 104"),
+    "unknown version": (lambda one: _append(one, batch(b"\x01\x64\x01", offset=2)), "unknown version 1"),
+    "tombstone": (lambda one: _append(one, batch(None, offset=2)), "no value"),
+    "partition created twice": (
+        lambda one: _append(one, batch(encode_diskless_record(created(1)), offset=2)),
+        "contradicts",
+    ),
+    "offsets of a partition that leave some out": (
+        lambda one: _append(one, batch(encode_diskless_record(committed(6, 9, 9, 1)), offset=2)),
+        "offset 9 where 5 is the next",
+    ),
+    "batches of an unknown partition": (
+        lambda one: _append(one, batch(encode_diskless_record(committed(6, 0, 0, 7)), offset=2)),
+        "no partition 7",
+    ),
+    "log start beyond the end": (
+        lambda one: _append(
+            one,
+            batch(encode_diskless_record(RecordsDeleted(topic_id=TOPIC_ID, partition=1, log_start_offset=6)), offset=2),
+        ),
+        "a log start of 6",
+    ),
+    "deletion of an unknown topic": (
+        lambda one: _append(one, batch(encode_diskless_record(TopicDeleted(topic_id="A" * 22)), offset=2)),
+        "no topic",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", INCOMPLETE)
+def test_a_log_that_is_not_whole_leaves_nothing_orphaned(fault: str, cluster: Cluster, tieredctl: Tieredctl) -> None:
+    break_it, message = INCOMPLETE[fault]
+    break_it(cluster)
+
+    outcome = cluster.scan(tieredctl, "-o", "json")
+
+    document = outcome.document()
+    assert outcome.exit_code == 5
+    assert not document["summary"]["complete"]
+    assert {item["status"] for item in document["items"]} == {"owned", "unknown"}
+    (said,) = (one for one in document["summary"]["findings"] if one["code"] == "coordinator-log-incomplete")
+    assert message in said["message"]
+
+
+def test_replicas_that_differ_leave_nothing_orphaned(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    _conflict(cluster)
+
+    outcome = cluster.scan(tieredctl, "--log-dir", str(cluster.logs.parent / "replica"), "-o", "jsonl")
+
+    assert outcome.exit_code == 5
+    assert "orphan" not in statuses(outcome).values()
+
+
+def test_a_number_of_coordinators_that_nothing_tells_leaves_nothing_orphaned(
+    cluster: Cluster, tieredctl: Tieredctl
+) -> None:
+    outcome = cluster.scan(tieredctl, coordinators=None)
+
+    assert outcome.exit_code == 5
+    assert "orphan" not in statuses(outcome).values()
+    assert "--coordinators says it" in outcome.err
+
+
+def test_what_a_coordinator_promises_and_the_bucket_lacks_is_lost(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    (cluster.bucket / LIVE).unlink()
+
+    outcome = cluster.scan(tieredctl, "-o", "json")
+
+    assert outcome.exit_code == 4
+    (missing,) = (one for one in outcome.document()["summary"]["findings"] if one["code"] == "object-missing")
+    assert missing["subject"] == LIVE
+
+
+def test_by_a_log_that_is_not_whole_nothing_is_lost_for_certain(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    _append(cluster, batch(b"\x01\x68\x00", offset=2))
+    (cluster.bucket / KNOWN_TO_THE_OTHER).unlink()
+
+    outcome = cluster.scan(tieredctl, "-o", "json")
+
+    assert outcome.exit_code == 5
+    codes = {one["code"] for one in outcome.document()["summary"]["findings"]}
+    assert codes == {"coordinator-log-incomplete", "unreadable"}
+
+
+def test_what_a_coordinator_deletes_meanwhile_is_not_lost(cluster: Cluster) -> None:
+    (cluster.bucket / LIVE).unlink()
+    store = open_store(f"file:{cluster.bucket}", {})
+    source = LogDirectories([cluster.logs], DISKLESS_METADATA_TOPIC)
+    with live_listing(store) as listing:
+        scan = CoordinatorScan(store, listing, source, 2, 24 * HOUR_MS)
+        deleted = RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=20)
+
+        write_log(cluster.logs, 0, [(NOON_MS + 2, deleted)])
+        scan.run()
+
+    assert "object-missing" not in {finding.code for finding in scan.findings}
+
+
+def test_another_bucket_is_refused(cluster: Cluster, tieredctl: Tieredctl, tmp_path: Path) -> None:
+    put(tmp_path / "other", UNKNOWN, LONG_AGO)
+    places = ("--log-dir", str(cluster.logs), "--store", f"file:{tmp_path / 'other'}", "--coordinators", "2")
+
+    outcome = tieredctl("diskless", "orphans", "scan", *places)
+
+    assert outcome.exit_code == 2
+    assert "none of the 2 objects that the coordinators promise" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--log-dir", "{logs}", "--control-plane", "service=x"), "exclude each other"),
+        (("--coordinators", "2"), "--coordinators is for --log-dir"),
+        (("--log-dir", "{bucket}"), "no __diskless_metadata partition"),
+        (("--log-dir", "{logs}/none"), "There is no"),
+        (("--log-dir", "{logs}", "--coordinators", "0"), "range"),
+    ],
+)
+def test_wrong_places_are_refused(words: tuple[str, ...], message: str, cluster: Cluster, tieredctl: Tieredctl) -> None:
+    given_words = [word.format(logs=cluster.logs, bucket=cluster.bucket) for word in words]
+
+    outcome = tieredctl("diskless", "orphans", "scan", *given_words, "--store", f"file:{cluster.bucket}")
+
+    assert outcome.exit_code == 2
+    assert message in outcome.err
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "yaml", "csv"])
+def test_every_output_has_the_same_verdicts(output: str, cluster: Cluster, tieredctl: Tieredctl) -> None:
+    outcome = cluster.scan(tieredctl, "-o", output)
+
+    assert outcome.exit_code == 3
+    assert "orphan" in outcome.out
+    assert "1 orphaned object, 84 bytes" in outcome.out + outcome.err
+
+
+def one_by_one(records: list[DisklessRecord]) -> dict[str, list[CommittedBatch]]:
+    """What a state machine with a row for each batch has in the end: the live batches of each file."""
+    files: dict[str, list[CommittedBatch]] = {}
+    for record in records:
+        if isinstance(record, FileCommitted):
+            files[record.object_key] = list(record.batches)
+        elif isinstance(record, RecordsDeleted):
+            for batches in files.values():
+                gone = (record.topic_id, record.partition)
+                start = record.log_start_offset
+                batches[:] = [one for one in batches if (one[:2]) != gone or one.last_offset >= start]
+        elif isinstance(record, TopicDeleted):
+            for batches in files.values():
+                batches[:] = [one for one in batches if one.topic_id != record.topic_id]
+    return files
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[DisklessRecord]:
+    """Records of one coordinator, none of which contradicts another."""
+    records: list[DisklessRecord] = [created(0), created(1)]
+    ends, starts = [0, 0], [0, 0]
+    for number in range(draw(st.integers(0, 12))):
+        if draw(st.booleans()):
+            batches = []
+            for partition in draw(st.lists(st.sampled_from([0, 1]), max_size=2, unique=True)):
+                for count in draw(st.lists(st.integers(1, 9), min_size=1, max_size=2)):
+                    first, ends[partition] = ends[partition], ends[partition] + count
+                    batches.append(committed_batch(partition, first, ends[partition] - 1))
+            records.append(
+                file_committed(key(number), *batches) if batches else file_committed(key(number), batches=())
+            )
+        else:
+            partition = draw(st.sampled_from([0, 1]))
+            starts[partition] = draw(st.integers(starts[partition], ends[partition]))
+            records.append(RecordsDeleted(topic_id=TOPIC_ID, partition=partition, log_start_offset=starts[partition]))
+    return [*records, TopicDeleted(topic_id=TOPIC_ID)] if draw(st.integers(0, 4)) == 0 else records
+
+
+@settings(max_examples=examples(30))
+@given(history=histories())
+def test_files_are_live_exactly_as_by_replaying_every_batch(
+    history: list[DisklessRecord], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    log_dir = tmp_path_factory.mktemp("logs")
+    folder = log_dir / "__diskless_metadata-0"
+    folder.mkdir()
+    values = [encode_diskless_record(record) for record in history]
+    (folder / f"{0:020d}.log").write_bytes(batch(*values, offset=0))
+    logs = CoordinatorLogs(LogDirectories([log_dir], DISKLESS_METADATA_TOPIC), 1)
+
+    files = read_files(logs)
+
+    found: dict[str, Any] = {files.keys[number]: bool(files.live[number]) for number in range(len(files.keys))}
+    assert not logs.findings
+    assert found == {name: bool(batches) for name, batches in one_by_one(history).items()}
