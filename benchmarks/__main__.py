@@ -67,7 +67,7 @@ def verify(folder: Path, jars: KafkaJars) -> list[Row]:
     rows = []
     for batch_bytes, goal in ((16_384, 0.6), (500, None)):
         segment = generate_segment(folder / f"segment-{batch_bytes}", SEGMENT_BYTES, batch_bytes=batch_bytes)
-        remote = remote_segments(folder / f"remote-{batch_bytes}", segment, SEGMENTS)
+        remote = remote_segments(folder / f"remote-{batch_bytes}", [segment] * SEGMENTS)
         words = ("--level", "full", "--store", f"file:{remote.store}", "--layout", "local")
         dump = kafka_tool(jars, dump_log_class(jars), "--files", str(segment.log))
         contenders = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,21 +32,21 @@ class RemoteSegments:
     bytes: int
 
 
-def remote_segments(folder: Path, segment: GeneratedSegment, copies: int) -> RemoteSegments:
-    """Links the segment's files into a store, once for each of a number of partitions, and writes a log directory with
-    the events that promise them."""
+def remote_segments(folder: Path, segments: Sequence[GeneratedSegment]) -> RemoteSegments:
+    """Links each segment's files into a store, as those of a partition of its own, and writes a log directory with the
+    events that promise them. A segment may be given more than once."""
     store, partition = folder / "kafka-tiered-storage", folder / "data" / "__remote_log_metadata-0"
     partition.mkdir(parents=True)
     events: list[MetadataEvent] = []
     logs = []
-    for number in range(copies):
+    for number, segment in enumerate(segments):
         identity = TopicIdPartition(_TOPIC_ID, _TOPIC, number)
         segment_id = uuid_text(number.to_bytes(16))
         logs.append(_link(store, identity, segment_id, segment))
         events += _events(identity, segment_id, segment)
     batches = b"".join(_batch(offset, event) for offset, event in enumerate(events))
     (partition / f"{0:020d}.log").write_bytes(batches)
-    return RemoteSegments(partition.parent, store, logs, copies * segment.log.stat().st_size)
+    return RemoteSegments(partition.parent, store, logs, sum(log.stat().st_size for log in logs))
 
 
 def _link(store: Path, identity: TopicIdPartition, segment_id: str, segment: GeneratedSegment) -> Path:

@@ -25,7 +25,7 @@ from benchmarks.process_tree import TreeRun, run_tree
 from benchmarks.remote_segment import remote_segments
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, versitygw
-from tests.rigs.segment_generator import CompressionName, generate_segment
+from tests.rigs.segment_generator import LARGEST_SEGMENT_BYTES, CompressionName, GeneratedSegment, generate_segment
 
 ROOT = Path(__file__).parents[1]
 JSON_FILE = ROOT / "build" / "bench-scale.json"
@@ -36,6 +36,9 @@ SEGMENT_KINDS: tuple[tuple[int, CompressionName], ...] = (
     (16_384, "zstd"),
 )
 """The size of batches in bytes, and their compression."""
+_SMALL = 1 << 20
+_LARGE = LARGEST_SEGMENT_BYTES - (1 << 20)
+_UNEQUAL_BYTES = 6 << 30
 _FIGURES = ("wall", "java_cpu", "python_cpu", "java_megabytes", "python_megabytes")
 
 
@@ -77,11 +80,27 @@ def icebergs(store: LargeStore, folder: Path) -> list[Scaled]:
     return [Scaled("Iceberg's remove_orphan_files", iceberg_with(store, folder).command(store))]
 
 
-def verifiers(folder: Path, gigabytes: int, batch_bytes: int, compression: CompressionName) -> list[Scaled]:
-    """The anchor is the first."""
+def large_segments(
+    folder: Path, gigabytes: int, batch_bytes: int, compression: CompressionName
+) -> list[GeneratedSegment]:
+    """Segments of 1 GiB each, before compression."""
     segment = generate_segment(folder / "segment", 1 << 30, batch_bytes=batch_bytes, compression=compression)
-    copies = max(1, round((gigabytes << 30) / segment.log.stat().st_size))
-    remote = remote_segments(folder, segment, copies)
+    return [segment] * max(1, round((gigabytes << 30) / segment.log.stat().st_size))
+
+
+def unequal_segments(folder: Path, largest: int) -> list[GeneratedSegment]:
+    """6 GiB in segments of 1 MiB and, where it is larger, one of `largest` bytes among them."""
+    small = generate_segment(folder / "small", _SMALL)
+    if largest <= _SMALL:
+        return [small] * (_UNEQUAL_BYTES // _SMALL)
+    large = generate_segment(folder / "large", largest)
+    each = [small] * ((_UNEQUAL_BYTES - largest) // _SMALL // 2)
+    return [*each, large, *each]
+
+
+def verifiers(folder: Path, segments: Sequence[GeneratedSegment]) -> list[Scaled]:
+    """The anchor is the first."""
+    remote = remote_segments(folder, segments)
     where = ("--log-dir", str(remote.log_dir), "--store", f"file:{remote.store}", "--layout", "local")
     job = [sys.executable, "-m", "tieredctl_spark.jobs.verify", *where, "--level", "full", "--max-age", "0s"]
     return [
@@ -114,6 +133,9 @@ def main() -> None:
     parser.add_argument("--iceberg", action="store_true", help="measure Iceberg's remove_orphan_files beside them")
     parser.add_argument("--driver", action="store_true", help="what a scan on Spark takes of the driver, too")
     parser.add_argument("--verify-gigabytes", type=int, default=0, help="to verify, of each kind of segment")
+    parser.add_argument(
+        "--segment-skew", action="store_true", help="verify one segment of 2 GB among many of 1 MB, too"
+    )
     parser.add_argument("--repetitions", type=int, default=3)
     options = parser.parse_args()
     measured: dict[str, list[Scaled]] = {}
@@ -130,8 +152,15 @@ def main() -> None:
                 print(f"The driver's own memory: {driver_memory(store)}\n", flush=True)
     for batch_bytes, compression in SEGMENT_KINDS if options.verify_gigabytes else ():
         with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
-            kinds = verifiers(Path(folder), options.verify_gigabytes, batch_bytes, compression)
+            large = large_segments(Path(folder), options.verify_gigabytes, batch_bytes, compression)
+            kinds = verifiers(Path(folder), large)
             title = f"{options.verify_gigabytes} GB, batches of {batch_bytes} bytes, compression {compression}"
+            measured[title] = raced(kinds, options.repetitions)
+            _show(measured)
+    for largest in (_SMALL, _LARGE) if options.segment_skew else ():
+        with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
+            kinds = verifiers(Path(folder), unequal_segments(Path(folder), largest))
+            title = f"{_UNEQUAL_BYTES >> 30} GB in segments of 1 MB, the largest of {largest >> 20} MB"
             measured[title] = raced(kinds, options.repetitions)
             _show(measured)
 
