@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.rigs.segment_generator import GeneratedSegment
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.formats.segment_parts import time_index_entries
 from tieredctl.model.events import (
     MetadataEvent,
     RemoteLogSegmentMetadata,
@@ -20,6 +21,8 @@ from tieredctl.model.ids import TopicIdPartition, uuid_text
 
 _TOPIC, _TOPIC_ID = "bench", "ABEiM0RVZneImaq7zN3u_w"
 _EVENT_TIME_MS = 1_700_000_000_000
+_ETAG = "user.etag"
+"""Where versitygw keeps an object's."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ def _link(store: Path, identity: TopicIdPartition, segment_id: str, segment: Gen
         (segment.producer_snapshot, ".snapshot"),
         (segment.leader_epochs, ".leader_epoch_checkpoint"),
     ):
+        os.setxattr(file, _ETAG, b"0")
         os.link(file, objects / (stem + suffix))
     return objects / f"{stem}.log"
 
@@ -72,7 +76,7 @@ def _events(identity: TopicIdPartition, segment_id: str, segment: GeneratedSegme
             start_offset=segment.base_offset,
             end_offset=segment.next_offset - 1,
             author=1,
-            max_timestamp_ms=1 << 62,
+            max_timestamp_ms=int(time_index_entries(segment.time_index.read_bytes()).timestamps[-1]),
             event_timestamp_ms=_EVENT_TIME_MS,
             segment_leader_epochs=((0, segment.base_offset),),
             segment_size_in_bytes=segment.log.stat().st_size,

@@ -15,14 +15,17 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from benchmarks.distant_server import distant
 from benchmarks.large_store import BUCKET, LargeStore, write_large_store
 from benchmarks.measure import python, tieredctl
 from benchmarks.process_tree import TreeRun, run_tree
-from benchmarks.remote_segment import remote_segments
+from benchmarks.remote_segment import RemoteSegments, remote_segments
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, versitygw
 from tests.rigs.segment_generator import LARGEST_SEGMENT_BYTES, CompressionName, GeneratedSegment, generate_segment
@@ -36,6 +39,7 @@ SEGMENT_KINDS: tuple[tuple[int, CompressionName], ...] = (
     (16_384, "zstd"),
 )
 """The size of batches in bytes, and their compression."""
+_DISTANCE_SECONDS = 0.03
 _SMALL = 1 << 20
 _LARGE = LARGEST_SEGMENT_BYTES - (1 << 20)
 _UNEQUAL_BYTES = 6 << 30
@@ -98,17 +102,24 @@ def unequal_segments(folder: Path, largest: int) -> list[GeneratedSegment]:
     return [*each, large, *each]
 
 
-def verifiers(folder: Path, segments: Sequence[GeneratedSegment]) -> list[Scaled]:
+def verifiers(remote: RemoteSegments, output: Path, s3_options: Mapping[str, str] | None = None) -> list[Scaled]:
     """The anchor is the first."""
-    remote = remote_segments(folder, segments)
-    where = ("--log-dir", str(remote.log_dir), "--store", f"file:{remote.store}", "--layout", "local")
-    job = [sys.executable, "-m", "tieredctl_spark.jobs.verify", *where, "--level", "full", "--max-age", "0s"]
     return [
         Scaled("reading and CRC-32C alone", python("read_and_checksum", *remote.logs)),
         Scaled("Spark's start", python("spark_start")),
-        Scaled("the job verify on Spark", [*job, "--output", str(folder / "output")]),
-        Scaled("tieredctl verify", tieredctl("verify", *where, "--level", "full")),
+        *verifications(remote, output, "full", s3_options),
     ]
+
+
+def verifications(
+    remote: RemoteSegments, output: Path, level: str, s3_options: Mapping[str, str] | None = None
+) -> list[Scaled]:
+    """The job and the command, of a folder, or of S3 that serves it as a bucket."""
+    url = f"s3://{remote.store.name}" if s3_options else f"file:{remote.store}"
+    options = [word for name, value in (s3_options or {}).items() for word in ("--store-option", f"{name}={value}")]
+    where = ("--log-dir", str(remote.log_dir), "--store", url, *options, "--layout", "local", "--level", level)
+    job = [sys.executable, "-m", "tieredctl_spark.jobs.verify", *where, "--max-age", "0s", "--output", str(output)]
+    return [Scaled("the job verify on Spark", job), Scaled("tieredctl verify", tieredctl("verify", *where))]
 
 
 def table(measured: Sequence[Scaled]) -> str:
@@ -126,6 +137,16 @@ def table(measured: Sequence[Scaled]) -> str:
 
 def main() -> None:
     """Measures, prints tables, writes build/bench-scale.json."""
+    options = _parser().parse_args()
+    measured: dict[str, list[Scaled]] = {}
+    for title, contending in chain(orphan_searches(options), verified_stores(options)):
+        measured[title] = raced(contending, options.repetitions)
+        _show(measured)
+    if options.distant_segments:
+        print(distant_requests(options.distant_segments))
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=main.__doc__)
     parser.add_argument("--objects", type=int, default=1_000_000, help="to find the orphans of; 0 for none")
     parser.add_argument("--skew", type=float, default=0.0, help="the first topic's share of all segments")
@@ -133,36 +154,59 @@ def main() -> None:
     parser.add_argument("--iceberg", action="store_true", help="measure Iceberg's remove_orphan_files beside them")
     parser.add_argument("--driver", action="store_true", help="what a scan on Spark takes of the driver, too")
     parser.add_argument("--verify-gigabytes", type=int, default=0, help="to verify, of each kind of segment")
-    parser.add_argument(
-        "--segment-skew", action="store_true", help="verify one segment of 2 GB among many of 1 MB, too"
-    )
+    parser.add_argument("--segment-skew", action="store_true", help="verify one of 2 GB among many of 1 MB, too")
+    parser.add_argument("--s3-gigabytes", type=int, default=0, help="to verify in a store that speaks S3")
+    parser.add_argument("--distant-segments", type=int, default=0, help="to verify in a store 30 ms away")
     parser.add_argument("--repetitions", type=int, default=3)
-    options = parser.parse_args()
-    measured: dict[str, list[Scaled]] = {}
-    if options.objects:
-        with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder, versitygw() as server:
-            skews = options.skew, options.metadata_skew
-            store = write_large_store(Path(folder), options.objects, skew=skews[0], metadata_skew=skews[1])
-            title = f"{store.objects:,} objects, {store.segments:,} segments, {store.orphans:,} orphans, skew {skews}"
-            bucket = S3Bucket(server.endpoint).options
-            racing = contenders(store, bucket) + (icebergs(store, Path(folder)) if options.iceberg else [])
-            measured[title] = raced(racing, options.repetitions)
-            _show(measured)
-            if options.driver:
-                print(f"The driver's own memory: {driver_memory(store)}\n", flush=True)
+    return parser
+
+
+def orphan_searches(options: argparse.Namespace) -> Iterator[tuple[str, list[Scaled]]]:
+    """Each as its title and those who search: while it is raced, what they search is there."""
+    if not options.objects:
+        return
+    with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder, versitygw() as server:
+        skews = options.skew, options.metadata_skew
+        store = write_large_store(Path(folder), options.objects, skew=skews[0], metadata_skew=skews[1])
+        title = f"{store.objects:,} objects, {store.segments:,} segments, {store.orphans:,} orphans, skew {skews}"
+        bucket = S3Bucket(server.endpoint).options
+        yield title, contenders(store, bucket) + (icebergs(store, Path(folder)) if options.iceberg else [])
+        if options.driver:
+            print(f"The driver's own memory: {driver_memory(store)}\n", flush=True)
+
+
+def verified_stores(options: argparse.Namespace) -> Iterator[tuple[str, list[Scaled]]]:
+    """Each as its title and those who verify it: while it is raced, it is there."""
     for batch_bytes, compression in SEGMENT_KINDS if options.verify_gigabytes else ():
         with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
             large = large_segments(Path(folder), options.verify_gigabytes, batch_bytes, compression)
-            kinds = verifiers(Path(folder), large)
             title = f"{options.verify_gigabytes} GB, batches of {batch_bytes} bytes, compression {compression}"
-            measured[title] = raced(kinds, options.repetitions)
-            _show(measured)
+            yield title, verifiers(remote_segments(Path(folder), large), Path(folder, "output"))
     for largest in (_SMALL, _LARGE) if options.segment_skew else ():
         with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
-            kinds = verifiers(Path(folder), unequal_segments(Path(folder), largest))
+            remote = remote_segments(Path(folder), unequal_segments(Path(folder), largest))
             title = f"{_UNEQUAL_BYTES >> 30} GB in segments of 1 MB, the largest of {largest >> 20} MB"
-            measured[title] = raced(kinds, options.repetitions)
-            _show(measured)
+            yield title, verifiers(remote, Path(folder, "output"))
+    if options.s3_gigabytes:
+        with versitygw() as server, tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
+            large = large_segments(Path(folder), options.s3_gigabytes, *SEGMENT_KINDS[0])
+            remote = remote_segments(server.data, large)
+            title = f"{options.s3_gigabytes} GB on S3, batches of {SEGMENT_KINDS[0][0]} bytes"
+            yield title, verifiers(remote, Path(folder, "output"), S3Bucket(server.endpoint).options)
+
+
+def distant_requests(count: int) -> str:
+    """Of verifying that many segments of 1 MB at `headers`, in an S3 store 30 ms away."""
+    lines = [f"{count} segments at headers, {_DISTANCE_SECONDS * 1000:.0f} ms a request: wall s, requests a segment"]
+    with versitygw() as server, tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
+        remote = remote_segments(server.data, [generate_segment(Path(folder, "small"), _SMALL)] * count)
+        options = S3Bucket(server.endpoint).options
+        with distant(urlsplit(server.endpoint).port or 0, _DISTANCE_SECONDS) as far:
+            for one in verifications(remote, Path(folder, "output"), "headers", options | {"endpoint": far.endpoint}):
+                before = far.requests
+                raced([one], 1)
+                lines.append(f"{one.name:<38}{one.median('wall'):13.1f}{(far.requests - before) / count:13.2f}")
+    return "\n".join(lines)
 
 
 def driver_memory(store: LargeStore) -> str:
