@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.context_in_use import ContextInUse, Role, context_in_use
 from tieredctl.errors import TieredctlError
 
 CLUSTER_ID = "rTFWgbQKRvehFNx-PhMpIg"
@@ -39,6 +40,17 @@ def test_nothing_else_does(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
         ask(monkeypatch, typed)
 
     assert refused.value.kind.code == "not-confirmed"
+
+
+def test_places_that_nobody_typed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = ContextInUse(origins={Role.STORE: "context prod"}, values={Role.STORE: "s3://prod"})
+    token = context_in_use.set(used)
+    try:
+        asked = ask(monkeypatch, CLUSTER_ID + "\n")
+    finally:
+        context_in_use.reset(token)
+
+    assert asked.startswith("Removing 7 objects, with store s3://prod (context prod): type")
 
 
 def test_a_name_cannot_colour_the_question(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,10 @@ def test_without_a_command_the_help_is_shown(words: tuple[str, ...], tieredctl: 
         (("metadata", "segmets"), "No such command 'segmets'. Did you mean 'segments'?"),
         (("--bogus",), "No such option: --bogus."),
         (("remote", "ls", "--stroe", "x"), "No such option: --stroe (Possible options: "),
-        (("remote", "ls", "-o", "xml"), "Invalid value for '--output' / '-o': 'xml' is not one of "),
+        (
+            ("remote", "ls", "-o", "xml"),
+            "Invalid value for '--output' / '-o' (env var: 'TIEREDCTL_OUTPUT'): 'xml' is not",
+        ),
         (("metadata", "segments", "--partition", "-1"), "Invalid value for '--partition': "),
         (("metadata", "lookup", "t:0", "--epoch", "x", "--offset", "1"), "Invalid value for '--epoch': "),
         (("metadata", "lookup", "t:0", "--epoch", "1"), "Missing option '--offset'."),

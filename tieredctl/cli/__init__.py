@@ -7,3 +7,5 @@ running_command: ContextVar[str] = ContextVar("running_command", default=PROGRAM
 """The words of the command that runs, such as `orphans scan`."""
 running_words: ContextVar[tuple[str, ...]] = ContextVar("running_words", default=())
 """All words of the command line that runs, without the program's name."""
+named_context: ContextVar[str | None] = ContextVar("named_context", default=None)
+"""What --context named, anywhere in the line."""

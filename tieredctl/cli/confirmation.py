@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from tieredctl.cli.context_in_use import context_in_use
 from tieredctl.cli.output import printable
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.change import demand_same_cluster
@@ -15,6 +16,9 @@ def demand_confirmation(what: str, cluster_id: str | None, *, yes: bool, typed_c
     Raises TieredctlError `another-cluster` for another id, `not-confirmed` if the answer is no, if there is no
     terminal to ask at, and where it is unknown which cluster this is.
     """
+    used = context_in_use.get()
+    if used is not None and (places := used.places()):
+        what = f"{what}, with {places}"
     if cluster_id is None:
         hint = "A change is confirmed by the cluster's id, and this cluster does not report its id."
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, f"{what} cannot be confirmed.", hint=hint)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tieredctl import __version__
-from tieredctl.cli import PROGRAM, running_command, running_words
+from tieredctl.cli import PROGRAM, named_context, running_command, running_words
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 
 if TYPE_CHECKING:
@@ -40,8 +40,10 @@ _GO_ON = (
     ("wal", "clean"),
     ("wal", "purge"),
 )
+_CONTEXTS_HINT = "`tieredctl context list` shows them."
 _RESUMING_OPTION = "--resume"
 _NO_COLOR = "--no-color"
+_CONTEXT = "--context"
 _COMPLETION_VARIABLE = "_TIEREDCTL_COMPLETE"
 _COMPLETED_LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Where Typer's protocol has the line that a shell wants completed: bash in the first, the others in the second."""
@@ -63,6 +65,7 @@ NOUNS = {
     "doctor": "Check tiered storage on a cluster, or its settings, for problems.",
     "snapshot": "Read, compare, fetch and clean KRaft snapshots, and the metadata log after them.",
     "demo": "See it work on a real captured cluster; no server needed.",
+    "context": "Name clusters with their stores, and choose one of them.",
     "completions": "Print a shell's completion script.",
 }
 """The first word of each command, and what the help says of it; its module is tieredctl.cli.commands.<noun>."""
@@ -100,7 +103,12 @@ def run(words: list[str]) -> int:
     _prepare_output(words)
     words = [word for word in words if word != _NO_COLOR]
     try:
-        code = invoke(words)
+        words, context = _without_context(words)
+        named = named_context.set(context)
+        try:
+            code = invoke(words)
+        finally:
+            named_context.reset(named)
         sys.stdout.flush()
         return code
     except typer.TyperException as wrong_use:
@@ -117,6 +125,22 @@ def run(words: list[str]) -> int:
         return _fail(_missing(error))
     except Exception as fault:  # noqa: BLE001 - the last resort: it is reported, and is a failure
         return _fail(_fault(fault))
+
+
+def _without_context(words: Sequence[str]) -> tuple[list[str], str | None]:
+    """The words without --context NAME, wherever it is, and the name. Raises TieredctlError `usage` without a name."""
+    left, context = [], None
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            left += [word, *rest]
+        elif word == _CONTEXT or word.startswith(f"{_CONTEXT}="):
+            context = next(rest, "") if word == _CONTEXT else word.partition("=")[2]
+            if not context:
+                raise TieredctlError(ErrorCode.USAGE, f"{_CONTEXT} needs a context's name.", hint=_CONTEXTS_HINT)
+        else:
+            left.append(word)
+    return left, context
 
 
 def invoke(words: Sequence[str]) -> int:
@@ -194,10 +218,13 @@ def _app(words: Sequence[str]) -> typer.Typer:
     def root(
         version: bool = typer.Option(False, "--version", help="Show the version and exit."),
         no_color: bool = typer.Option(False, _NO_COLOR, help="No colours, as with NO_COLOR; anywhere in the line."),
+        context: str = typer.Option(
+            None, _CONTEXT, metavar="NAME", help="The context: cluster and store; anywhere in the line."
+        ),
     ) -> None:
         """The operator's toolkit for Apache Kafka tiered storage: what is in remote storage and why, whether it agrees
         with the metadata, and how to change it without losing data."""
-        del no_color  # read before the line is parsed
+        del no_color, context  # read before the line is parsed
         if version:
             print(f"{PROGRAM} {__version__}")
             raise typer.Exit

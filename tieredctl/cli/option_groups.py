@@ -1,10 +1,20 @@
-"""Options that belong together: a command takes one value for all of them."""
+"""Options that belong together: a command takes one value for all of them. Here a context adds what was not typed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature, signature
 from typing import Any
+
+import typer
+
+from tieredctl.cli import running_command
+from tieredctl.cli.context_in_use import DEFAULT, ENVIRONMENT, Role, context_in_use, filled_in, with_hint
+from tieredctl.cli.outcome import say
+from tieredctl.errors import TieredctlError
+
+_CHANGING_PARAMETER, _CHANGING_COMMANDS = "yes", ("orphans plan",)
+"""What says that a command changes something, or prepares that."""
 
 
 class OptionGroup:
@@ -14,7 +24,8 @@ class OptionGroup:
 
 
 def flattened(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with each group's options instead of the group, for Typer, which knows no groups."""
+    """The command with each group's options instead of the group, for Typer, which knows no groups; what of them a
+    context may have is taken from it."""
     groups: dict[str, tuple[type[OptionGroup], tuple[str, ...]]] = {}
     parameters: list[Parameter] = []
     for parameter in _parameters(command):
@@ -23,21 +34,64 @@ def flattened(command: Callable[..., Any]) -> Callable[..., Any]:
         if options is not None:
             groups[parameter.name] = group, tuple(option.name for option in options)
         parameters += [parameter] if options is None else options
-    if not groups:
+    roles = _roles(parameters)
+    if not groups and not roles:
         return command
+    own_context = next((one.name for one in parameters if one.annotation is typer.Context), None)
+    if roles and own_context is None:
+        parameters.append(Parameter(_CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context))
 
     def run(**given: Any) -> Any:
+        if roles:
+            parsed = given[own_context] if own_context else given.pop(_CONTEXT)
+            given = _with_context(given, roles, parsed)
         made = {
             name: group(**{option: given.pop(option) for option in options})
             for name, (group, options) in groups.items()
         }
-        return command(**given, **made)
+        try:
+            return command(**given, **made)
+        except TieredctlError as error:
+            raise with_hint(error) from error.__cause__
 
     run.__doc__ = command.__doc__
     run.__signature__ = Signature(  # type: ignore[attr-defined]
         [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
     )
     return run
+
+
+_CONTEXT = "parsed_line"
+
+
+def _roles(parameters: list[Parameter]) -> dict[str, Role]:
+    marks = ((one.name, mark) for one in parameters for mark in getattr(one.annotation, "__metadata__", ()))
+    return {name: mark for name, mark in marks if isinstance(mark, Role)}
+
+
+def _with_context(given: dict[str, Any], roles: Mapping[str, Role], parsed: typer.Context) -> dict[str, Any]:
+    """Raises TieredctlError as `filled_in` does."""
+    sources, spelled = {}, {}
+    for parameter in parsed.command.params:
+        name = parameter.name or ""
+        if name in roles:
+            source = parsed.get_parameter_source(name)
+            sources[name] = DEFAULT if source is None else source.name
+            spelled[name] = _spelled(parameter, sources[name])
+    if parsed.invoked_subcommand is not None:  # a variable is about the command that runs
+        return given | {name: None for name, source in sources.items() if source == ENVIRONMENT}
+    changes = _CHANGING_PARAMETER in given or running_command.get() in _CHANGING_COMMANDS
+    filled = filled_in(given, roles, sources, spelled, changes=changes)
+    used = context_in_use.get()
+    if changes and not given.get("quiet") and used is not None and (places := used.places()):
+        say(f"Using {places}.")
+    return filled
+
+
+def _spelled(parameter: Any, source: str) -> str:
+    if source == ENVIRONMENT:
+        return str(parameter.envvar)
+    return str(parameter.opts[0]) if parameter.param_type_name == "option" else str(parameter.metavar)
 
 
 def _parameters(called: Callable[..., Any]) -> list[Parameter]:

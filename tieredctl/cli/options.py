@@ -15,6 +15,7 @@ from tieredctl.cli.arguments import (
     kafka_id,
     severity,
 )
+from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.progress import ProgressMode
 from tieredctl.model.findings import Severity
@@ -28,11 +29,19 @@ LogDirs = Annotated[
         metavar="DIR",
         parser=given_path,
         help="Read metadata from a broker's log directory; repeat it for several.",
+        envvar="TIEREDCTL_LOG_DIR",
     ),
+    Role.INSTEAD,
 ]
 BootstrapServer = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", parser=bootstrap_servers, help="Read metadata from a live cluster."),
+    typer.Option(
+        metavar="HOST:PORT",
+        parser=bootstrap_servers,
+        help="Read metadata from a live cluster.",
+        envvar="TIEREDCTL_BOOTSTRAP_SERVER",
+    ),
+    Role.CLUSTER,
 ]
 BootstrapController = Annotated[
     str | None,
@@ -41,18 +50,36 @@ BootstrapController = Annotated[
         parser=bootstrap_servers,
         help="A controller's own listener; any of the quorum, or several with commas between them.",
     ),
+    Role.ELSEWHERE,
 ]
 CommandConfig = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", parser=given_path, help="Client properties, as for Kafka's own tools."),
+    typer.Option(
+        metavar="FILE",
+        parser=given_path,
+        help="Client properties, as for Kafka's own tools.",
+        envvar="TIEREDCTL_COMMAND_CONFIG",
+    ),
+    Role.COMMAND_CONFIG,
 ]
 Export = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", parser=given_path, help="Read metadata from a file that `metadata export` wrote."),
+    typer.Option(
+        metavar="FILE",
+        parser=given_path,
+        help="Read metadata from a file that `metadata export` wrote.",
+        envvar="TIEREDCTL_EXPORT",
+    ),
+    Role.INSTEAD,
 ]
 MetadataSource = Annotated[
     str | None,
-    typer.Option(metavar="NAME:LOCATION", help="Read metadata with a plugin for another remote log metadata manager."),
+    typer.Option(
+        metavar="NAME:LOCATION",
+        help="Read metadata with a plugin for another remote log metadata manager.",
+        envvar="TIEREDCTL_METADATA_SOURCE",
+    ),
+    Role.INSTEAD,
 ]
 MetadataSourceOptions = Annotated[
     list[str] | None,
@@ -69,6 +96,7 @@ LiveTopicIds = Annotated[
         parser=given_path,
         help="A file with the ids of all live topics, one per line; the cluster is not asked.",
     ),
+    Role.ELSEWHERE,
 ]
 KraftSnapshot = Annotated[
     Path | None,
@@ -77,6 +105,7 @@ KraftSnapshot = Annotated[
         parser=given_path,
         help="Read the cluster from a KRaft snapshot, or a node's __cluster_metadata-0, when no broker answers.",
     ),
+    Role.INSTEAD,
 ]
 Inventory = Annotated[
     str | None,
@@ -103,6 +132,7 @@ OfflineMetadata = Annotated[
         "--offline-metadata",
         help="The cluster no longer exists; read --log-dir, --export or --metadata-source instead.",
     ),
+    Role.INSTEAD,
 ]
 NoLease = Annotated[
     bool,
@@ -119,7 +149,23 @@ AsOfPoint = Annotated[
         help="The state at a point: a file of metadata offsets, or a time (ISO 8601, or ms since the epoch).",
     ),
 ]
-Store = Annotated[str | None, typer.Option(metavar="URL", help="The remote store, such as file:DIR.")]
+Store = Annotated[str | None, typer.Option(metavar="URL", help="The remote store, such as file:DIR."), Role.ELSEWHERE]
+"""That of other objects than tiered segments, or one that stands beside a file which says more of it."""
+TieredStore = Annotated[
+    str | None,
+    typer.Option("--store", metavar="URL", help="The remote store, such as file:DIR.", envvar="TIEREDCTL_STORE"),
+    Role.STORE,
+]
+TieredStoreOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--store-option",
+        metavar="NAME=VALUE",
+        help="A store setting; repeat it for several.",
+        envvar="TIEREDCTL_STORE_OPTION",
+    ),
+    Role.STORE_OPTIONS,
+]
 StoreOptions = Annotated[
     list[str] | None,
     typer.Option("--store-option", metavar="NAME=VALUE", help="A store setting; repeat it for several."),
@@ -130,7 +176,9 @@ ControlPlaneUri = Annotated[
         "--control-plane",
         metavar="URI",
         help="The control plane's database: a libpq URI, or service=NAME; without a password.",
+        envvar="TIEREDCTL_CONTROL_PLANE",
     ),
+    Role.ELSEWHERE,
 ]
 CoordinatorLogDirs = Annotated[
     list[Path] | None,
@@ -153,11 +201,23 @@ Coordinators = Annotated[
 ]
 LayoutName = Annotated[
     str,
-    typer.Option("--layout", metavar="NAME", help="How keys map to segments: local, a plugin's, or auto to detect it."),
+    typer.Option(
+        "--layout",
+        metavar="NAME",
+        help="How keys map to segments: local, a plugin's, or auto to detect it.",
+        envvar="TIEREDCTL_LAYOUT",
+    ),
+    Role.LAYOUT,
 ]
 LayoutOptions = Annotated[
     list[str] | None,
-    typer.Option("--layout-option", metavar="NAME=VALUE", help="A layout setting; repeat it for several."),
+    typer.Option(
+        "--layout-option",
+        metavar="NAME=VALUE",
+        help="A layout setting; repeat it for several.",
+        envvar="TIEREDCTL_LAYOUT_OPTION",
+    ),
+    Role.LAYOUT_OPTIONS,
 ]
 Topic = Annotated[str | None, typer.Option(metavar="TOPIC", help="Only this topic.")]
 TopicId = Annotated[str | None, typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Only the topic with this id.")]
@@ -171,7 +231,13 @@ MetadataPartition = Annotated[
 ]
 Output = Annotated[
     OutputFormat,
-    typer.Option("--output", "-o", help="Output format; wide is a table with more columns.", case_sensitive=False),
+    typer.Option(
+        "--output",
+        "-o",
+        help="Output format; wide is a table with more columns.",
+        case_sensitive=False,
+        envvar="TIEREDCTL_OUTPUT",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Write only errors to stderr.")]
 MetricsFile = Annotated[
@@ -184,7 +250,9 @@ SparkConf = Annotated[
     list[str] | None,
     typer.Option("--spark-conf", metavar="NAME=VALUE", help="A Spark setting; repeat it for several."),
 ]
-ProgressStyle = Annotated[ProgressMode, typer.Option("--progress", help="How to show progress.")]
+ProgressStyle = Annotated[
+    ProgressMode, typer.Option("--progress", help="How to show progress.", envvar="TIEREDCTL_PROGRESS")
+]
 FailOn = Annotated[
     Severity | None,
     typer.Option(

@@ -21,8 +21,8 @@ from tieredctl.cli.options import (
     MetadataSourceOptions,
     Partition,
     SegmentId,
-    Store,
-    StoreOptions,
+    TieredStore,
+    TieredStoreOptions,
     Topic,
     TopicId,
 )
@@ -112,8 +112,8 @@ class PastMetadataOptions(MetadataOptions):
 class RemoteOptions(OptionGroup):
     """A remote store and its layout."""
 
-    store: Store = None
-    store_option: StoreOptions = None
+    store: TieredStore = None
+    store_option: TieredStoreOptions = None
     layout: LayoutName = AUTO
     layout_option: LayoutOptions = None
 

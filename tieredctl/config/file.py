@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +13,10 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.prices import StoragePrice
 
 VARIABLE = "TIEREDCTL_CONFIG"
+CONTEXTS, CURRENT_CONTEXT, _PRICES = "contexts", "currentContext", "prices"
+prices_of_context: ContextVar[Sequence[object]] = ContextVar("prices_of_context", default=())
+"""The price table of the context that a command runs with, whose prices go before those of the file."""
 _LONGEST_FILE = 1 << 20
-_PRICES = "prices"
 _PRICE_FIELDS = {"store", "perGiBMonth", "currency"}
 _REQUEST_PRICE_FIELDS = ("perThousandPuts", "perThousandGets")
 _CLASS = "storageClass"
@@ -25,18 +29,23 @@ def storage_price(store_url: str) -> StoragePrice | None:
     separately. Raises TieredctlError `bad-config` for a file that cannot be used or was named but does not exist, and
     where classes have prices but the store has none, or one in another currency.
     """
-    prices = _settings().get(_PRICES, [])
-    if not isinstance(prices, list):
-        raise _bad(f"{_PRICES} is not a list")
-    fitting = [price for price in map(_price, prices) if store_url.startswith(price.store)]
+    prices = [*demand_prices(settings().get(_PRICES, [])), *demand_prices(prices_of_context.get())]
+    fitting = [price for price in prices if store_url.startswith(price.store)]
     chosen = {price.storage_class: price.price for price in sorted(fitting, key=lambda price: len(price.store))}
     usual = chosen.pop(None, None)
     for name, price in chosen.items():
         if usual is None or price.currency != usual.currency:
-            raise _bad(f"{store_url} needs a price without {_CLASS}, in the currency of that of {name}")
+            raise bad(f"{store_url} needs a price without {_CLASS}, in the currency of that of {name}")
     if usual is None:
         return None
     return usual._replace(class_prices={str(name): price.per_gib_month for name, price in chosen.items()})
+
+
+def demand_prices(entries: object) -> list[_Price]:
+    """A price table. Raises TieredctlError `bad-config` for anything else."""
+    if isinstance(entries, str | bytes) or not isinstance(entries, Sequence):
+        raise bad(f"{_PRICES} is not a list")
+    return [*map(_price, entries)]
 
 
 class _Price(NamedTuple):
@@ -50,14 +59,14 @@ class _Price(NamedTuple):
 def _price(entry: object) -> _Price:
     if not isinstance(entry, Mapping) or set(entry) - {*_REQUEST_PRICE_FIELDS, _CLASS} != _PRICE_FIELDS:
         fields, optional = ", ".join(sorted(_PRICE_FIELDS)), ", ".join((*_REQUEST_PRICE_FIELDS, _CLASS))
-        raise _bad(f"each of {_PRICES} has {fields}, and may have {optional}")
+        raise bad(f"each of {_PRICES} has {fields}, and may have {optional}")
     store, currency, storage_class = entry["store"], entry["currency"], entry.get(_CLASS)
     if not isinstance(store, str) or not isinstance(currency, str):
-        raise _bad("store and currency must be strings")
+        raise bad("store and currency must be strings")
     if _CLASS in entry and (not isinstance(storage_class, str) or not storage_class):
-        raise _bad(f"{_CLASS} of {store} must be the name of a storage class, such as GLACIER")
+        raise bad(f"{_CLASS} of {store} must be the name of a storage class, such as GLACIER")
     if _CLASS in entry and not set(entry).isdisjoint(_REQUEST_PRICE_FIELDS):
-        raise _bad(f"a price with {_CLASS} cannot have prices of requests")
+        raise bad(f"a price with {_CLASS} cannot have prices of requests")
     puts, gets = (_amount(entry, name) if name in entry else None for name in _REQUEST_PRICE_FIELDS)
     return _Price(store, storage_class, StoragePrice(_amount(entry, "perGiBMonth"), currency, puts, gets))
 
@@ -65,16 +74,17 @@ def _price(entry: object) -> _Price:
 def _amount(entry: Mapping[str, object], name: str) -> float:
     amount = entry[name]
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < float("inf"):
-        raise _bad(f"{name} of {entry['store']} is not a price")
+        raise bad(f"{name} of {entry['store']} is not a price")
     return float(amount)
 
 
 def configuration_folder() -> Path:
     """Where the configuration file is, or would be."""
-    return _path().parent
+    return configuration_path().parent
 
 
-def _path() -> Path:
+def configuration_path() -> Path:
+    """The configuration file, whether there is one or not."""
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named)
@@ -82,38 +92,62 @@ def _path() -> Path:
     return Path(folder, "tieredctl", "config.yaml")
 
 
-def _settings() -> Mapping[str, Any]:
-    path = _path()
+def settings() -> Mapping[str, Any]:
+    """What the file says; nothing where there is no file. Raises TieredctlError `bad-config` for one that cannot be
+    used, and for one that was named but does not exist."""
+    data = file_bytes()
+    return {} if data is None else settings_in(data)
+
+
+def file_bytes() -> bytes | None:
+    """The file; None where there is none. Raises TieredctlError as `settings` does."""
+    path = configuration_path()
     try:
-        with path.open("rb") as file:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            _demand_own(path, os.fstat(descriptor))
             data = file.read(_LONGEST_FILE + 1)
     except FileNotFoundError:
         if os.environ.get(VARIABLE):
-            raise _bad("there is no such file") from None
-        return {}
+            raise bad("there is no such file") from None
+        return None
     except OSError as error:
-        raise _bad(f"it cannot be read: {error.strerror}") from None
+        raise bad(f"it cannot be read: {error.strerror}") from None
     if len(data) > _LONGEST_FILE:
-        raise _bad("it is too long")
-    return _parsed(data)
+        raise bad("it is too long")
+    return data
 
 
-def _parsed(data: bytes) -> Mapping[str, Any]:
-    import yaml
+def _demand_own(path: Path, status: os.stat_result) -> None:
+    """Whoever can write it chooses the cluster and the bucket that a command works on."""
+    if stat.S_ISCHR(status.st_mode):  # /dev/null
+        return
+    if not stat.S_ISREG(status.st_mode):
+        raise bad("it is not a file")
+    if os.geteuid() != 0 and status.st_uid not in (0, os.geteuid()):
+        raise bad("it belongs to another user")
+    if status.st_mode & stat.S_IWOTH:
+        raise bad("everybody may write it", hint=f"Run `chmod o-w {path}`.")
+
+
+def settings_in(data: bytes) -> Mapping[str, Any]:
+    """What a file of these bytes says. Raises TieredctlError `bad-config`."""
+    from tieredctl.config.strict_yaml import NotYaml, parsed
 
     try:
-        settings = yaml.safe_load(data)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise _bad(f"it is not valid YAML: {str(error).splitlines()[0]}") from None
-    if settings is None:
+        found = parsed(data)
+    except NotYaml as error:
+        raise bad(str(error)) from None
+    if found is None:
         return {}
-    if not isinstance(settings, Mapping):
-        raise _bad("it is not a mapping")
-    unknown = [name for name in settings if name != _PRICES]
+    if not isinstance(found, Mapping):
+        raise bad("it is not a mapping")
+    unknown = [name for name in found if name not in (_PRICES, CONTEXTS, CURRENT_CONTEXT)]
     if unknown:
-        raise _bad(f"there is no setting {unknown[0]!r}")
-    return settings
+        raise bad(f"there is no setting {unknown[0]!r}")
+    return found
 
 
-def _bad(reason: str) -> TieredctlError:
-    return TieredctlError(ErrorCode.BAD_CONFIG, f"{_path()} cannot be used: {reason}.")
+def bad(reason: str, *, hint: str | None = None) -> TieredctlError:
+    """That the file cannot be used."""
+    return TieredctlError(ErrorCode.BAD_CONFIG, f"{configuration_path()} cannot be used: {reason}.", hint=hint)

@@ -45,12 +45,12 @@ def wal_prices(file: Path) -> WalPrices:
 
 
 def _amounts(data: bytes, name: str) -> dict[str, float]:
-    import yaml
+    from tieredctl.config.strict_yaml import NotYaml, parsed
 
     try:
-        prices = yaml.safe_load(data)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise _bad(name, f"it is not valid YAML: {str(error).splitlines()[0]}") from None
+        prices = parsed(data)
+    except NotYaml as error:
+        raise _bad(name, str(error)) from None
     if not isinstance(prices, Mapping):
         raise _bad(name, "it is not a mapping of names to prices")
     return {_field(name, key): _amount(name, key, amount) for key, amount in prices.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -49,7 +50,7 @@ def demo(
     ] = None,
 ) -> ExitCode:
     """See it work on a real captured cluster; no server needed. Verifies it, damages a copy, finds each fault."""
-    with _folder(keep) as folder:
+    with _no_variables(), _folder(keep) as folder:
         sound, damaged = folder / "sound", folder / "damaged"
         unpack_cluster(sound)
         _say_what_this_is(sound)
@@ -194,6 +195,20 @@ def _document(command: str, file: Path) -> dict[str, Any]:
     file.write_text(out, encoding="utf-8")
     document: dict[str, Any] = json.loads(out)
     return document
+
+
+@contextmanager
+def _no_variables() -> Iterator[None]:
+    """Without the variables that would change what the commands here do."""
+    kept = dict(os.environ)
+    for name in [*kept]:
+        if name.startswith("TIEREDCTL_") and name not in ("TIEREDCTL_CONFIG", "TIEREDCTL_PLAN_KEY_FILE"):
+            del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
 
 
 def _output_of(command: str) -> tuple[int, str, str]:

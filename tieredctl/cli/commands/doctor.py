@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import given_path, now_ms, pairs
+from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.options import BootstrapController, KraftSnapshot, Now
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
 from tieredctl.cli.view import FindingListView
@@ -107,6 +108,7 @@ def config(
     file: Annotated[
         Path | None,
         typer.Argument(metavar="FILE", parser=given_path, help="A broker's or controller's server.properties."),
+        Role.ELSEWHERE,
     ] = None,
     topic_config: Annotated[
         list[str] | None,

@@ -11,6 +11,7 @@ import typer
 
 from tieredctl.cli.arguments import GREATEST_INT64, given_path, now_ms, topic_partition
 from tieredctl.cli.commands.estimate_wal_cost import wal_cost
+from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.options import Now, Output, Partition, Quiet, Topic, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
@@ -200,6 +201,7 @@ def metadata(
             min=0,
             max=GREATEST_INT64,
         ),
+        Role.INSTEAD,
     ] = None,
     metadata_options: MetadataOptions,
     output: Output = OutputFormat.TABLE,

@@ -10,6 +10,7 @@ import typer
 from tieredctl.cli.arguments import clock_ms, given_path, kafka_id
 from tieredctl.cli.commands.removal_application import apply_plan, chosen_plan
 from tieredctl.cli.commands.removal_outcome import demand_source
+from tieredctl.cli.context_in_use import Role, details_of
 from tieredctl.cli.options import (
     BootstrapServer,
     ClusterId,
@@ -20,7 +21,7 @@ from tieredctl.cli.options import (
     MetadataSource,
     MetadataSourceOptions,
     OfflineMetadata,
-    StoreOptions,
+    TieredStoreOptions,
 )
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOptions
 from tieredctl.cli.removal_options import ApplyLimitOptions, ApplyOptions
@@ -41,7 +42,7 @@ def apply(
     metadata_source: MetadataSource = None,
     metadata_source_option: MetadataSourceOptions = None,
     topic_lists: TopicListOptions,
-    store_option: StoreOptions = None,
+    store_option: TieredStoreOptions = None,
     layout_option: LayoutOptions = None,
     limits: ApplyLimitOptions,
     foreign: Annotated[
@@ -68,6 +69,9 @@ def apply(
     place = MetadataOptions(
         log_dir, bootstrap_server, command_config, export, metadata_source, metadata_source_option
     ).place()
-    store = RemoteOptions(chosen.header.store, store_option, chosen.header.layout, layout_option).place()
+    url = chosen.header.store
+    store_options = details_of(url, Role.STORE_OPTIONS, store_option)
+    layout_options = details_of(url, Role.LAYOUT_OPTIONS, layout_option)
+    store = RemoteOptions(url, store_options, chosen.header.layout, layout_options).place()
     owners = TieredOwners(place, topic_lists.beside(place))
     return apply_plan(chosen, store, owners, how, cluster_id, clock_ms, view)

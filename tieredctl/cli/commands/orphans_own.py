@@ -13,7 +13,7 @@ import typer
 
 from tieredctl.cli.arguments import clock_ms, pairs
 from tieredctl.cli.confirmation import can_ask, demand_typed
-from tieredctl.cli.options import Store, StoreOptions
+from tieredctl.cli.options import TieredStore, TieredStoreOptions
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, TableColumn, printable
 from tieredctl.cli.view import View
@@ -70,8 +70,8 @@ class _Totals:
 @quarantine.command("ls")
 def ls(
     *,
-    store: Store = None,
-    store_option: StoreOptions = None,
+    store: TieredStore = None,
+    store_option: TieredStoreOptions = None,
     view: View,
 ) -> ExitCode:
     """List the quarantine: tables show totals by plan, other formats each object. Changes nothing."""
@@ -102,8 +102,8 @@ def ls(
 
 def unlock(
     *,
-    store: Store = None,
-    store_option: StoreOptions = None,
+    store: TieredStore = None,
+    store_option: TieredStoreOptions = None,
     holder: Annotated[
         str | None, typer.Option(metavar="HOST:PID", help="Break the lease only if this run holds it.")
     ] = None,

@@ -12,7 +12,7 @@ from tieredctl.cli.commands.removal_outcome import (
     FIELDS,
     receipt_rows,
 )
-from tieredctl.cli.options import NoLease, Store, StoreOptions
+from tieredctl.cli.options import NoLease, Store, TieredStoreOptions
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, printable
 from tieredctl.cli.view import View
@@ -27,7 +27,7 @@ def restore(
         str, typer.Argument(metavar="RECEIPTS", help="The receipts file, or the plan's id with --store.")
     ],
     store: Store = None,
-    store_option: StoreOptions = None,
+    store_option: TieredStoreOptions = None,
     no_lease: NoLease = False,
     view: View,
 ) -> ExitCode:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tieredctl.cli.arguments import given_path
+from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.file_description import describe
 from tieredctl.cli.options import Output, Quiet
 from tieredctl.cli.outcome import discard, say_error
@@ -118,7 +119,7 @@ class _Inspection:
 def check(
     *,
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR", parser=given_path, help="Brokers' log directories.")
+        list[Path], typer.Argument(metavar="DIR", parser=given_path, help="Brokers' log directories."), Role.ELSEWHERE
     ],
     metadata_options: MetadataOptions,
     remote_options: RemoteOptions,

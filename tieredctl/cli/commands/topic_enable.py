@@ -9,6 +9,7 @@ import typer
 
 from tieredctl.cli.arguments import GREATEST_INT64, clock_ms, given_path
 from tieredctl.cli.commands.topic_change import ApplyOptions, Shown, Topic, Waiting, describe_change, make
+from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.view import FindingListView
 from tieredctl.config.file import storage_price
@@ -50,6 +51,7 @@ def enable(
     store: Annotated[
         str | None,
         typer.Option(metavar="URL", help="The store it is copied to, only to look up its prices in the configuration."),
+        Role.STORE,
     ] = None,
     log_dir: Annotated[
         list[Path] | None,

@@ -14,8 +14,8 @@ from tieredctl.cli.options import (
     Now,
     ProgressStyle,
     SparkConf,
-    Store,
-    StoreOptions,
+    TieredStore,
+    TieredStoreOptions,
 )
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.progress import ProgressMode, segment_progress
@@ -44,7 +44,7 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 def verify(
     *,
-    store: Store = None,
+    store: TieredStore = None,
     metadata_options: PastMetadataOptions,
     level: Annotated[
         Level, typer.Option(help="Check the listing, the first and last batches too, or every byte.")
@@ -54,7 +54,7 @@ def verify(
         str | None, typer.Option(metavar="N/M|P%", help="Check a share of the segments: 3/30 or 5%.")
     ] = None,
     layout: LayoutName = "auto",
-    store_option: StoreOptions = None,
+    store_option: TieredStoreOptions = None,
     layout_option: LayoutOptions = None,
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")

@@ -1,0 +1,257 @@
+"""The file of the contexts: what it may have, how it is changed, and that nothing else in it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Tieredctl, environment
+from tieredctl.config.context_changes import add_context
+from tieredctl.config.contexts import Context, contexts
+from tieredctl.errors import TieredctlError
+
+WRITTEN = """\
+# Ours.
+prices:
+  - {store: "s3://", perGiBMonth: 0.023, currency: USD}  # list price
+
+contexts:
+    # The one that matters.
+    prod:
+        bootstrapServer: broker:9092   # behind the VPN
+        store: s3://prod
+    # For tries.
+    staging: {store: "s3://staging"}
+# The end.
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the configuration file is to be."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    path = tmp_path / "tieredctl/config.yaml"
+    path.parent.mkdir()
+    return path
+
+
+def bomb() -> str:
+    levels = "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 12))
+    return f"a0: &a0 {{x: y}}\n{levels}"
+
+
+HOSTILE = {
+    "not YAML": "contexts: [",
+    "binary": "\x00\x01",
+    "a list": "- a",
+    "unknown": "context: {}",
+    "aliases": bomb(),
+    "nested": "[" * 20_000,
+    "twice": "contexts: {a: {store: 's3://a'}, a: {store: 's3://b'}}",
+    "contexts of another type": "contexts: 3",
+    "a context of another type": "contexts: {a: 3}",
+    "a name of another type": "contexts: {3: {store: 's3://a'}}",
+    "a name with a line's end": 'contexts: {"a\\nb": {store: "s3://a"}}',
+    "unknown in a context": "contexts: {a: {stroe: 's3://a'}}",
+    "servers of another type": "contexts: {a: {bootstrapServer: [b:1]}}",
+    "no server": "contexts: {a: {bootstrapServer: here}}\ncurrentContext: a",
+    "options of another type": "contexts: {a: {store: 's3://a', storeOptions: [region]}}",
+    "an option of another type": "contexts: {a: {store: 's3://a', storeOptions: {region: 3}}}",
+    "options of no store": "contexts: {a: {storeOptions: {region: x}}}",
+    "prices of another type": "contexts: {a: {store: 's3://a', prices: 3}}",
+    "a current one that is not there": "currentContext: a",
+    "a current one of another type": "contexts: {a: {store: 's3://a'}}\ncurrentContext: [a]",
+    "huge": "#" * (1 << 20) + "\n",
+    "a tag": "contexts: !!python/object/apply:os.system [exit]",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_file_that_cannot_be_used_is_a_sentence(text: str, config: Path, tieredctl: Tieredctl) -> None:
+    config.write_text(text)
+
+    outcome = tieredctl("topic", "list")
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"tieredctl: {config} cannot be used: ")
+    assert outcome.err.count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "contexts: {a: {store: 's3://a', storeOptions: {secret-access-key: hunter2}}}",
+        "contexts: {a: {bootstrapServer: 'b:1', sasl.jaas.config: hunter2}}",
+        "contexts: {a: {bootstrapServer: 'b:1', commandConfig: {sasl.jaas.config: hunter2}}}",
+        "contexts: {a: {store: 's3://user:hunter2@a'}}",
+        "sasl.jaas.config: hunter2",
+        "contexts: {a: {password: hunter2, store: 's3://a'}",
+        "contexts: {a: {layout: x, store: 's3://a', layoutOptions: {password: hunter2}}}",
+    ],
+)
+def test_a_secret_in_the_file_is_refused_and_not_shown(text: str, config: Path, tieredctl: Tieredctl) -> None:
+    config.write_text(text)
+
+    for words in (("context", "show"), ("context", "list"), ("topic", "list")):
+        outcome = tieredctl(*words)
+        assert outcome.exit_code == 2
+        assert "hunter2" not in outcome.out + outcome.err
+
+
+def test_a_file_that_everybody_may_write_is_refused(config: Path, tieredctl: Tieredctl) -> None:
+    config.write_text(WRITTEN)
+    config.chmod(0o666)
+
+    assert tieredctl("context", "list").err == (
+        f"tieredctl: {config} cannot be used: everybody may write it.\n  Run `chmod o-w {config}`.\n"
+    )
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_not_a_file_is_not_waited_for(make: object, config: Path, tieredctl: Tieredctl) -> None:
+    make(config)  # type: ignore[operator]
+
+    assert "cannot be used: it " in tieredctl("context", "list").err
+
+
+def test_without_a_file_nothing_is_different_and_no_yaml_is_loaded(config: Path, log_dir: Path) -> None:
+    program = (
+        "import sys\nfrom tieredctl.cli.main import run\n"
+        f"code = run(['metadata', 'segments', '--log-dir', {str(log_dir)!r}])\n"
+        "print(code, 'yaml' in sys.modules, file=sys.stderr)\n"
+        "code = run(['topic', 'list'])\n"
+        "print(code, 'yaml' in sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=True, timeout=60
+    )
+
+    assert [line for line in done.stderr.splitlines() if line.endswith(("True", "False"))] == ["0 False", "2 False"]
+
+
+def test_all_else_stays_as_it_was_written(config: Path, tieredctl: Tieredctl) -> None:
+    config.write_text(WRITTEN)
+
+    assert tieredctl("context", "use", "prod").exit_code == 0
+    assert config.read_text() == 'currentContext: "prod"\n' + WRITTEN
+    assert tieredctl("context", "add", "new", "--store", "s3://new").exit_code == 0
+    assert tieredctl("context", "remove", "new").exit_code == 0
+    assert tieredctl("context", "use", "--none").exit_code == 0
+    assert config.read_text() == WRITTEN
+
+
+def test_removing_takes_a_context_alone(config: Path, tieredctl: Tieredctl) -> None:
+    config.write_text(f"{WRITTEN}currentContext: prod\n")
+
+    assert tieredctl("context", "remove", "prod").exit_code == 0
+
+    left = contexts()
+    assert (list(left.by_name), left.current) == (["staging"], None)
+    assert "# For tries." in config.read_text()
+
+
+def test_a_file_written_in_another_way_is_not_changed(config: Path, tieredctl: Tieredctl) -> None:
+    config.write_text("{contexts: {a: {store: 's3://a'}}}")
+
+    outcome = tieredctl("context", "use", "a")
+
+    assert outcome.exit_code == 2
+    assert "nothing was changed" in outcome.err
+    assert config.read_text() == "{contexts: {a: {store: 's3://a'}}}"
+
+
+def test_a_context_is_replaced_only_by_force(config: Path, tieredctl: Tieredctl) -> None:
+    words = ("context", "add", "a", "--store")
+    assert tieredctl(*words, "s3://first").exit_code == 0
+
+    refused = tieredctl(*words, "s3://second")
+    assert (refused.exit_code, contexts().by_name["a"].store) == (2, "s3://first")
+    assert tieredctl(*words, "s3://second", "--force").exit_code == 0
+    assert contexts().by_name["a"].store == "s3://second"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("a b", "--store", "s3://x"),
+        ("", "--store", "s3://x"),
+        ("a",),
+        ("a", "--store", "s3://x", "--store-option", "secret-access-key=hunter2"),
+        ("a", "--store", "s3://user:hunter2@x"),
+        ("a", "--bootstrap-server", "here"),
+        ("a", "--layout", "aiven"),
+    ],
+)
+def test_what_the_file_may_not_have_is_not_added(words: tuple[str, ...], config: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("context", "add", *words)
+
+    assert outcome.exit_code == 2
+    assert "hunter2" not in outcome.err
+    assert not config.exists()
+
+
+def test_runs_at_the_same_time_lose_nothing(config: Path, tieredctl: Tieredctl) -> None:
+    names = [f"c{number}" for number in range(24)]
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda name: add_context(Context(name, store=f"s3://{name}"), replace=False), names))
+
+    assert sorted(contexts().by_name) == sorted(names)
+    assert [path.name for path in config.parent.iterdir() if path.name != ".config.yaml.lock"] == ["config.yaml"]
+
+
+def test_a_link_to_the_file_stays_one(config: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    (tmp_path / "dotfiles").write_text(WRITTEN)
+    config.symlink_to(tmp_path / "dotfiles")
+
+    assert tieredctl("context", "use", "prod").exit_code == 0
+
+    assert config.is_symlink()
+    assert contexts().current == "prod"
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+
+    outcome = tieredctl("context", "add", "a", "--store", "s3://a")
+
+    assert (outcome.exit_code, outcome.err.count("\n")) == (2, 2)
+
+
+def test_prices_of_a_context_go_before_those_of_the_file(config: Path) -> None:
+    from tieredctl.config.file import prices_of_context, storage_price
+
+    config.write_text(WRITTEN)
+    token = prices_of_context.set([{"store": "s3://", "perGiBMonth": 0.01, "currency": "EUR"}])
+    try:
+        price = storage_price("s3://prod")
+    finally:
+        prices_of_context.reset(token)
+
+    assert price is not None
+    assert (price.per_gib_month, price.currency) == (0.01, "EUR")
+
+
+def test_a_context_that_is_added_can_be_read(config: Path) -> None:
+    context = Context("a", "b:1", "/etc/x", "s3://a", {"region": "y"}, "aiven", {"private-key": "/k.pem"})
+
+    add_context(context, replace=False)
+
+    assert contexts().by_name == {"a": context}
+
+
+def test_a_key_itself_is_no_name_of_its_file(config: Path) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nhunter2"
+
+    with pytest.raises(TieredctlError, match="cannot be added") as refused:
+        add_context(Context("a", store="s3://a", layout_options={"private-key": key}), replace=False)
+
+    assert "hunter2" not in refused.value.message

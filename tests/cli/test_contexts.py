@@ -1,0 +1,191 @@
+"""A context gives a command its cluster and its store, both or neither, and says so before anything is changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tests.cli.crashed_cluster import LISTED, CrashedClusterOnDisk
+
+CONTEXTS = """
+contexts:
+  prod:
+    bootstrapServer: "127.0.0.1:1"
+    store: s3://prod-bucket/kafka
+    storeOptions: {region: eu-central-1}
+    layout: aiven
+  staging:
+    bootstrapServer: "127.0.0.1:2"
+    store: s3://staging-bucket
+currentContext: prod
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration file with two contexts."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    path = tmp_path / "xdg/tieredctl/config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(CONTEXTS)
+    return path
+
+
+def shown(tieredctl: Tieredctl, *words: str) -> dict[str, tuple[object, str]]:
+    """Each setting's value and origin."""
+    outcome = tieredctl("context", "show", *words, "-o", "json")
+    assert outcome.exit_code == 0, outcome.err
+    return {row["setting"]: (row["value"], row["from"]) for row in outcome.document()["items"]}
+
+
+def test_values_come_from_the_option_then_the_variable_then_the_context_then_the_default(
+    config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shown(tieredctl)["layout"] == ("aiven", "context prod")
+    assert shown(tieredctl)["commandConfig"] == (None, "default")
+    monkeypatch.setenv("TIEREDCTL_LAYOUT", "local")
+    assert shown(tieredctl)["layout"] == ("local", "TIEREDCTL_LAYOUT")
+    assert shown(tieredctl, "--layout", "auto")["layout"] == ("auto", "--layout")
+    assert shown(tieredctl)["store"] == ("s3://prod-bucket/kafka", "context prod")
+
+
+def test_the_context_is_the_typed_one_then_that_of_the_variable_then_the_current_one(
+    config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shown(tieredctl)["bootstrapServer"] == ("127.0.0.1:1", "context prod")
+    monkeypatch.setenv("TIEREDCTL_CONTEXT", "staging")
+    assert shown(tieredctl)["bootstrapServer"] == ("127.0.0.1:2", "context staging")
+    assert shown(tieredctl, "--context", "prod")["bootstrapServer"] == ("127.0.0.1:1", "context prod")
+
+
+def test_store_options_are_added_to_those_of_the_context(config: Path, tieredctl: Tieredctl) -> None:
+    options = shown(tieredctl, "--store-option", "endpoint=http://x")["storeOptions"]
+
+    assert options == (["region=eu-central-1", "endpoint=http://x"], "--store-option, context prod")
+
+
+@pytest.mark.parametrize("option", ["--store=s3://else", "--bootstrap-server=else:9092"])
+def test_another_place_leaves_all_of_the_current_context_out(config: Path, tieredctl: Tieredctl, option: str) -> None:
+    origins = {origin for _, origin in shown(tieredctl, option).values()}
+
+    assert origins == {option.partition("=")[0], "default"}
+    assert "is not used: --" in tieredctl("context", "show", option).err
+
+
+def test_the_same_place_typed_leaves_it_in(config: Path, tieredctl: Tieredctl) -> None:
+    assert shown(tieredctl, "--store", "s3://prod-bucket/kafka")["bootstrapServer"][1] == "context prod"
+
+
+def test_a_secret_in_a_variable_is_not_shown(
+    config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIEREDCTL_STORE_OPTION", "secret-key=hunter2")
+
+    outcome = tieredctl("context", "show", "-o", "json")
+
+    assert "hunter2" not in outcome.out + outcome.err
+    assert "secret-key=(hidden)" in outcome.out
+
+
+CHANGING = [
+    ("orphans", "plan", "--to", "/no/such/plan"),
+    ("orphans", "purge", "--older-than", "7d"),
+    ("partition", "remove", "Ex-aw3fEQIi3do0H9Y7cKQ:0", "--apply"),
+    ("recover", "indexes", "Ex-aw3fEQIi3do0H9Y7cKQ", "--apply"),
+    ("recover", "metadata", "--apply"),
+]
+
+
+@pytest.mark.parametrize("words", CHANGING, ids=" ".join)
+def test_a_change_on_another_cluster_never_takes_the_store_of_the_current_context(
+    words: tuple[str, ...], config: Path, tieredctl: Tieredctl
+) -> None:
+    outcome = tieredctl(*words, "--bootstrap-server", "127.0.0.1:3")
+
+    assert outcome.exit_code == 2
+    assert "prod-bucket" not in outcome.err
+    assert "Context prod is not used, because --bootstrap-server names another place" in outcome.err
+
+
+@pytest.mark.parametrize("words", CHANGING, ids=" ".join)
+@pytest.mark.parametrize("option", ["--store=s3://else", "--bootstrap-server=127.0.0.1:3"])
+def test_a_change_takes_a_typed_context_whole_or_is_refused(
+    words: tuple[str, ...], option: str, config: Path, tieredctl: Tieredctl
+) -> None:
+    outcome = tieredctl("--context", "prod", *words, option)
+
+    assert outcome.exit_code == 2
+    assert outcome.err.startswith(f"tieredctl: {option.partition('=')[0]} and --context prod name two places.\n")
+
+
+@pytest.mark.parametrize("words", CHANGING, ids=" ".join)
+def test_a_change_begins_with_the_cluster_and_the_store_that_nobody_typed(
+    words: tuple[str, ...], config: Path, tieredctl: Tieredctl
+) -> None:
+    outcome = tieredctl(*words)
+
+    using = "Using cluster 127.0.0.1:1 (context prod), store s3://prod-bucket/kafka (context prod).\n"
+    assert outcome.err.startswith(using)
+
+
+def test_a_store_of_the_context_is_read(cluster: CrashedClusterOnDisk, config: Path, tieredctl: Tieredctl) -> None:
+    _, store, *_ = cluster.store
+    config.write_text(f"contexts: {{here: {{store: '{store}', layout: aiven}}}}\ncurrentContext: here\n")
+
+    listed = tieredctl("remote", "ls", "-o", "jsonl")
+    verified = tieredctl("orphans", "scan", "--log-dir", cluster.log_dir, "--context", "here", "-o", "json")
+    ambient = tieredctl("orphans", "scan", "--log-dir", cluster.log_dir, "-o", "json")
+
+    assert len(listed.lines()) == LISTED
+    assert verified.document()["summary"]["objects"] == LISTED
+    assert ambient.exit_code == 2
+    assert "give both, or --context here" in ambient.err
+
+
+def test_directories_are_checked_against_no_cluster_that_was_not_named(
+    config: Path, log_dir: Path, tieredctl: Tieredctl
+) -> None:
+    assert "127.0.0.1:1" not in tieredctl("store", "check", log_dir).err
+
+
+def test_an_option_on_the_line_makes_another_source_in_the_environment_meaningless(
+    log_dir: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIEREDCTL_BOOTSTRAP_SERVER", "127.0.0.1:1")
+    monkeypatch.setenv("TIEREDCTL_COMMAND_CONFIG", "/no/such")
+
+    assert tieredctl("metadata", "segments", "--log-dir", log_dir).exit_code == 0
+
+
+def test_a_variable_stands_for_its_option(log_dir: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIEREDCTL_LOG_DIR", str(log_dir))
+    monkeypatch.setenv("TIEREDCTL_OUTPUT", "json")
+
+    assert tieredctl("metadata", "segments").document()["kind"] == "RemoteLogSegments"
+
+
+@pytest.mark.parametrize("variable", ["TIEREDCTL_BOOTSTRAP_SERVER", "TIEREDCTL_CONTEXT"])
+def test_a_verb_after_a_noun_that_is_a_command_too_takes_them_itself(
+    variable: str, config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(variable, "127.0.0.1:1" if "SERVER" in variable else "prod")
+
+    assert tieredctl("doctor", "upgrade", "3.9", "4.0").exit_code in (0, 3)
+
+
+@pytest.mark.parametrize("words", [("--context",), ("--context=",), ("--context", "")])
+def test_a_context_has_a_name(words: tuple[str, ...], tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("topic", "list", *words)
+
+    assert (outcome.exit_code, outcome.err.splitlines()[0]) == (2, "tieredctl: --context needs a context's name.")
+
+
+def test_an_unknown_context_is_refused_with_those_there_are(config: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("topic", "list", "--context", "nope")
+
+    assert (outcome.exit_code, outcome.err) == (
+        2,
+        "tieredctl: There is no context 'nope'.\n  There are: prod, staging.\n",
+    )

@@ -1,0 +1,244 @@
+"""`tieredctl context …`: names for clusters with their stores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tieredctl.cli import named_context
+from tieredctl.cli.arguments import bootstrap_servers, given_path, pairs
+from tieredctl.cli.confirmation import can_ask, demand_typed
+from tieredctl.cli.context_in_use import ContextInUse, Role, context_in_use
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.places import ClusterOptions, RemoteOptions
+from tieredctl.cli.view import View
+from tieredctl.config.contexts import VARIABLE, Context, chosen_context, contexts
+from tieredctl.config.file import configuration_path
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.secrets import HIDDEN, is_secret
+
+_commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+_LIST_COLUMNS = (
+    TableColumn("CURRENT", lambda row: "*" if row["current"] else ""),
+    TableColumn("NAME", "name"),
+    TableColumn("BOOTSTRAP-SERVER", "bootstrapServer"),
+    TableColumn("STORE", "store"),
+    TableColumn("LAYOUT", "layout"),
+    TableColumn("COMMAND-CONFIG", "commandConfig", wide=True),
+)
+_SHOW_COLUMNS = (
+    TableColumn("SETTING", "setting"),
+    TableColumn("VALUE", lambda row: _in_a_line(row["value"])),
+    TableColumn("FROM", "from"),
+)
+_SHOWN = (*(Role.CLUSTER, Role.COMMAND_CONFIG, Role.STORE, Role.STORE_OPTIONS, Role.LAYOUT, Role.LAYOUT_OPTIONS),)
+_KEY_FILE = "private-key="
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.")]
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds this noun's commands."""
+    app.add_typer(_commands, name=noun, help=meaning)
+
+
+@_commands.command("list")
+def list_contexts(*, view: View) -> ExitCode:
+    """List the contexts of the configuration file; * is the current one.
+
+    For example: tieredctl context list
+    """
+    found = contexts()
+    rows = [
+        {
+            "name": one.name,
+            "current": one.name == found.current,
+            "bootstrapServer": one.bootstrap_server,
+            "commandConfig": one.command_config,
+            "store": one.store,
+            "layout": one.layout,
+        }
+        for one in found.by_name.values()
+    ]
+    source = {"kind": "configuration", "path": str(configuration_path())}
+    summary = {"contexts": len(rows), "current": found.current}
+    return view.show(Listing("Contexts", source, rows, _LIST_COLUMNS, summary))
+
+
+@_commands.command("show")
+def show(
+    *,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="This context instead of the chosen one.")
+    ] = None,
+    cluster_options: ClusterOptions,
+    remote_options: RemoteOptions,
+    view: View,
+) -> ExitCode:
+    """Show which cluster and store commands use now, and where each value comes from: an option, a variable, the
+    context, or the default.
+
+    For example: tieredctl context show
+    """
+    del cluster_options, remote_options  # their values, with their origins, are in what is in use
+    found = context_in_use.get() or ContextInUse()
+    if name is not None:
+        found = _alone(contexts().named(name))
+    rows = [*map(_row(found), _SHOWN)]
+    chosen = found.chosen
+    if chosen is not None and chosen.context.prices and found.left_out_by is None:
+        many = f"{len(chosen.context.prices)} in the file"
+        rows.append({"setting": "prices", "value": many, "from": found.chosen_origin})
+    summary = {
+        "path": str(configuration_path()),
+        "context": None if chosen is None else chosen.context.name,
+        "chosenBy": None if chosen is None else chosen.by,
+        "leftOutBy": found.left_out_by,
+    }
+    listing = Listing("Context", {"kind": "configuration", "path": summary["path"]}, rows, _SHOW_COLUMNS, summary)
+    return view.show(listing, sentences=_sentences(found) if view.is_table else ())
+
+
+def _alone(context: Context) -> ContextInUse:
+    """A context as it would be used with nothing else typed."""
+    from tieredctl.cli.context_in_use import filled_in
+
+    roles = {role.value: role for role in _SHOWN}
+    nothing: dict[str, Any] = dict.fromkeys(roles)
+    token = named_context.set(context.name)
+    try:
+        filled_in(nothing, roles, dict.fromkeys(roles, "DEFAULT"), dict.fromkeys(roles, ""), changes=False)
+    finally:
+        named_context.reset(token)
+    return context_in_use.get() or ContextInUse()
+
+
+def _row(found: ContextInUse) -> Any:
+    def row(role: Role) -> dict[str, Any]:
+        value = found.values.get(role)
+        shown = [_shown(one) for one in value] if isinstance(value, list) else None if value is None else str(value)
+        default = "auto" if role is Role.LAYOUT else None
+        return {
+            "setting": role.value,
+            "value": default if shown is None else shown,
+            "from": found.origins.get(role, "default"),
+        }
+
+    return row
+
+
+def _in_a_line(value: object) -> object:
+    return " ".join(value) if isinstance(value, list) else value
+
+
+def _shown(pair: str) -> str:
+    name = pair.partition("=")[0]
+    is_file = pair.startswith(_KEY_FILE) and "-----" not in pair
+    return f"{name}={HIDDEN}" if is_secret(name) and not is_file else pair
+
+
+def _sentences(found: ContextInUse) -> list[str]:
+    said = [f"Configuration file: {configuration_path()}"]
+    if found.chosen is None:
+        return [*said, f"No context is chosen: neither --context, nor {VARIABLE}, nor `tieredctl context use`."]
+    chosen = f"Context {found.chosen.context.name}, chosen by {found.chosen.by}"
+    if found.left_out_by is None:
+        return [*said, f"{chosen}."]
+    return [*said, f"{chosen}, is not used: {found.left_out_by} names another place."]
+
+
+@_commands.command("use")
+def use(
+    *,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The context.")] = None,
+    none: Annotated[bool, typer.Option("--none", help="Have no current context.")] = False,
+    view: View,
+) -> ExitCode:
+    """Make a context the current one: commands use it where nothing else is named.
+
+    For example: tieredctl context use prod
+    """
+    from tieredctl.config.context_changes import use_context
+
+    if (name is None) != none:
+        raise TieredctlError(
+            ErrorCode.USAGE, "Give either NAME or --none.", hint="`tieredctl context list` shows them."
+        )
+    use_context(name)
+    view.say("No context is current." if name is None else f"Context {name} is current.")
+    chosen = chosen_context(None)
+    if name is not None and chosen is not None and chosen.context.name != name:
+        view.say(f"{VARIABLE} chooses {chosen.context.name} in this shell.")
+    return ExitCode.CLEAN
+
+
+@_commands.command("add")
+def add(
+    *,
+    name: Name,
+    bootstrap_server: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", parser=bootstrap_servers, help="The cluster.")
+    ] = None,
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", parser=given_path, help="Client properties, which may have secrets; only its path is kept."
+        ),
+    ] = None,
+    store: Annotated[str | None, typer.Option(metavar="URL", help="Its remote store.")] = None,
+    store_option: Annotated[
+        list[str] | None,
+        typer.Option("--store-option", metavar="NAME=VALUE", help="A store setting; repeat it for several."),
+    ] = None,
+    layout: Annotated[str | None, typer.Option(metavar="NAME", help="How keys map to segments.")] = None,
+    layout_option: Annotated[
+        list[str] | None,
+        typer.Option("--layout-option", metavar="NAME=VALUE", help="A layout setting; repeat it for several."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a context of this name.")] = False,
+    view: View,
+) -> ExitCode:
+    """Add a context to the configuration file. Secrets are never kept there.
+
+    For example: tieredctl context add prod --bootstrap-server broker-1:9092 --store s3://archive/kafka --layout aiven
+    """
+    from tieredctl.config.context_changes import add_context
+
+    if bootstrap_server is None and store is None:
+        raise TieredctlError(ErrorCode.USAGE, "A context needs --bootstrap-server, --store or both.", hint="")
+    context = Context(
+        name,
+        bootstrap_server,
+        None if command_config is None else str(command_config.expanduser().absolute()),
+        _absolute(store),
+        pairs("--store-option", store_option),
+        layout,
+        pairs("--layout-option", layout_option),
+    )
+    if not force and can_ask() and name in contexts().by_name:
+        demand_typed(name, f"There is a context {name}: type its name to replace it")
+        force = True
+    add_context(context, replace=force)
+    view.say(f"Added context {name} to {configuration_path()}.", f"Use it with: tieredctl context use {name}")
+    return ExitCode.CLEAN
+
+
+def _absolute(store: str | None) -> str | None:
+    """A folder's URL means the same from every folder."""
+    if store is None or not store.startswith("file:") or store.startswith("file:/"):
+        return store
+    return f"file:{Path(store.removeprefix('file:')).absolute()}"
+
+
+@_commands.command("remove")
+def remove(*, name: Name, view: View) -> ExitCode:
+    """Remove a context from the configuration file.
+
+    For example: tieredctl context remove staging
+    """
+    from tieredctl.config.context_changes import remove_context
+
+    remove_context(name)
+    view.say(f"Removed context {name} from {configuration_path()}.")
+    return ExitCode.CLEAN

@@ -1,0 +1,183 @@
+"""Contexts: clusters with their remote store, by names, in the configuration file.
+
+None of them has a secret: a file of client properties is named, and clouds are logged in to as their own tools do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tieredctl.config.file import CONTEXTS, CURRENT_CONTEXT, bad, demand_prices, settings
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.secrets import is_secret
+
+VARIABLE = "TIEREDCTL_CONTEXT"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_KEY_FILE = "private-key"
+"""A layout's option that names a file."""
+_SECRETS = "secrets belong into the file that commandConfig names, or to where the cloud's own tools look for them"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A cluster, and the remote store of its tiered topics; each part may be missing."""
+
+    name: str
+    bootstrap_server: str | None = None
+    command_config: str | None = None
+    """The path of a file of client properties."""
+    store: str | None = None
+    store_options: Mapping[str, str] = field(default_factory=dict)
+    layout: str | None = None
+    layout_options: Mapping[str, str] = field(default_factory=dict)
+    prices: tuple[object, ...] = ()
+    """A table as that of the file."""
+
+    def entry(self) -> dict[str, Any]:
+        """What the file says of it."""
+        said = {spelled: getattr(self, attribute) for spelled, attribute in FIELDS.items()}
+        return {name: list(value) if name == "prices" else value for name, value in said.items() if value}
+
+
+FIELDS = {
+    "bootstrapServer": "bootstrap_server",
+    "commandConfig": "command_config",
+    "store": "store",
+    "storeOptions": "store_options",
+    "layout": "layout",
+    "layoutOptions": "layout_options",
+    "prices": "prices",
+}
+"""The names in the file, and the attributes."""
+_OPTIONS = ("storeOptions", "layoutOptions")
+
+
+class Contexts(NamedTuple):
+    """Those of the file, and which of them is current."""
+
+    by_name: Mapping[str, Context]
+    current: str | None
+
+    def named(self, name: str) -> Context:
+        """Raises TieredctlError `usage` where there is none."""
+        if name not in self.by_name:
+            known = ", ".join(self.by_name)
+            hint = f"There are: {known}." if known else "Add one with `tieredctl context add`."
+            raise TieredctlError(ErrorCode.USAGE, f"There is no context {name!r}.", hint=hint)
+        return self.by_name[name]
+
+
+class Chosen(NamedTuple):
+    """The context for a command."""
+
+    context: Context
+    by: str
+    """What chose it: `--context`, the variable, or the file's setting."""
+
+    @property
+    def on_the_line(self) -> bool:
+        """Whether it was typed with the command."""
+        return self.by == OPTION
+
+
+OPTION = "--context"
+
+
+def chosen_context(typed: str | None) -> Chosen | None:
+    """The context that was typed; otherwise that of the variable, otherwise the file's current one. None without any.
+    Raises TieredctlError `usage` if there is none of that name, and `bad-config` for a file that cannot be used."""
+    if typed is not None:
+        return Chosen(contexts().named(typed), OPTION)
+    if name := os.environ.get(VARIABLE):
+        return Chosen(contexts().named(name), VARIABLE)
+    found = contexts()
+    return None if found.current is None else Chosen(found.by_name[found.current], CURRENT_CONTEXT)
+
+
+def contexts() -> Contexts:
+    """Those of the configuration file. Raises TieredctlError `bad-config` if it cannot be used."""
+    return contexts_in(settings())
+
+
+def contexts_in(said: Mapping[str, Any]) -> Contexts:
+    """Those of a file that says this. Raises TieredctlError `bad-config`."""
+    entries, current = said.get(CONTEXTS) or {}, said.get(CURRENT_CONTEXT)
+    if not isinstance(entries, Mapping):
+        raise bad(f"{CONTEXTS} is not a mapping of names to contexts")
+    found = {_demand_name(name): _context(name, entry) for name, entry in entries.items()}
+    if current is not None and (not isinstance(current, str) or current not in found):
+        raise bad(f"{CURRENT_CONTEXT} does not name one of its contexts")
+    return Contexts(found, current)
+
+
+def demand_context(context: Context) -> None:
+    """Raises TieredctlError `usage` for a name or a value that the file cannot have."""
+    try:
+        _context(_demand_name(context.name), context.entry())
+    except TieredctlError as error:
+        reason = error.message.partition(" cannot be used: ")[2]
+        raise TieredctlError(ErrorCode.USAGE, f"This context cannot be added: {reason}", hint="") from None
+
+
+def _demand_name(name: object) -> str:
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        raise bad(
+            "a context's name has letters, digits, '.', '_' and '-', 100 at most, and is quoted if it is a number"
+        )
+    return name
+
+
+def _context(name: str, entry: object) -> Context:
+    if not isinstance(entry, Mapping):
+        raise bad(f"context {name} is not a mapping")
+    for key in entry:
+        if key not in FIELDS:
+            reason = f"; {_SECRETS}" if is_secret(str(key)) else f"; there are {', '.join(FIELDS)}"
+            raise bad(f"context {name} has no setting {str(key)[:100]!r}{reason}")
+    values: dict[str, Any] = {}
+    for spelled, attribute in FIELDS.items():
+        if entry.get(spelled) is None:
+            continue
+        if spelled in _OPTIONS:
+            values[attribute] = _options(name, spelled, entry[spelled])
+        elif spelled == "prices":
+            demand_prices(entry[spelled])
+            values[attribute] = tuple(entry[spelled])
+        else:
+            values[attribute] = _text(f"{spelled} of context {name}", entry[spelled])
+    context = Context(name, **values)
+    _demand_consistent(context)
+    return context
+
+
+def _demand_consistent(context: Context) -> None:
+    if context.command_config is not None and context.bootstrap_server is None:
+        raise bad(f"context {context.name} has commandConfig, but no bootstrapServer")
+    if context.store is None and (context.store_options or context.layout or context.layout_options):
+        raise bad(f"context {context.name} has settings of a store, but no store")
+    if context.store is not None and "@" in context.store and not context.store.startswith("file:"):
+        raise bad(f"store of context {context.name} contains credentials, or something like them")
+
+
+def _options(name: str, spelled: str, options: object) -> dict[str, str]:
+    where = f"{spelled} of context {name}"
+    if not isinstance(options, Mapping):
+        raise bad(f"{where} is not a mapping of names to values")
+    found = {}
+    for option, value in options.items():
+        if not isinstance(option, str) or not option or "=" in option:
+            raise bad(f"{where} has a name that is not a text")
+        if is_secret(option) and not (spelled == "layoutOptions" and option == _KEY_FILE):
+            raise bad(f"{where} has {option[:100]!r}, which may be a secret; {_SECRETS}")
+        found[option] = _text(f"{option} in {where}", value)
+    return found
+
+
+def _text(what: str, value: object) -> str:
+    if not isinstance(value, str) or not value or len(value) > 10_000 or not value.isprintable():
+        raise bad(f"{what} is not a text of one line")
+    return value
