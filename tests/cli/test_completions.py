@@ -47,7 +47,7 @@ def completed(tmp_path: Path, *words: str) -> list[str]:
         (("remote", "du", "-o", "js"), ["json", "jsonl"]),
         (("store", "inspect", "--kind", "offset"), ["offset-index"]),
         (("completions", ""), SHELLS),
-        (("--",), ["--version", "--no-color", "--help"]),
+        (("--",), ["--version", "--no-color", "--context", "--help"]),
         # Nothing is offered, so that bash offers files.
         (("store", "check", "--log-dir", "/"), []),
         (("store", "inspect", "/"), []),
