@@ -189,3 +189,17 @@ def test_an_unknown_context_is_refused_with_those_there_are(config: Path, tiered
         2,
         "tieredctl: There is no context 'nope'.\n  There are: prod, staging.\n",
     )
+
+
+def test_a_command_to_paste_names_what_the_context_gave(
+    cluster: CrashedClusterOnDisk, config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, store, *_ = cluster.store
+    config.write_text(f"contexts: {{here: {{store: '{store}', layout: aiven}}}}\n")
+    monkeypatch.setenv("TIEREDCTL_LOG_DIR", str(cluster.log_dir))
+
+    outcome = tieredctl("orphans", "scan", "--context", "here")
+
+    assert f"--log-dir {cluster.log_dir} --store {store} --layout aiven" in outcome.err.replace("\n", " ").replace(
+        "  ", " "
+    )
