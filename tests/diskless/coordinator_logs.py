@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.diskless_records import TOPIC_ID, committed_batch, file_committed
 from tieredctl.coordinator.file_log import FileLog
+from tieredctl.formats.record_batches import Record, encode_batch
 from tieredctl.model.diskless_records import DisklessRecord, PartitionCreated
 from tieredctl.model.ids import uuid_text
 
@@ -39,6 +40,11 @@ def write_log(log_dir: Path, coordinator: int, records: Sequence[tuple[int, Disk
         for time_ms, record in records:
             log.append([record], time_ms)
     return folder
+
+
+def batch(*values: bytes | None, offset: int) -> bytes:
+    """A record batch of values, whatever they are."""
+    return encode_batch([Record(offset + at, NOON_MS, None, value) for at, value in enumerate(values)])
 
 
 def put(bucket: Path, name: str, modified_ms: int, size: int = 84) -> None:

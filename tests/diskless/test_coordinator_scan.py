@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.conftest import examples
-from tests.diskless.coordinator_logs import HOUR_MS, NOON_MS, committed, created, key, put, write_log
+from tests.diskless.coordinator_logs import HOUR_MS, NOON_MS, batch, committed, created, key, put, write_log
 from tests.diskless_records import TOPIC_ID, committed_batch, file_committed
 from tieredctl.formats.diskless_records import encode_diskless_record
-from tieredctl.formats.record_batches import Record, encode_batch
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.diskless_records import (
     DISKLESS_METADATA_TOPIC,
@@ -142,10 +141,6 @@ def test_a_deleted_topics_files_are_known(cluster: Cluster, tieredctl: Tieredctl
     write_log(cluster.logs, 1, [(NOON_MS + 3 * HOUR_MS, TopicDeleted(topic_id=TOPIC_ID))])
 
     assert statuses(cluster.scan(tieredctl))[KNOWN_TO_THE_OTHER] == "in-progress"
-
-
-def batch(*values: bytes | None, offset: int) -> bytes:
-    return encode_batch([Record(offset + at, NOON_MS, None, value) for at, value in enumerate(values)])
 
 
 def _append(cluster: Cluster, data: bytes) -> None:

@@ -56,6 +56,13 @@ class CoordinatorLogsOptions(OptionGroup):
             return None
         if others.control_plane is not None:
             raise TieredctlError(ErrorCode.USAGE, "--log-dir and --control-plane exclude each other.")
+        return self.demanded()
+
+    def demanded(self) -> CoordinatorLogsPlace:
+        """The logs that were named. Raises TieredctlError where none was."""
+        if not self.log_dir:
+            hint = "Give --log-dir, a broker's log directory with partitions of __diskless_metadata."
+            raise TieredctlError(ErrorCode.NO_SOURCE, "No log directory was given.", hint=hint)
         from tieredctl.wiring.diskless import CoordinatorLogsPlace
 
         return CoordinatorLogsPlace(tuple(self.log_dir), self.coordinators)

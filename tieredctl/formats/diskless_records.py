@@ -13,6 +13,7 @@ from operator import attrgetter
 from tieredctl.errors import DecodeError
 from tieredctl.formats.event_frame import MESSAGE_VERSION, demand_end, frame, read_frame
 from tieredctl.formats.message_json import message
+from tieredctl.formats.schema import Struct
 from tieredctl.formats.tagged_fields import put_tagged_fields, tagged_fields
 from tieredctl.formats.varints import Buffer
 from tieredctl.formats.wire import Values, reader, writer
@@ -62,10 +63,15 @@ def decode_diskless_record(value: Buffer) -> DisklessRecord:
 
 def encode_diskless_record(record: DisklessRecord) -> bytes:
     """A record's value."""
-    api_key = _API_KEYS[type(record)]
+    schema, values = schema_values(record)
+    return frame(_API_KEYS[type(record)]) + writer(schema)(values)
+
+
+def schema_values(record: DisklessRecord) -> tuple[Struct, Values]:
+    """A record's schema, and its values by the names there."""
     values = _values(record)
     put_tagged_fields(values, record.tagged_fields)
-    return frame(api_key) + writer(DISKLESS_SCHEMAS[api_key])(values)
+    return DISKLESS_SCHEMAS[_API_KEYS[type(record)]], values
 
 
 def _record(api_key: int, values: Values) -> DisklessRecord:

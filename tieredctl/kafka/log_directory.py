@@ -153,7 +153,9 @@ class _Found:
             self._add(folder)
         if not self.replicas:
             names = ", ".join(str(folder) for folder in self.folders)
-            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"There is no {topic} partition in {names}.")
+            message = f"There is no {topic} partition in {names}."
+            hint = f"Give a broker's log directory: the folder that holds {topic}-0 and its siblings."
+            raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, message, hint=hint)
         self.cluster_id = _one_cluster_id(self.folders)
 
     @cached_property

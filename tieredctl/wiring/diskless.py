@@ -18,9 +18,11 @@ from tieredctl.model.diskless_records import DISKLESS_METADATA_TOPIC
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.diskless.bucket import DisklessBucket, demand_overlap, read_bucket
+from tieredctl.ops.diskless.coordinator_logs import CoordinatorLogs
 from tieredctl.ops.diskless.coordinator_scan import CoordinatorScan
 from tieredctl.ops.diskless.explain import DisklessExplanation, explain, find_log, with_tiered
 from tieredctl.ops.diskless.inspect import InspectedObject, inspect
+from tieredctl.ops.diskless.logged_records import LoggedRecords
 from tieredctl.ops.diskless.object_engine import LocalObjects, ObjectEngine
 from tieredctl.ops.diskless.scan import DisklessScan
 from tieredctl.ops.diskless.status import Uncommitted, uncommitted
@@ -110,6 +112,22 @@ class CoordinatorLogsPlace:
         """Raises TieredctlError if a folder cannot be read or has none of them, and if they are of several clusters."""
         with closing(LogDirectories(self.log_dirs, DISKLESS_METADATA_TOPIC)) as source:
             yield source
+
+
+@contextmanager
+def coordinator_records(
+    place: CoordinatorLogsPlace, coordinator: int | None
+) -> Iterator[tuple[Callable[[], Document], LoggedRecords]]:
+    """Where they are, as far as they are read, and the records of all logs or one.
+
+    Raises TieredctlError as the place does, and `usage` for a coordinator whose log is not here.
+    """
+    with place.open() as source:
+        here = source.metadata_partitions()
+        if coordinator is not None and coordinator not in here:
+            message = f"There is no log of coordinator {coordinator} here; found {', '.join(map(str, here))}."
+            raise TieredctlError(ErrorCode.USAGE, message)
+        yield source.describe, LoggedRecords(CoordinatorLogs(source, place.coordinators), coordinator)
 
 
 @contextmanager

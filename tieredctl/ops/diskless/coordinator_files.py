@@ -52,6 +52,7 @@ def read_files(logs: CoordinatorLogs) -> CoordinatorFiles:
         wrong = replayed[logged.coordinator].take(logged)
         if wrong is not None:
             logs.contradiction(logged.coordinator, logged.offset, wrong)
+    logs.demand_all()
     return _together(replayed, logs)
 
 

@@ -71,6 +71,14 @@ class CoordinatorLogs:
         for number in self.here if coordinator is None else [coordinator]:
             yield from self._of(number)
 
+    def demand_all(self) -> None:
+        """Notes, once all records were read, what else keeps them from being all that the coordinators know."""
+        if self._least_count is None:
+            message = "nothing here tells how many coordinators there are: --coordinators says it"
+            self.findings.append(Finding(INCOMPLETE, DISKLESS_METADATA_TOPIC, message))
+        for number in set(self.here) - self.newest_ms.keys() - self.incomplete:
+            self._add(number, "the log has no record: what its coordinator did up to now cannot be told from it")
+
     def contradiction(self, coordinator: int, offset: int, why: str) -> None:
         """Notes a record that does not fit those before it. The first in each log counts, where nothing else is wrong
         with the log that explains it."""
@@ -91,8 +99,6 @@ class CoordinatorLogs:
             offset, error, count = self._undecodable.pop(number)
             message = f"{counted(count, 'record')} cannot be decoded, the first at offset {offset}: {error.message}"
             self._add(number, message, metadataOffset=offset, records=count)
-        elif number not in self.newest_ms:
-            self._add(number, "the log has no record: what its coordinator did up to now cannot be told from it")
         if number in self._contradictions and number not in self.incomplete:
             offset, why = self._contradictions[number]
             message = f"the record at offset {offset} contradicts earlier ones: {why}"
@@ -113,18 +119,19 @@ class CoordinatorLogs:
             self.newest_ms[number] = max(int(timestamp), self.newest_ms.get(number, _NO_TIME))
             yield LoggedDisklessRecord(number, int(offset), int(timestamp), record)
 
+    @property
+    def _least_count(self) -> int | None:
+        """How many coordinators there are at least; None where nothing tells."""
+        return max((count for count in (self._count, self.source.partition_count) if count is not None), default=None)
+
     def _note_missing(self) -> None:
-        known = [count for count in (self._count, self.source.partition_count) if count is not None]
-        missing = MetadataCoverage(self.here, [max(known)] if known else None).missing
-        evidence: dict[str, object] = {"metadataPartitions": self.here, "missingMetadataPartitions": missing}
+        least = self._least_count
+        missing = MetadataCoverage(self.here, None if least is None else [least]).missing
         if missing:
             shown = f"{missing[0]} to {missing[-1]}" if len(missing) > _SPELLED_OUT else ", ".join(map(str, missing))
             message = f"{counted(len(missing), 'coordinator')} without a log here: {shown}"
-        elif not known:
-            message = "nothing here tells how many coordinators there are: --coordinators says it"
-        else:
-            return
-        self.findings.append(Finding(INCOMPLETE, DISKLESS_METADATA_TOPIC, message, evidence))
+            evidence: dict[str, object] = {"metadataPartitions": self.here, "missingMetadataPartitions": missing}
+            self.findings.append(Finding(INCOMPLETE, DISKLESS_METADATA_TOPIC, message, evidence))
 
     def _note(self, finding: Finding, coordinator: int | None) -> None:
         """What a source found, which is about one log, or about the source as a whole."""
