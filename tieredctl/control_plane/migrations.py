@@ -5,7 +5,7 @@ A schema that tieredctl does not know is refused: by it, an object that some new
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -52,7 +52,24 @@ OLDEST_KNOWN = 12
 """Until then files were merged, and other tables than `batches` told what a file was needed for."""
 
 
-def schema_version(history: Iterable[tuple[Migration, bool]]) -> int:
+class KnownSchema(NamedTuple):
+    """A schema that Flyway makes, with a history of its own."""
+
+    name: str
+    """At the beginning of a sentence."""
+    migrations: Sequence[Migration]
+    oldest: int
+    """The first version that is known."""
+
+
+CONTROL_PLANE = KnownSchema("The control plane's schema", KNOWN, OLDEST_KNOWN)
+REMOTE_LOG_METADATA = KnownSchema(
+    "The database's schema inkless_rlmm", [Migration("1", "V1__Create_rlmm_tables.sql", 1815211617)], 1
+)
+"""That of Inkless's remote log metadata manager."""
+
+
+def schema_version(history: Iterable[tuple[Migration, bool]], schema: KnownSchema = CONTROL_PLANE) -> int:
     """The version that all migrations made, each given with whether it succeeded.
 
     Raises TieredctlError `control-plane-unknown`, which names the first migration that is not known.
@@ -60,15 +77,15 @@ def schema_version(history: Iterable[tuple[Migration, bool]]) -> int:
     applied = dict(history)
     for migration, succeeded in applied.items():
         if not succeeded:
-            raise _unknown(f"Flyway's history says that {_named(migration)} failed")
-        if migration not in KNOWN:
-            raise _unknown(f"migration {_named(migration)} is not one that tieredctl knows")
+            raise _unknown(schema, f"Flyway's history says that {_named(migration)} failed")
+        if migration not in schema.migrations:
+            raise _unknown(schema, f"migration {_named(migration)} is not one that tieredctl knows")
     version = len(applied)
-    for migration in KNOWN[:version]:
+    for migration in schema.migrations[:version]:
         if migration not in applied:
-            raise _unknown(f"migration {_named(migration)} is missing, though later ones were made")
-    if version < OLDEST_KNOWN:
-        raise _unknown(f"it is of version {version}")
+            raise _unknown(schema, f"migration {_named(migration)} is missing, though later ones were made")
+    if version < schema.oldest:
+        raise _unknown(schema, f"it is of version {version}")
     return version
 
 
@@ -76,6 +93,7 @@ def _named(migration: Migration) -> str:
     return f"{migration.script} (checksum {migration.checksum})"
 
 
-def _unknown(why: str) -> TieredctlError:
-    message = f"The control plane's schema is not one of the versions {OLDEST_KNOWN} to {len(KNOWN)}: {why}"
-    return TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, message)
+def _unknown(schema: KnownSchema, why: str) -> TieredctlError:
+    latest = len(schema.migrations)
+    known = f"version {latest}" if latest == schema.oldest else f"one of the versions {schema.oldest} to {latest}"
+    return TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, f"{schema.name} is not {known}: {why}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tieredctl.control_plane import queries
+from tieredctl.control_plane import queries, remote_log_metadata
 from tieredctl.control_plane.connection import connected
 from tieredctl.control_plane.copied_columns import Column, copy_statement, read_columns, read_texts, text_statement
 from tieredctl.control_plane.migrations import Migration, schema_version
@@ -20,10 +20,12 @@ from tieredctl.diskless.control_plane import (
     FoundFile,
     FoundFiles,
     FoundLog,
+    FoundSegment,
     FoundStates,
 )
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import numbers_in
+from tieredctl.model.ids import TopicIdPartition
 
 Row = Mapping[str, Any]
 
@@ -86,6 +88,12 @@ class PostgresControlPlane:
         with self._moment() as moment:
             found = moment.ask(queries.STATES_OF_KEYS, keys=possible)
             return FoundStates({key: FileState(state) for key, state in found}, moment.is_standby())
+
+    def segment_of(self, partition: TopicIdPartition, offset: int) -> FoundSegment | None:
+        with self._moment() as moment:
+            if not remote_log_metadata.is_kept_here(moment.ask):
+                return None
+            return FoundSegment(remote_log_metadata.segment_of(moment.ask, partition, offset))
 
     @contextmanager
     def _moment(self) -> Iterator[_Moment]:

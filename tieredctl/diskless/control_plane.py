@@ -14,6 +14,9 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.ids import TopicIdPartition
+
 KEYS_AT_ONCE = 1_000
 """How many files a control plane is asked for by key in one question."""
 _TOPIC_ID = pa.binary(16)
@@ -158,6 +161,14 @@ class FoundFiles:
     """Which database answered, and on which timeline: another one does not have the same. None where a replica did."""
 
 
+class FoundSegment(NamedTuple):
+    """What remote log metadata in the control plane's database says of an offset."""
+
+    segment: RemoteLogSegmentMetadata | None
+    """The segment of which consumers would be served; of several leader epochs that hold the offset, the latest's. None
+    where none holds it."""
+
+
 class ControlPlane(Protocol):
     """A control plane, to be read. Each method reads one moment, and raises TieredctlError when it does not answer
     (`control-plane-unreachable`), refuses (`control-plane-refused`), or has a schema that tieredctl does not know
@@ -186,4 +197,9 @@ class ControlPlane(Protocol):
 
     def states_of(self, object_keys: Sequence[str]) -> FoundStates:
         """Which of those files it knows. Ask for at most KEYS_AT_ONCE."""
+        ...
+
+    def segment_of(self, partition: TopicIdPartition, offset: int) -> FoundSegment | None:
+        """The tiered segment that has an offset, where a remote log metadata manager keeps its metadata in the same
+        database; None where there is none."""
         ...

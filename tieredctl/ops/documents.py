@@ -51,7 +51,15 @@ def event_document(record: EventRecord) -> Document:
 
 def segment_document(segment: KnownSegment) -> Document:
     """A segment after replay. `metadataOffset` is that of its last event."""
-    metadata = segment.metadata
+    return {
+        **database_segment_document(segment.metadata),
+        "metadataPartition": segment.metadata_partition,
+        "metadataOffset": segment.metadata_offset,
+    }
+
+
+def database_segment_document(metadata: RemoteLogSegmentMetadata) -> Document:
+    """A segment as a database has it, which keeps no events."""
     return {
         **partition_document(metadata.topic_id_partition),
         "segmentId": metadata.segment_id,
@@ -60,8 +68,6 @@ def segment_document(segment: KnownSegment) -> Document:
         "eventTimestampMs": metadata.event_timestamp_ms,
         "state": metadata.state.name,
         "customMetadata": _base64(metadata.custom_metadata),
-        "metadataPartition": segment.metadata_partition,
-        "metadataOffset": segment.metadata_offset,
     }
 
 

@@ -20,7 +20,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.diskless.bucket import DisklessBucket, demand_overlap, read_bucket
 from tieredctl.ops.diskless.coordinator_logs import CoordinatorLogs
 from tieredctl.ops.diskless.coordinator_scan import CoordinatorScan
-from tieredctl.ops.diskless.explain import DisklessExplanation, explain, find_log, with_tiered
+from tieredctl.ops.diskless.explain import DisklessExplanation, explain, find_log, with_own_tier, with_tiered
 from tieredctl.ops.diskless.inspect import InspectedObject, inspect
 from tieredctl.ops.diskless.logged_records import LoggedRecords
 from tieredctl.ops.diskless.object_engine import LocalObjects, ObjectEngine
@@ -162,7 +162,7 @@ def explain_diskless(
     offset: int,
 ) -> tuple[Document, DisklessExplanation]:
     """Where that is, and where an offset lies; the topic's id may be empty. `metadata` is that of the same cluster's
-    tiered segments, which is asked besides.
+    tiered segments, which is asked besides; without it, what the control plane's database may have of them.
 
     Raises TieredctlError as the places, `find_log` and `explain` do.
     """
@@ -171,7 +171,9 @@ def explain_diskless(
     name, log = find_log(control_plane, where.topic, where.partition, offset, where.topic_id or None)
     store = None if bucket is None else bucket.open_store()
     found = explain(name, log, offset, store, control_plane)
-    if metadata is not None:
+    if metadata is None:
+        found = with_own_tier(found, name, offset, control_plane)
+    else:
         found = with_tiered(found, _tiered(metadata, name, offset, found.findings))
     return source | {"store": store and store.url}, found
 

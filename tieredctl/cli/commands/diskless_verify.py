@@ -20,11 +20,14 @@ from tieredctl.ops.verification.report import Level
 
 if TYPE_CHECKING:
     from tieredctl.ops.diskless.verify import DisklessVerification
+    from tieredctl.ops.documents import Document
 
 _NOT_READ = {
     Level.LISTING: "what the objects hold",
     Level.HEADERS: "all but the first and the last batch of each object",
 }
+
+_MOST_RANGES = 3
 
 
 def verify(
@@ -66,4 +69,17 @@ def _headline(result: DisklessVerification) -> str:
     headline = f"Verified {what} ({result.level.value}): {told}"
     if result.not_looked_at:
         headline += f" {counted(result.not_looked_at, 'object')} not looked at: the store stopped answering."
+    if result.elsewhere.partitions:
+        offsets, partitions = (
+            counted(result.elsewhere.offsets, "offset"),
+            counted(result.elsewhere.partitions, "partition"),
+        )
+        named = ", ".join(_range_text(one) for one in result.elsewhere.ranges[:_MOST_RANGES])
+        more = ", …" if result.elsewhere.partitions > _MOST_RANGES else ""
+        headline += f" Not looked at: {offsets} of {partitions} that are not in the diskless tier: {named}{more}."
     return headline
+
+
+def _range_text(one: Document) -> str:
+    first, last = one["offsets"]
+    return f"{one['topic']}:{one['partition']} {first} to {last}"

@@ -16,7 +16,7 @@ from tieredctl.ops.diskless.finding_places import object_finding, partition_find
 from tieredctl.ops.diskless.inspect import batch_at, file_document
 from tieredctl.ops.diskless.promised_objects import still_promised
 from tieredctl.ops.diskless.walked_object import walk
-from tieredctl.ops.documents import Document, partition_document
+from tieredctl.ops.documents import Document, database_segment_document, partition_document
 from tieredctl.storage.protocol import ObjectStore
 
 
@@ -108,6 +108,30 @@ def with_tiered(found: DisklessExplanation, segment: Document | None) -> Diskles
     elif tier is Tier.REMOTE:
         told["reason"] = "it is in a tiered segment"
     return DisklessExplanation(tier, found.document | told, found.findings)
+
+
+def with_own_tier(
+    found: DisklessExplanation, name: TopicIdPartition, offset: int, control_plane: ControlPlane
+) -> DisklessExplanation:
+    """The same, where the control plane's database has the metadata of tiered segments, too. It is asked later than the
+    control plane: what leaves the diskless tier is in the other by then.
+
+    Where it cannot be asked, that is only a finding if the diskless tier does not have the offset.
+    """
+    if offset >= found.document["highWatermark"]:
+        return found
+    try:
+        told = control_plane.segment_of(name, offset)
+    except TieredctlError as error:
+        findings = [*found.findings]
+        if found.tier is not Tier.DISKLESS:
+            message = f"its tiered segments are not known: {error.message}"
+            code = FindingCode.UNREADABLE
+            findings.append(partition_finding(code, name, message, offsets=(offset, offset), error=error.code.value))
+        return DisklessExplanation(found.tier, found.document | {"tieredUnknown": error.message}, findings)
+    if told is None:
+        return found
+    return with_tiered(found, None if told.segment is None else database_segment_document(told.segment))
 
 
 def _tier(log: Mapping[str, Any], offset: int) -> tuple[Tier, str | None]:

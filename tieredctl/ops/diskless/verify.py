@@ -22,6 +22,7 @@ from tieredctl.ops.diskless.object_reading import ObjectReport
 from tieredctl.ops.diskless.object_tasks import ObjectTasks
 from tieredctl.ops.diskless.offset_check import check_offsets
 from tieredctl.ops.diskless.orphans import Judged, UnreferencedObjects
+from tieredctl.ops.diskless.other_tier import OtherTier, other_tier
 from tieredctl.ops.diskless.promised_objects import missing_objects, unlisted
 from tieredctl.ops.documents import Document
 from tieredctl.ops.verification.finding_order import in_order
@@ -39,10 +40,17 @@ class DisklessVerification(Verification):
 
     rows: int = 0
     producer_states: int = 0
+    elsewhere: OtherTier = field(default_factory=OtherTier)
+    """What was not looked at, since it is not in the diskless tier."""
 
     def summary(self) -> Document:
         shared = Verification.summary(self)
-        own = {"files": self.segments, "batchRows": self.rows, "producerStates": self.producer_states}
+        own = {
+            "files": self.segments,
+            "batchRows": self.rows,
+            "producerStates": self.producer_states,
+            "notInDisklessTier": self.elsewhere.document(),
+        }
         return own | {name: shared[name] for name in shared if name not in ("segments", "transactionIndexesUnknown")}
 
 
@@ -66,6 +74,7 @@ def verify(
     made until then."""
     rows, partitions = bucket.rows, bucket.partitions
     result = DisklessVerification(level, rows=len(rows), producer_states=len(bucket.producers))
+    result.elsewhere = other_tier(bucket.tables)
     run = _Run(bucket, engine, level, result)
     found, doubted = check_files(bucket.files, rows, partitions.names)
     result.findings += found
