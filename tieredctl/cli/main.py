@@ -59,6 +59,7 @@ NOUNS = {
     "topic": "Show what is tiered, how much is where and how far tiering lags; turn tiering on and off.",
     "offsets": "Show where a topic's logs begin and end, locally and in remote storage.",
     "explain": "Show where a record lives, and how a consumer or a follower would get it.",
+    "explain-code": "Show what the code of a finding or an error means, and what to do.",
     "diskless": "Inspect and check diskless topics: Inkless's objects and its control plane.",
     "wal": "Try WAL tiering (KIP-1176): combined objects of brokers' active segments.",
     "estimate": "Estimate sizes, times and costs in advance.",
@@ -68,7 +69,7 @@ NOUNS = {
     "context": "Name clusters with their stores, and choose one of them.",
     "completions": "Print a shell's completion script.",
 }
-"""The first word of each command, and what the help says of it; its module is tieredctl.cli.commands.<noun>."""
+"""The first word of each command, and what the help says of it; its module in tieredctl.cli.commands has its name."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -232,7 +233,7 @@ def _app(words: Sequence[str]) -> typer.Typer:
     chosen = next((word for word in completed or words if word in NOUNS), None)
     for noun, meaning in NOUNS.items():
         if noun == chosen:
-            import_module(f"tieredctl.cli.commands.{noun}").add_to(app, noun, meaning)
+            import_module(f"tieredctl.cli.commands.{noun.replace('-', '_')}").add_to(app, noun, meaning)
             app.registered_commands = [*map(_read, app.registered_commands)]
             app.registered_groups = [_group_with_typed_verbs(one, completed or words) for one in app.registered_groups]
         else:
