@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tieredctl.cli.output import Item, TableColumn
+from tieredctl.cli.shown_quantities import size_column
+from tieredctl.model.quantities import age_text
 
 
 def _author(item: Item) -> object:
@@ -31,10 +33,10 @@ SEGMENT_COLUMNS = (
     *_PARTITION_COLUMNS,
     TableColumn("START", "startOffset"),
     TableColumn("END", "endOffset"),
-    TableColumn("BYTES", "segmentSizeInBytes"),
-    TableColumn("EPOCHS", _epochs),
+    size_column("segmentSizeInBytes"),
+    TableColumn("EPOCHS", _epochs, importance=0),
     TableColumn("STATE", "state"),
-    TableColumn("SEGMENT-ID", "segmentId"),
+    TableColumn("SEGMENT-ID", "segmentId", importance=2),
     TableColumn("BROKER", _author, wide=True),
     TableColumn("MAX-TIMESTAMP", "maxTimestampMs", wide=True),
     TableColumn("EVENT-TIMESTAMP", "eventTimestampMs", wide=True),
@@ -68,14 +70,14 @@ EPOCH_COLUMNS = (
     TableColumn("OVERLAPS", lambda item: _ranges(item["overlaps"])),
 )
 STUCK_COLUMNS = (
-    TableColumn("AGE", lambda item: f"{item['evidence']['ageMs'] // 1000}s"),
+    TableColumn("AGE", lambda item: item["evidence"]["ageMs"], people_read=age_text),
     TableColumn("CODE", "code"),
     TableColumn("TOPIC", lambda item: item["evidence"]["topic"]),
     TableColumn("PARTITION", lambda item: item["evidence"]["partition"]),
     TableColumn("BROKER", lambda item: _author(item["evidence"])),
     TableColumn("START", lambda item: item["evidence"]["startOffset"]),
     TableColumn("END", lambda item: item["evidence"]["endOffset"]),
-    TableColumn("SEGMENT-ID", lambda item: item["evidence"]["segmentId"]),
+    TableColumn("SEGMENT-ID", lambda item: item["evidence"]["segmentId"], importance=2),
 )
 _METADATA_PARTITION_COLUMNS = (
     TableColumn("METADATA-PARTITION", "metadataPartition"),
@@ -85,7 +87,7 @@ _METADATA_PARTITION_COLUMNS = (
 STATISTICS_COLUMNS = (
     *_METADATA_PARTITION_COLUMNS,
     TableColumn("EVENTS", "events"),
-    TableColumn("BYTES", "bytes"),
+    size_column("bytes"),
     TableColumn("DEAD", "deadEvents"),
     TableColumn("DEAD-RATIO", "deadRatio"),
     TableColumn("LIVE-SEGMENTS", "liveSegments"),

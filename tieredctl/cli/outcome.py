@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from tieredctl.cli import PROGRAM, running_command
 from tieredctl.cli.finding_report import FindingReport
 from tieredctl.cli.output import Listing, OutputFormat, printable, render
+from tieredctl.cli.terminal import width_of
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
@@ -42,11 +43,14 @@ def finish(
         listing = _with_ignored(listing, findings, tolerance)
     for sentence in () if quiet else sentences:
         say(sentence)
+    left_out: Sequence[str] = ()
     try:
-        render(listing, output, sys.stdout)
+        left_out = render(listing, output, sys.stdout, width_of(sys.stdout))
         sys.stdout.flush()
     except BrokenPipeError:
         discard(sys.stdout)
+    if left_out and not quiet:
+        say(f"Left out, since the terminal is narrow: {', '.join(left_out)}. -o wide shows all columns.")
     if speaks:
         say_findings((finding for finding in findings if finding not in first), tolerance)
     code = exit_code_of(findings, tolerance) or otherwise

@@ -20,6 +20,10 @@ API_VERSION = "tieredctl/v1"
 Item = Mapping[str, Any]
 
 _MEASURED_ROWS = 1_000
+_GAP = "  "
+_STAYS = 2
+_NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)( (B|[KMGTPE]iB))?")
+"""Also one of bytes."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What a spreadsheet takes for the beginning of a formula, also at full width."""
 _HARMLESS = re.compile(r"[A-Za-z0-9_-]{22}|[+-]?[0-9]+(\.[0-9]+)?")
@@ -52,14 +56,20 @@ class JsonLines(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of the table: its heading, and the item's field or how to make its text. `wide` shows it only there."""
+    """A column of the table: its heading, and the item's field or how to make its text. `wide` shows it only there;
+    there, a value is shown as it is, and elsewhere as people read it, if `people_read` says how."""
 
     heading: str
     value: str | Callable[[Item], object]
     wide: bool = False
+    people_read: Callable[[Any], str] | None = None
+    importance: int = 1
+    """Where the terminal is too narrow, columns of 0 are left out first, then those of 1; those of 2 stay."""
 
-    def text(self, item: Item) -> str:
+    def text(self, item: Item, *, wide: bool = True) -> str:
         value = item.get(self.value) if isinstance(self.value, str) else self.value(item)
+        if self.people_read is not None and not wide and value is not None:
+            return self.people_read(value)
         if isinstance(value, bool):
             return str(value).lower()
         return "-" if value is None else str(value)
@@ -85,8 +95,9 @@ class Listing:
     """What `-o table` has instead of a table."""
 
 
-def render(listing: Listing, output: OutputFormat, out: TextIO) -> None:
-    """Writes a listing. `json` and `yaml` hold all items; the others stream."""
+def render(listing: Listing, output: OutputFormat, out: TextIO, width: int | None = None) -> Sequence[str]:
+    """Writes a listing; gives the headings of the columns that are left out because a table of this `width` has no room
+    for them. `json` and `yaml` hold all items; the others stream."""
     if output is OutputFormat.JSONL:
         out.writelines(_json_lines(listing.items))
     elif output is OutputFormat.CSV:
@@ -99,7 +110,9 @@ def render(listing: Listing, output: OutputFormat, out: TextIO) -> None:
     elif output is OutputFormat.TABLE and listing.write_text is not None:
         listing.write_text(out)
     else:
-        write_table(listing.columns, listing.items, out, wide=output is OutputFormat.WIDE)
+        wide = output is OutputFormat.WIDE
+        return write_table(listing.columns, listing.items, out, wide=wide, width=None if wide else width)
+    return ()
 
 
 def _write_yaml(document: Mapping[str, Any], out: TextIO) -> None:
@@ -151,22 +164,36 @@ def _csv_cell(value: object) -> object:
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
-def write_table(columns: Sequence[TableColumn], items: Iterable[Item], out: TextIO, *, wide: bool) -> None:
-    """A table of items, or nothing where there are none. Streams: the first rows decide how wide the columns are."""
+def write_table(
+    columns: Sequence[TableColumn], items: Iterable[Item], out: TextIO, *, wide: bool, width: int | None = None
+) -> Sequence[str]:
+    """A table of items, or nothing where there are none; gives the headings of the columns that are left out to fit
+    `width`. Streams: the first rows decide how wide the columns are."""
     shown = [column for column in columns if wide or not column.wide]
-    rows = ([printable(column.text(item)) for column in shown] for item in items)
+    rows = ([printable(column.text(item, wide=wide)) for column in shown] for item in items)
     measured = list(islice(rows, _MEASURED_ROWS))
     if not measured:
-        return
+        return ()
     headings = [column.heading for column in shown]
     widths = [max(map(len, cells)) for cells in zip(headings, *measured, strict=True)]
     numeric = [all(_is_number(row[index]) for row in measured) for index in range(len(shown))]
+    fitting = _fitting(shown, widths, width)
     for row in chain([headings], measured, rows):
-        cells = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        )
-        out.write("  ".join(cells).rstrip() + "\n")
+        cells = (row[at].rjust(widths[at]) if numeric[at] else row[at].ljust(widths[at]) for at in fitting)
+        out.write(_GAP.join(cells).rstrip() + "\n")
+    return [heading for at, heading in enumerate(headings) if at not in fitting]
+
+
+def _fitting(columns: Sequence[TableColumn], widths: Sequence[int], width: int | None) -> list[int]:
+    """The columns that a line has room for: the least important are left out first, of these the last. All of them
+    where those that stay are too wide anyway."""
+    kept = list(range(len(columns)))
+    while width is not None and sum(widths[at] for at in kept) + len(_GAP) * (len(kept) - 1) > width:
+        may_go = [at for at in kept[1:] if columns[at].importance < _STAYS]
+        if not may_go:
+            return list(range(len(columns)))
+        kept.remove(min(may_go, key=lambda at: (columns[at].importance, -at)))
+    return kept
 
 
 def printable(text: str) -> str:
@@ -175,4 +202,4 @@ def printable(text: str) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return text == "-" or text.removeprefix("-").replace(".", "", 1).isdigit()
+    return text == "-" or _NUMBER.fullmatch(text) is not None

@@ -50,6 +50,27 @@ def duration_text(milliseconds: int) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
 
 
+def size_text(size: int) -> str:
+    """Bytes for people: `1010.4 KiB`, and less than a KiB to the byte."""
+    if abs(size) < 1024:
+        return f"{size} B"
+    scaled = float(size)
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        scaled /= 1024
+        if abs(scaled) < 1023.95:
+            return f"{scaled:.1f} {unit}"
+    return f"{scaled / 1024:.1f} EiB"
+
+
+def age_text(milliseconds: int) -> str:
+    """An age for people, in the unit of which there are at least two: `15h`, `90min`."""
+    seconds = abs(milliseconds) / 1000
+    for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * length:
+            return f"{seconds // length:.0f}{unit}"
+    return f"{seconds // 1:.0f}s"
+
+
 def byte_count(text: str) -> int:
     """`1048576`, `64MiB`, `12TB` in bytes."""
     match = _BYTES.fullmatch(text)

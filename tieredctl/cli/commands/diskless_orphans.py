@@ -14,6 +14,7 @@ from tieredctl.cli.diskless_places import CoordinatorLogsOptions, DisklessOption
 from tieredctl.cli.options import MinAge
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
@@ -36,8 +37,8 @@ _COLUMNS = (
     TableColumn("STATUS", "status"),
     TableColumn("CAUSE", "cause"),
     TableColumn("OBJECTS", "objects"),
-    TableColumn("BYTES", "bytes"),
-    TableColumn("OLDEST", "oldest"),
+    size_column("bytes"),
+    moment_column("OLDEST", "oldest"),
     TableColumn("NEWEST", "newest", wide=True),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tieredctl.cli.diskless_places import DisklessOptions
 from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
@@ -16,7 +17,7 @@ _COLUMNS = (
     TableColumn("HIGH-WATERMARK", "highWatermark"),
     TableColumn("BATCHES", "batches"),
     TableColumn("FILES", "files"),
-    TableColumn("BYTES", "bytes"),
+    size_column("bytes"),
     TableColumn("TOPIC-ID", "topicId", wide=True),
     TableColumn("DISKLESS-START", "disklessStartOffset", wide=True),
     TableColumn("REMOTE-START", "remoteLogStartOffset", wide=True),

@@ -18,6 +18,7 @@ from tieredctl.cli.options import Engine, Inventory, MinAge, Now, Resume, SparkC
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, TableColumn, printable
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
+from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
@@ -50,11 +51,11 @@ _TOTAL_COLUMNS = (
     TableColumn("STATUS", "status"),
     TableColumn("CAUSE", "cause"),
     TableColumn("TOPIC", "topic"),
-    TableColumn("TOPIC-ID", "topicId"),
+    TableColumn("TOPIC-ID", "topicId", importance=0),
     TableColumn("OBJECTS", "objects"),
-    TableColumn("BYTES", "bytes"),
-    TableColumn("OLDEST", "oldest"),
-    TableColumn("NEWEST", "newest", wide=True),
+    size_column("bytes"),
+    moment_column("OLDEST", "oldest"),
+    moment_column("NEWEST", "newest", wide=True),
 )
 
 

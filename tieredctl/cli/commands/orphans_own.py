@@ -16,6 +16,7 @@ from tieredctl.cli.confirmation import can_ask, demand_typed
 from tieredctl.cli.options import TieredStore, TieredStoreOptions
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, TableColumn, printable
+from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.documents import Document
@@ -35,9 +36,9 @@ _PLAN_COLUMNS = (
     TableColumn("PLAN-ID", "planId"),
     TableColumn("CLUSTER-ID", "clusterId"),
     TableColumn("OBJECTS", "objects"),
-    TableColumn("BYTES", "bytes"),
-    TableColumn("OLDEST", "oldest"),
-    TableColumn("NEWEST", "newest"),
+    size_column("bytes"),
+    moment_column("OLDEST", "oldest"),
+    moment_column("NEWEST", "newest"),
 )
 _LEASE_COLUMNS = (
     TableColumn("HOLDER", "holder"),

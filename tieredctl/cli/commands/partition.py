@@ -13,6 +13,7 @@ from tieredctl.cli.options import ClusterId, KraftSnapshot, LogDirs, NoLease, Ye
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
 from tieredctl.cli.removal_options import DeleteVersions
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
@@ -32,7 +33,7 @@ _COLUMNS = (
     TableColumn("STATE", "state"),
     TableColumn("SEGMENTS", "segments"),
     TableColumn("OBJECTS", "objects"),
-    TableColumn("BYTES", "bytes"),
+    size_column("bytes"),
     TableColumn("LEFTOVERS", "leftovers"),
     TableColumn("TOPIC-ID", "topicId", wide=True),
     TableColumn("METADATA-PARTITION", "metadataPartition", wide=True),

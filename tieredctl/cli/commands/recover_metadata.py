@@ -13,6 +13,7 @@ from tieredctl.cli.options import ClusterId, MetricsFile, NoLease, Output, Progr
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions
 from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC
@@ -33,7 +34,7 @@ _COLUMNS = (
     TableColumn("SEGMENTS", "segments"),
     TableColumn("IN-METADATA", "inMetadata"),
     TableColumn("TO-RECOVER", "toRecover"),
-    TableColumn("BYTES", "bytes"),
+    size_column("bytes"),
     TableColumn("LEFT-OUT", _left_out),
     TableColumn("LOG-START", "logStartOffset"),
     TableColumn("LOCAL-START", "localLogStartOffset"),

@@ -14,6 +14,7 @@ from tieredctl.cli.options import Now, Output, Quiet
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions, SegmentOptions
+from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.view import FindingsView, ToleranceOptions, View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
@@ -36,10 +37,10 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 _OBJECT_FIELDS = ("key", "size", "lastModified", "segmentId", "topicId", "partition", "part", "storageClass")
 _OBJECT_COLUMNS = (
-    TableColumn("LAST-MODIFIED", "lastModified"),
-    TableColumn("BYTES", "size"),
+    moment_column("MODIFIED", "lastModified"),
+    size_column("size"),
     TableColumn("PART", "part"),
-    TableColumn("KEY", "key"),
+    TableColumn("KEY", "key", importance=2),
     TableColumn("PARTITION", "partition", wide=True),
     TableColumn("TOPIC-ID", "topicId", wide=True),
     TableColumn("SEGMENT-ID", "segmentId", wide=True),
@@ -52,20 +53,20 @@ _USAGE_COLUMNS = (
     TableColumn("PARTITION", "partition"),
     TableColumn("PART", "part"),
     TableColumn("OBJECTS", "objects"),
-    TableColumn("BYTES", "bytes"),
+    size_column("bytes"),
 )
 _UPLOAD_FIELDS = ("key", "uploadId", "initiated", "ageMs", "bytes", "segmentId", "topicId", "partition", "part")
 _UPLOAD_COLUMNS = (
-    TableColumn("INITIATED", "initiated"),
-    TableColumn("BYTES", "bytes"),
+    moment_column("INITIATED", "initiated"),
+    size_column("bytes"),
     TableColumn("PART", "part"),
-    TableColumn("KEY", "key"),
+    TableColumn("KEY", "key", importance=2),
     TableColumn("UPLOAD-ID", "uploadId", wide=True),
     TableColumn("SEGMENT-ID", "segmentId", wide=True),
 )
 _READ_COLUMNS = (
     TableColumn("PART", "part"),
-    TableColumn("BYTES", "bytes"),
+    size_column("bytes"),
     TableColumn("FILE", "file"),
     TableColumn("TOPIC", "topic", wide=True),
     TableColumn("PARTITION", "partition", wide=True),

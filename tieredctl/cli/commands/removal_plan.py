@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar
 
 _FIELDS = ("cause", "objects", "bytes")
-_COLUMNS = (TableColumn("CAUSE", "cause"), TableColumn("OBJECTS", "objects"), TableColumn("BYTES", "bytes"))
+_COLUMNS = (TableColumn("CAUSE", "cause"), TableColumn("OBJECTS", "objects"), size_column("bytes"))
 
 
 def show_plan(

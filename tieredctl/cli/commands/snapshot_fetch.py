@@ -12,6 +12,7 @@ from tieredctl.cli.options import BootstrapController, ClusterId, ProgressStyle
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName
@@ -22,7 +23,7 @@ from tieredctl.wiring.places import QuorumPlace
 _COLUMNS = (
     TableColumn("END-OFFSET", "endOffset"),
     TableColumn("EPOCH", "epoch"),
-    TableColumn("BYTES", "bytes"),
+    size_column("bytes"),
     TableColumn("BATCHES", "batches"),
     TableColumn("CONTROLLER", "controller"),
     TableColumn("RESUMED-FROM", "resumedFrom", wide=True),

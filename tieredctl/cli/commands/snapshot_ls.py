@@ -11,9 +11,11 @@ import typer
 from tieredctl.cli.arguments import GREATEST_INT32, GREATEST_INT64, given_path, now_ms
 from tieredctl.cli.options import Now
 from tieredctl.cli.output import Item, Listing, TableColumn
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kraft.follower import Answer, follower_answer
+from tieredctl.model.quantities import age_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.snapshots.record_files import metadata_log_folder
 from tieredctl.ops.snapshots.snapshot_list import file_row, node_rows
@@ -25,8 +27,8 @@ _COLUMNS = (
     TableColumn("STATE", "state"),
     TableColumn("END-OFFSET", "endOffset"),
     TableColumn("EPOCH", "epoch"),
-    TableColumn("SIZE", "size"),
-    TableColumn("AGE-MS", "ageMs"),
+    size_column("size"),
+    TableColumn("AGE", "ageMs", people_read=age_text),
     TableColumn("LOG", "log"),
     TableColumn("MAY-BE-DELETED", "mayBeDeleted"),
     TableColumn("LAST-CONTAINED", "lastContainedOffset", wide=True),

@@ -17,12 +17,13 @@ from tieredctl.cli.options import KraftSnapshot, LogDirs, Now
 from tieredctl.cli.outcome import finding_documents, say
 from tieredctl.cli.output import Listing, TableColumn, known
 from tieredctl.cli.places import ClusterOptions
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.model.findings import Finding
 from tieredctl.model.known_sum import known_sum
-from tieredctl.model.quantities import duration_ms
+from tieredctl.model.quantities import age_text, duration_ms
 from tieredctl.ops.change import demand_same_cluster
 from tieredctl.ops.cluster.image_cluster import ImageCluster
 from tieredctl.ops.documents import Document
@@ -46,8 +47,8 @@ _LIST_COLUMNS = (
     TableColumn("TIERING", "tiering"),
     TableColumn("PARTITIONS", known("partitions")),
     TableColumn("SEGMENTS", "remoteSegments"),
-    TableColumn("REMOTE-BYTES", "remoteBytes"),
-    TableColumn("LOCAL-BYTES", known("localBytes")),
+    size_column("remoteBytes", "REMOTE"),
+    size_column(known("localBytes"), "LOCAL"),
     TableColumn("UNFINISHED", "unfinished"),
 )
 _STATUS_COLUMNS = (
@@ -57,12 +58,12 @@ _STATUS_COLUMNS = (
     TableColumn("EARLIEST-LOCAL", "earliestLocal"),
     TableColumn("LATEST-TIERED", "latestTiered"),
     TableColumn("LATEST", "latest"),
-    TableColumn("REMOTE-BYTES", "remoteBytes"),
-    TableColumn("LOCAL-BYTES", known("localBytes")),
+    size_column("remoteBytes", "REMOTE"),
+    size_column(known("localBytes"), "LOCAL"),
     TableColumn("NOT-TIERED", "notTiered"),
-    TableColumn("LAG-MS", "lagMs"),
+    TableColumn("LAG", "lagMs", people_read=age_text),
     TableColumn("UNFINISHED", "unfinished"),
-    TableColumn("NOT-TIERED-BYTES", known("notTieredBytes"), wide=True),
+    size_column(known("notTieredBytes"), "NOT-TIERED-BYTES", wide=True),
     TableColumn("WAITING-BYTES", "waitingBytes", wide=True),
     TableColumn("SEGMENTS", "remoteSegments", wide=True),
 )

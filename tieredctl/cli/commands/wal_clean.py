@@ -12,6 +12,7 @@ from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import ClusterId, MinAge, OfflineMetadata, Yes
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -36,7 +37,7 @@ def _needs(item: Item) -> str:
 
 _COLUMNS = (
     TableColumn("COMBINED-SEGMENT-ID", "combinedSegmentId"),
-    TableColumn("BYTES", lambda item: "not there" if item["size"] is None else item["size"]),
+    size_column(lambda item: "not there" if item["size"] is None else item["size"]),
     TableColumn("SEGMENTS", _needs),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import PartitionOptions
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ExitCode
@@ -27,7 +28,7 @@ def _offsets(segment: Item) -> str:
 _COLUMNS = (
     TableColumn("COMBINED-SEGMENT-ID", "combinedSegmentId"),
     TableColumn("STATE", lambda item: item["state"] or "without events"),
-    TableColumn("BYTES", lambda item: "missing" if item["size"] is None else item["size"]),
+    size_column(lambda item: "missing" if item["size"] is None else item["size"]),
     TableColumn("SEGMENTS", _segments),
     TableColumn("BROKER", "brokerId", wide=True),
     TableColumn("EVENT-TIME-MS", "eventTimestampMs", wide=True),

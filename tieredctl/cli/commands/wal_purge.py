@@ -12,6 +12,7 @@ from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import ClusterId, OfflineMetadata, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -20,7 +21,7 @@ from tieredctl.model.quantities import duration_ms
 
 _COLUMNS = (
     TableColumn("KEY", "key"),
-    TableColumn("BYTES", "size"),
+    size_column("size"),
     TableColumn("PLAN-ID", "planId"),
     TableColumn("QUARANTINE-KEY", "quarantineKey", wide=True),
 )

@@ -10,6 +10,7 @@ import typer
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import PartitionOptions
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ExitCode
@@ -25,7 +26,7 @@ _COLUMNS = (
     TableColumn("START", "startOffset"),
     TableColumn("END", "endOffset"),
     TableColumn("BATCHES", "batches"),
-    TableColumn("BYTES", "bytes"),
+    size_column("bytes"),
     TableColumn("TOPIC-ID", "topicId", wide=True),
 )
 _FIELDS = ("topic", "topicId", "partition", "startOffset", "endOffset", "batches", "bytes", "files", "folder")

@@ -11,6 +11,7 @@ from tieredctl.cli.arguments import clock_ms, given_path
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import ClusterId, NoLease, Topic, Yes
 from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -27,7 +28,7 @@ _COLUMNS = (
     TableColumn("PARTITION", "partition"),
     TableColumn("START", "startOffset"),
     TableColumn("END", "endOffset"),
-    TableColumn("BYTES", "segmentSizeInBytes"),
+    size_column("segmentSizeInBytes"),
     TableColumn("OBJECT", "object"),
     TableColumn("KEY", "key", wide=True),
     TableColumn("SEGMENT-ID", "segmentId", wide=True),
