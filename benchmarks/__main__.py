@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.coordinator import BATCHES, coordinator_rows
 from benchmarks.list_bucket import LISTED_BUCKET, fill_bucket
 from benchmarks.measure import REPETITIONS, Contender, python, race, tieredctl
 from benchmarks.remote_segment import remote_segments
@@ -198,6 +199,11 @@ def snapshot(folder: Path, jars: KafkaJars) -> list[Row]:
     return [*rows, within(title, ours, "megabytes", "MB", 300, f"{ours.median('wall'):.1f} s")]
 
 
+def coordinator(folder: Path, _: KafkaJars) -> list[Row]:
+    """A diskless coordinator's commits, state and recovery; `python -m benchmarks.coordinator` takes a size."""
+    return coordinator_rows(folder, BATCHES)
+
+
 SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
     "decode": decode,
     "verify": verify,
@@ -207,12 +213,13 @@ SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
     "listing": listing,
     "replay": replay,
     "snapshot": snapshot,
+    "coordinator": coordinator,
 }
 
 
 def main() -> None:
     """Runs the suites that are named, or all."""
-    suites = "\n".join(f"  {name:<8} {suite.__doc__}" for name, suite in SUITES.items())
+    suites = "\n".join(f"  {name:<11} {suite.__doc__}" for name, suite in SUITES.items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure, print a table, and write build/bench.json.",

@@ -54,6 +54,7 @@ class Story:
             self.change_leader: 2,
             self.lose_database: 2,
             self.take_snapshot: 3,
+            self.prune: 3,
         }
         for step in self._random.choices(list(weights), list(weights.values()), k=steps):
             step()
@@ -142,8 +143,9 @@ class Story:
     def take_snapshot(self) -> None:
         snapshot = take_snapshot(self._file, self._folder / "snapshots", self.log.name)
         assert snapshot.next_offset <= self.log.high_watermark
-        if self._random.random() < 0.5:
-            prune(self.log, self._folder / "snapshots")
+
+    def prune(self) -> None:
+        prune(self.log, self._folder / "snapshots")
 
     def _open(self) -> None:
         recovered = recover(self._file, self.log, self._folder / "snapshots")

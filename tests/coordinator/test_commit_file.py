@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import resource
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.coordinator.states import BROKER, NOW_MS, OTHER_TOPIC_ID, TOPIC_ID, Served, a_batch, a_file, produced
+from tieredctl.coordinator import apply
 from tieredctl.coordinator.machine import Loading, NotCoordinator
 from tieredctl.coordinator.recovery import recover
 from tieredctl.model.diskless_records import LOG_APPEND_TIME
@@ -206,6 +209,28 @@ def test_a_new_leader_waits_for_what_it_found_in_the_log(served: Served) -> None
     served.log.replicate()
     served.coordinator.poll()
     assert served.commit("g", a_batch())[0].assigned_base_offset == 4
+
+
+def test_a_full_disk_delays_answers_and_loses_nothing(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apply, "RECORDS_AT_ONCE", 1)
+    operations = [
+        served.coordinator.commit_file(a_file(f"f{number}", *(a_batch() for _ in range(300))), BROKER)
+        for number in range(20)
+    ]
+    served.log.replicate()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, hard))
+    try:
+        with pytest.raises(sqlite3.OperationalError):
+            served.coordinator.poll()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not any(operation.is_over for operation in operations)
+    assert 0 < served.connection.execute("SELECT count(*) FROM files").fetchone()[0] < 20
+
+    served.coordinator.poll()
+
+    assert [operation.answer.batches[0].assigned_base_offset for operation in operations] == list(range(0, 6_000, 300))
 
 
 def test_a_follower_comes_to_the_same_state(served: Served, tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
 from tieredctl.coordinator.apply import Applier
 from tieredctl.coordinator.commit_check import check_commit
-from tieredctl.coordinator.metadata_log import MetadataLog, NotLeader
+from tieredctl.coordinator.metadata_log import LoggedRecord, MetadataLog, NotLeader
 from tieredctl.coordinator.pending import KEPT_IN_MEMORY, PendingState
 from tieredctl.coordinator.queries import describe_file, find_batches, list_offset
 from tieredctl.coordinator.topic_check import check_create_partitions, check_delete_records, check_delete_topics
@@ -104,6 +105,8 @@ class Coordinator:
         self._applier = Applier(connection)
         self._pending = PendingState(connection, kept_in_memory)
         self._operations: deque[Operation[Any]] = deque()
+        self._appended: deque[LoggedRecord] = deque()
+        """What was appended here; the first of it may have been applied."""
         self._found_end = log.end_offset
         self._is_leader = True
 
@@ -149,8 +152,9 @@ class Coordinator:
 
         Raises DoesNotFit where the log is not what was appended, and what SQLite raises; nothing is answered then.
         """
-        if self._log.high_watermark > self._applier.next_offset:
-            self._applier.catch_up(self._log.read(self._applier.next_offset))
+        high_watermark = self._log.high_watermark
+        if high_watermark > self._applier.next_offset:
+            self._applier.catch_up(self._replicated(high_watermark))
             self._pending.applied(self._applier.next_offset)
         while self._operations and self._operations[0].end <= self._applier.next_offset:
             self._operations.popleft().finish()
@@ -169,17 +173,24 @@ class Coordinator:
         now_ms = self._now_ms()
         try:
             records, result = check(now_ms)
-            if records:
-                self._log.append(records, now_ms)
+            first = self._log.append(records, now_ms) if records else 0
         except NotLeader:
             self.resign()
             raise NotCoordinator from None
         except BaseException:
             self.resign()  # what is pending in memory may differ from what is in the log
             raise
+        self._appended.extend(LoggedRecord(first + at, now_ms, record) for at, record in enumerate(records))
         end = self._log.end_offset
         self._pending.appended(end, (record.object_key for record in records if isinstance(record, FileCommitted)))
         return self._await(Operation(end, lambda: result))
+
+    def _replicated(self, high_watermark: int) -> Iterator[LoggedRecord]:
+        if self._applier.next_offset < self._found_end:
+            return self._log.read(self._applier.next_offset)
+        while self._appended and self._appended[0].offset < self._applier.next_offset:
+            self._appended.popleft()
+        return takewhile(lambda logged: logged.offset < high_watermark, self._appended)
 
     def _ask(self, question: Callable[[], T]) -> Operation[T]:
         self._demand_leadership()

@@ -13,10 +13,12 @@ def tagged_fields(values: Values, path: str = "") -> list[TaggedField]:
     """Those of a decoded struct and of the structs in it."""
     found = [TaggedField(path, tag, data) for tag, data in values.get(UNKNOWN_TAGS, ())]
     for name, value in values.items():
+        if not isinstance(value, dict | list) or name == UNKNOWN_TAGS:
+            continue
         inner = f"{path}.{name}" if path else name
         if isinstance(value, dict):
             found += tagged_fields(value, inner)
-        elif isinstance(value, list) and name != UNKNOWN_TAGS:
+        else:
             for index, element in enumerate(value):
                 if isinstance(element, dict):
                     found += tagged_fields(element, f"{inner}[{index}]")

@@ -22,11 +22,13 @@ Reader = Callable[[Buffer, int, int], tuple[Values, int]]
 Writer = Callable[[Mapping[str, Any]], bytes]
 
 _Step = Callable[[Buffer, int, int, Values], int]
+_WritingStep = Callable[[Mapping[str, Any]], bytes]
 _ValueReader = Callable[[Buffer, int, int], tuple[Any, int]]
 _LengthReader = Callable[[Buffer, int, int], tuple[int, int]]
 _NULLABLE = (Length.NULLABLE_STRING, Length.NULLABLE_BYTES)
 _TEXT = (Length.STRING, Length.NULLABLE_STRING)
 _NULL, _PRESENT = b"\xff", b"\x01"
+_NO_TAGS = b"\x00"
 
 
 @cache
@@ -47,11 +49,10 @@ def reader(schema: Struct) -> Reader:
 def writer(schema: Struct) -> Writer:
     """The writer of a struct: takes what the reader returns, gives its bytes in the shortest encoding."""
 
+    steps = list(_writing_steps(schema))
+
     def write(values: Mapping[str, Any]) -> bytes:
-        parts = [_encode(field.type, values[field.name], schema.flexible) for field in schema.positional]
-        if schema.flexible:
-            parts.append(_encode_tags(schema, values))
-        return b"".join(parts)
+        return b"".join([step(values) for step in steps])
 
     return write
 
@@ -262,6 +263,33 @@ def _tags_step(schema: Struct) -> _Step:
     return step
 
 
+def _writing_steps(schema: Struct) -> Iterator[_WritingStep]:
+    for is_fixed, fields in groupby(schema.positional, lambda field: isinstance(field.type, Primitive)):
+        if is_fixed:
+            yield _fixed_writing_step(schema, list(fields))
+        else:
+            yield from (_writing_step(schema, field) for field in fields)
+    if schema.flexible:
+        yield _tags_writing_step(schema)
+
+
+def _fixed_writing_step(schema: Struct, fields: list[Field]) -> _WritingStep:
+    pack = struct.Struct(Struct(schema.name, tuple(fields)).fixed_format).pack
+    names = [field.name for field in fields]
+    return lambda values: pack(*[values[name] for name in names])
+
+
+def _writing_step(schema: Struct, field: Field) -> _WritingStep:
+    name, kind, flexible = field.name, field.type, schema.flexible
+    return lambda values: _encode(kind, values[name], flexible)
+
+
+def _tags_writing_step(schema: Struct) -> _WritingStep:
+    if schema.tagged:
+        return lambda values: _encode_tags(schema, values)
+    return lambda values: _encode_tags(schema, values) if UNKNOWN_TAGS in values else _NO_TAGS
+
+
 def _encode(kind: FieldType, value: Any, flexible: bool) -> bytes:
     if isinstance(kind, Primitive):
         return struct.pack(">" + kind.code, value)
@@ -272,7 +300,10 @@ def _encode(kind: FieldType, value: Any, flexible: bool) -> bytes:
     if isinstance(kind, Array):
         if value is None:
             return _length(-1, flexible, ">i")
-        return _length(len(value), flexible, ">i") + b"".join(_encode(kind.element, one, flexible) for one in value)
+        size = _length(len(value), flexible, ">i")
+        if isinstance(kind.element, Struct):
+            return size + b"".join(map(writer(kind.element), value))
+        return size + b"".join(_encode(kind.element, one, flexible) for one in value)
     data = value.encode("utf-8") if isinstance(value, str) else value
     size = _length(-1 if data is None else len(data), flexible, ">h" if kind in _TEXT else ">i")
     return size if data is None else size + data
