@@ -143,6 +143,19 @@ def test_a_deleted_topics_files_are_known(cluster: Cluster, tieredctl: Tieredctl
     assert statuses(cluster.scan(tieredctl))[KNOWN_TO_THE_OTHER] == "in-progress"
 
 
+def test_a_topic_that_is_created_again_under_its_id_has_none_of_its_files(
+    cluster: Cluster, tieredctl: Tieredctl
+) -> None:
+    later = NOON_MS + 3 * HOUR_MS
+    again: list[DisklessRecord] = [TopicDeleted(topic_id=TOPIC_ID), created(1), committed(6, 0, 9, 1, owners=(1,))]
+    write_log(cluster.logs, 1, [(later, record) for record in again])
+    put(cluster.bucket, key(6), later)
+
+    found = statuses(cluster.scan(tieredctl))
+
+    assert (found[KNOWN_TO_THE_OTHER], found[key(6)]) == ("in-progress", "owned")
+
+
 def _append(cluster: Cluster, data: bytes) -> None:
     (log,) = (cluster.logs / "__diskless_metadata-1").glob("*.log")
     log.write_bytes(log.read_bytes() + data)

@@ -1,4 +1,4 @@
-"""docs/kips.md lists every section of the four KIPs, and names only what there is."""
+"""docs/kips.md lists every section of the five KIPs, and names only what there is."""
 
 from __future__ import annotations
 
@@ -188,6 +188,51 @@ End to End Latency
 Kafka Producer/Consumer Perf Test Scripts
 Analysis
 """,
+    "KIP-1164": """
+Status
+Motivation
+Role of Diskless coordinator
+Proposed Changes
+Diskless coordinator API
+Topic-based implementation
+Partitioning of __diskless_metadata
+Leadership and deployment
+Local state machine
+How operations are performed
+Metadata log size management
+WAL file management
+Orphan files
+Reducing multi-DC commit operations
+Scenario 1: the number of brokers is less than the number of DCs
+Scenario 2: same, just more brokers
+Scenario 3: the number of brokers is equal to the number of DCs
+Scenario 4: the number of brokers is greater than the number of DCs
+Scenario 5: same, just more brokers
+Scenario 6: same, just more brokers
+Public Interfaces
+Diskless coordinator API
+DisklessCreatePartitions
+DisklessDeleteTopics
+DisklessCommitFile
+DisklessDeleteRecords
+DisklessListOffsets
+DisklessFindBatches
+DisklessDescribeFiles
+Metadata records
+DisklessPartitionCreatedRecord
+DisklessTopicDeletedRecord
+DisklessFileCommittedRecord
+DisklessRecordsDeletedRecord
+Configuration
+Broker configuration
+Monitoring
+Compatibility, Deprecation, and Migration Plan
+Test Plan
+Rejected Alternatives
+Use external system
+Use cluster KRaft quorum
+Use separate KRaft quorum
+""",
 }
 """In the KIPs' own order. A heading that comes twice has what it is of after it, on the page."""
 
@@ -267,3 +312,19 @@ def test_every_setting_of_kip_1176_has_its_counterpart() -> None:
     named = [name for line in table.splitlines() for name in QUOTED.findall(line.partition(" | ")[0])]
 
     assert sorted(named) == sorted(SETTINGS_OF_KIP_1176)
+
+
+SETTINGS_OF_KIP_1164 = (
+    "diskless.metadata.topic.num.partitions",
+    "diskless.coordinator.orphan.scan.interval.ms",
+    "diskless.coordinator.orphan.scan.grace.period.ms",
+)
+
+
+def test_every_setting_of_kip_1164_has_its_counterpart() -> None:
+    page = (ROOT / "docs/diskless.md").read_text(encoding="utf-8")
+    table = page.split("\n### Settings\n")[1].split("\n### ")[0]
+
+    named = [name for line in table.splitlines() for name in QUOTED.findall(line.partition(" | ")[0])]
+
+    assert named == [*SETTINGS_OF_KIP_1164]

@@ -2,7 +2,7 @@
 
 A million files take some hundred bytes each, whatever their number of batches: of a file, what counts is the last
 offset that it holds of each partition. A batch is live while its topic exists and its last offset is not before the log
-start. Offsets of a topic id are never given twice, so that follows from the logs' end alone.
+start. Offsets only rise, so that follows from the logs' end alone; a topic that is created again has other partitions.
 """
 
 from __future__ import annotations
@@ -70,7 +70,6 @@ class _Coordinator:
 
     newest_ms: dict[int, int]
     topics: dict[str, dict[int, _Partition]] = field(default_factory=dict)
-    deleted: set[str] = field(default_factory=set)
     partitions: list[_Partition] = field(default_factory=list)
     keys: bytearray = field(default_factory=bytearray)
     key_ends: array[int] = field(default_factory=lambda: array("q"))
@@ -109,8 +108,8 @@ class _Coordinator:
 
     def _create(self, created: PartitionCreated) -> str | None:
         partitions = self.topics.setdefault(created.topic_id, {})
-        if created.partition in partitions or created.topic_id in self.deleted:
-            return f"partition {created.partition} of topic {created.topic_id} exists, or was deleted"
+        if created.partition in partitions:
+            return f"partition {created.partition} of topic {created.topic_id} exists"
         partitions[created.partition] = _Partition(len(self.partitions))
         self.partitions.append(partitions[created.partition])
         return None
@@ -119,7 +118,6 @@ class _Coordinator:
         partitions = self.topics.pop(topic_id, None)
         if partitions is None:
             return f"it has no topic {topic_id}"
-        self.deleted.add(topic_id)
         for partition in partitions.values():
             partition.is_deleted = True
         return None
