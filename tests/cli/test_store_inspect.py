@@ -27,6 +27,7 @@ FILES = {
     "quorum-state": "kafka-4.3.1/data/__cluster_metadata-0/quorum-state",
     "clean-shutdown": "kafka-3.9.1/data/.kafka_cleanshutdown",
     "partition-metadata": "kafka-4.3.1/data/orders7-0/partition.metadata",
+    "diskless-object": "inkless/bucket/kafka-prod/diskless/j8sPwINeRtKiPiZlT01R0w",
 }
 
 

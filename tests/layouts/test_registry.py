@@ -167,3 +167,33 @@ class TestDetection:
         assert detect(FileStore(str(root / "kafka-tiered-storage"))) == "local"
         with pytest.raises(TieredctlError, match="such as kafka-tiered-storage/"):
             detect(FileStore(str(root)))
+
+
+def test_diskless_topics_have_no_layout_and_a_sentence_says_what_looks_at_them() -> None:
+    with pytest.raises(TieredctlError) as raised:
+        layout_named("inkless")
+
+    assert (code_of(raised), raised.value.exit_code) == ("unknown-layout", ExitCode.USAGE)
+    assert "tieredctl diskless" in raised.value.hint
+    assert "pip" not in raised.value.hint
+
+
+def test_a_plugin_may_be_called_inkless_all_the_same(install: Install) -> None:
+    install(EntryPoint("inkless", "other_plugin:other_layout", LAYOUTS.group))
+
+    assert layout_named("inkless").name == "other"
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_diskless"),
+    [
+        (["a/AAAAAAAAAAAAAAAAAAAAAA", "AQIDBAUGBwgJCgsMDQ4PEA"], True),
+        (["a/AAAAAAAAAAAAAAAAAAAAAA", "a/notes.txt"], False),
+        (["a/AAAAAAAAAAAAAAAAAAAAAB"], False),
+    ],
+)
+def test_a_bucket_of_diskless_objects_is_recognised(keys: list[str], is_diskless: bool) -> None:
+    with pytest.raises(TieredctlError) as raised:
+        detect(store_of(*keys))
+
+    assert ("tieredctl diskless" in raised.value.hint) is is_diskless

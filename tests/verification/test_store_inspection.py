@@ -87,6 +87,30 @@ def test_the_kind_is_found_from_the_content_where_the_name_says_nothing(head: by
     assert identify("copy-of-a-file", head) is kind
 
 
+def test_an_object_of_diskless_topics_is_told_by_its_name_and_its_content(captures: Path) -> None:
+    """Its batches begin at offset 0, and its name is an id: either alone says nothing."""
+    kraft = captures / "kafka-4.3.1/data/bootstrap.checkpoint"
+    produced = encode_batch([Record(0, 1700000000000, b"k", b"v")], partition_leader_epoch=0)
+
+    assert identify(SEGMENT_ID, produced) is FileKind.DISKLESS_OBJECT
+    assert identify(SEGMENT_ID, BATCH) is FileKind.LOG
+    assert identify("copy-of-a-file", produced) is FileKind.LOG
+    assert identify(SEGMENT_ID, kraft.read_bytes()) is FileKind.KRAFT_SNAPSHOT
+    assert identify(SEGMENT_ID, b"") is None
+
+
+def test_a_damaged_batch_of_a_diskless_object_does_not_hide_the_others(captures: Path, tmp_path: Path) -> None:
+    data = bytearray((captures / "inkless/bucket/kafka-prod/diskless/j8sPwINeRtKiPiZlT01R0w").read_bytes())
+    data[600] ^= 1
+    path = tmp_path / SEGMENT_ID
+    path.write_bytes(data)
+
+    document = inspect(path).document()
+
+    assert document["fileKind"] == "diskless-object"
+    assert [(one["position"], one["isValid"]) for one in document["entries"]] == [(0, True), (480, False), (790, True)]
+
+
 def test_snapshots_are_found_from_their_content(captures: Path) -> None:
     kraft = captures / "kafka-4.3.1/data/bootstrap.checkpoint"
     remote = captures / "rlmm-3.4.1/store/clicks-0/remote_log_snapshot"

@@ -73,12 +73,14 @@ _SEGMENT_COLUMNS = (
     TableColumn("SEGMENT-LEADER-EPOCHS", _epochs),
     _column("state"),
 )
+_BATCH_COLUMNS = (
+    *_named(("position", "size", "baseOffset", "lastOffset", "recordsCount", "partitionLeaderEpoch")),
+    *_named(("maxTimestamp", "compressionType", "producerId", "controlType")),
+    TableColumn("IS-VALID", _validity),
+)
 _CHOSEN: Mapping[FileKind, tuple[TableColumn, ...]] = {
-    FileKind.LOG: (
-        *_named(("position", "size", "baseOffset", "lastOffset", "recordsCount", "partitionLeaderEpoch")),
-        *_named(("maxTimestamp", "compressionType", "producerId", "controlType")),
-        TableColumn("IS-VALID", _validity),
-    ),
+    FileKind.LOG: _BATCH_COLUMNS,
+    FileKind.DISKLESS_OBJECT: _BATCH_COLUMNS,
     FileKind.KRAFT_SNAPSHOT: (
         _column("offset"),
         TableColumn("TYPE", _record_type),

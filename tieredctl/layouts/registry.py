@@ -7,11 +7,15 @@ from itertools import islice
 from types import MappingProxyType
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.diskless_objects import is_object_name
 from tieredctl.layouts.protocol import AUTO, Layout
 from tieredctl.plugins import PluginKind
 from tieredctl.storage.protocol import ObjectStore, list_unreserved
 
 LAYOUTS = PluginKind("layout", "tieredctl.layouts", unknown=ErrorCode.UNKNOWN_LAYOUT)
+DISKLESS = "inkless"
+"""Asked for like a layout, and none: an object of diskless topics belongs to no segment."""
+_ASK_DISKLESS = "Objects of diskless topics are looked at with `tieredctl diskless`."
 DETECTION_KEYS = 1_000
 """How many keys `detect` looks at: what one request lists in S3."""
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
@@ -33,6 +37,9 @@ def layout_named(name: str, options: Mapping[str, str] = _NO_OPTIONS) -> Layout:
     Raises TieredctlError: `unknown-layout`, `missing-extra` where its plugin lacks something that it imports, `usage`
     for an option that it does not take.
     """
+    if name == DISKLESS and name not in installed_layouts():
+        message = "Diskless topics have no layout: their objects mix partitions, and belong to no segment."
+        raise TieredctlError(ErrorCode.UNKNOWN_LAYOUT, message, hint=_ASK_DISKLESS)
     layout: Layout = LAYOUTS.make(name, options)
     return layout
 
@@ -56,9 +63,9 @@ def detect(store: ObjectStore, options: Mapping[str, str] = _NO_OPTIONS) -> str:
     fitting = [layout.name for layout in layouts if any(layout.explain(key) or layout.other_form(key) for key in keys)]
     if len(fitting) == 1:
         return fitting[0]
-    raise TieredctlError(
-        ErrorCode.UNKNOWN_LAYOUT, _why_undecided(store, keys, fitting), hint="Name the layout with --layout."
-    )
+    are_diskless = bool(keys) and not fitting and all(is_object_name(key.rpartition("/")[2]) for key in keys)
+    hint = _ASK_DISKLESS if are_diskless else "Name the layout with --layout."
+    raise TieredctlError(ErrorCode.UNKNOWN_LAYOUT, _why_undecided(store, keys, fitting), hint=hint)
 
 
 def _first_keys(store: ObjectStore) -> list[str]:

@@ -10,6 +10,7 @@ from threading import Event
 import numpy as np
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.diskless_objects import PRODUCED_BASE_OFFSET
 from tieredctl.formats.record_batches import HEADER_BYTES, Attributes, BatchHeader, read_batch_header
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.finding_codes import FindingCode
@@ -20,7 +21,7 @@ from tieredctl.ops.diskless.file_keys import NO_FILE
 from tieredctl.ops.diskless.finding_places import object_finding
 from tieredctl.ops.diskless.object_check import LOG_APPEND_TIME, check_batches, mismatched, resized, spans_of
 from tieredctl.ops.diskless.producer_check import check_producers
-from tieredctl.ops.diskless.walked_object import PRODUCED_BASE_OFFSET, walk
+from tieredctl.ops.diskless.walked_object import walk
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.verification.report import Level, Unread
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore

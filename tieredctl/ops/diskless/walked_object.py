@@ -11,13 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tieredctl.formats.batch_columns import HEADER_DTYPE, AsColumns, HeaderColumns, joined_headers
+from tieredctl.formats.diskless_objects import PRODUCED_BASE_OFFSET, PRODUCED_EPOCHS
 from tieredctl.formats.log_scan import Damage, scan_log
 from tieredctl.formats.record_batches import LOG_OVERHEAD, Attributes
 from tieredctl.formats.windows import Flags, Ints
-
-PRODUCED_BASE_OFFSET = 0
-"""The base offset of every batch in an object, as its producer sent it: the control plane has the real one."""
-_PRODUCED_EPOCHS = (0, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ def walk(chunks: Iterable[bytes], size: int) -> WalkedObject:
 def _without_altered(walked: WalkedObject) -> WalkedObject:
     bases = walked.headers["baseOffset"].astype(np.int64)
     epochs = walked.headers["partitionLeaderEpoch"].astype(np.int64)
-    altered = (bases != PRODUCED_BASE_OFFSET) | ~np.isin(epochs, _PRODUCED_EPOCHS)
+    altered = (bases != PRODUCED_BASE_OFFSET) | ~np.isin(epochs, PRODUCED_EPOCHS)
     if not altered.any():
         return walked
     damages = [*walked.damages]

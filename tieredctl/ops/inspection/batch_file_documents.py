@@ -8,6 +8,7 @@ from typing import Any
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.control_records import ControlRecord, decode_control_record
+from tieredctl.formats.diskless_objects import PRODUCED_BASE_OFFSET
 from tieredctl.formats.file_names import parse_kraft_snapshot_name, parse_segment_file_name
 from tieredctl.formats.kafka_json import base64_text, json_document
 from tieredctl.formats.kraft_log import KraftLogRecord
@@ -40,8 +41,14 @@ def _log(name: str, chunks: ChunksFromStart, size: int) -> tuple[Document, Itera
     return fields, _log_entries(chunks, size, may_be_transformed=segment is not None and segment.segment_id is not None)
 
 
-def _log_entries(chunks: ChunksFromStart, size: int, *, may_be_transformed: bool) -> Iterator[Document]:
-    for part in scan_log(chunks(), size, OneByOne()):
+def _diskless_object(name: str, chunks: ChunksFromStart, size: int) -> tuple[Document, Iterator[Document]]:  # noqa: ARG001 - it says nothing
+    return {}, _log_entries(chunks, size, base_offset=PRODUCED_BASE_OFFSET)
+
+
+def _log_entries(
+    chunks: ChunksFromStart, size: int, *, may_be_transformed: bool = False, base_offset: int | None = None
+) -> Iterator[Document]:
+    for part in scan_log(chunks(), size, OneByOne(), base_offset):
         if isinstance(part, Damage):
             if may_be_transformed and _is_transformed(part, chunks, size):
                 raise TieredctlError(ErrorCode.TRANSFORMED, "no record batch in it")
@@ -170,6 +177,7 @@ def _snapshot_record(record: KraftLogRecord) -> Document:
 
 BATCH_FILES: Mapping[FileKind, Callable[[str, ChunksFromStart, int], tuple[Document, Iterator[Document]]]] = {
     FileKind.LOG: _log,
+    FileKind.DISKLESS_OBJECT: _diskless_object,
     FileKind.KRAFT_SNAPSHOT: _kraft_snapshot,
 }
 """Each takes a file's name, a reader of its bytes, and its size, and raises DecodeError where it is damaged."""

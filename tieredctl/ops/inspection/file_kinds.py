@@ -8,6 +8,7 @@ from enum import Enum
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from tieredctl.formats.diskless_objects import begins_as_object, is_object_name
 from tieredctl.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
     COMMITTED_OFFSETS,
@@ -37,6 +38,7 @@ class FileKind(Enum):
     REMOTE_LOG_SNAPSHOT = "remote-log-snapshot"
     FLAT_FILE = "flat-file"
     LOG = "log"
+    DISKLESS_OBJECT = "diskless-object"
     OFFSET_INDEX = "offset-index"
     TIME_INDEX = "time-index"
     TRANSACTION_INDEX = "transaction-index"
@@ -87,7 +89,8 @@ def identify(name: str, head: bytes) -> FileKind | None:
     """The kind of a file called `name` that begins with `head`; None where neither shows it.
 
     A name decides where it is Kafka's own, or has the suffix of one of Kafka's. A checkpoint of two columns under
-    another name may be a leader-epoch checkpoint or committed offsets, so its kind is unknown.
+    another name may be a leader-epoch checkpoint or committed offsets, so its kind is unknown. An object of diskless
+    topics is told by both: without its name it looks like a log.
     """
     own_name = without_transition(name)
     if own_name in _BY_NAME:
@@ -97,6 +100,8 @@ def identify(name: str, head: bytes) -> FileKind | None:
             return kind
     if parse_kraft_snapshot_name(name) is not None:
         return FileKind.KRAFT_SNAPSHOT
+    if is_object_name(name) and begins_as_object(head) and not begins_as_snapshot(head):
+        return FileKind.DISKLESS_OBJECT
     return next((kind for kind, begins_so in _BY_CONTENT.items() if begins_so(head)), None)
 
 
