@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from tieredctl.model.finding_subjects import Subject, read_subject
 from tieredctl.model.findings import Finding
 
 FINDING_TYPE = pa.struct(
@@ -34,6 +35,8 @@ def finding_table(findings: Iterable[Finding]) -> pa.Table:
     return pa.Table.from_pylist([finding_row(finding) for finding in findings], pa.schema(list(FINDING_TYPE)))
 
 
-def read_finding(row: Mapping[str, Any]) -> Finding:
-    """The finding of a row that `finding_row` made."""
-    return Finding.read({**row, "evidence": json.loads(row["evidence"])})
+def read_finding(
+    row: Mapping[str, Any], subject_of: Callable[[str, Mapping[str, Any]], Subject] = read_subject
+) -> Finding:
+    """The finding of a row that `finding_row` made, as `Finding.read` gives it."""
+    return Finding.read({**row, "evidence": json.loads(row["evidence"])}, subject_of)

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from tieredctl.errors import ErrorCode
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.ops.diskless.finding_places import object_finding, placed
+from tieredctl.model.finding_subjects import read_diskless_subject
+from tieredctl.ops.diskless.finding_places import object_finding
 from tieredctl.ops.diskless.object_reading import ObjectReport, ObjectTask, read_object, read_objects
 from tieredctl.ops.diskless.object_tasks import tasks_in
 from tieredctl.ops.verification.report import Level
@@ -66,7 +67,7 @@ def read_object_report(row: Mapping[str, Any]) -> ObjectReport:
         row["bytesRead"],
         row["batches"],
         row["records"],
-        tuple(placed(read_finding(finding)) for finding in row["findings"]),
+        tuple(read_finding(finding, read_diskless_subject) for finding in row["findings"]),
         np.array(row["doubted"], np.int64),
         row["isMissing"],
         None if row["silent"] is None else read_unread(row["silent"]),

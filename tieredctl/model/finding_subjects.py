@@ -150,7 +150,7 @@ class SettingSubject(Subject):
     """The value that the remedy sets."""
 
 
-def read_subject(evidence: Mapping[str, Any]) -> Subject:
+def read_subject(_text: str, evidence: Mapping[str, Any]) -> Subject:
     """The subject of a finding that was written, by its evidence: a segment's part, or metadata; for any other finding
     only that its text names it. Raises KeyError, TypeError and ValueError for evidence that no finding has."""
     if evidence.keys() >= {"segmentId", "part", "key"}:
@@ -166,6 +166,14 @@ def read_subject(evidence: Mapping[str, Any]) -> Subject:
     offset = evidence.get("metadataOffset")
     offset = None if offset is None else int(offset)
     return MetadataSubject(int(number), offset, _offsets(evidence), evidence.get("segmentId"))
+
+
+def read_diskless_subject(text: str, evidence: Mapping[str, Any]) -> Subject:
+    """The same for a finding about diskless topics: an object, which the text names as the key does, or a partition."""
+    if evidence.get("key") == text:
+        return DisklessObjectSubject(text, evidence.get("position", -1))
+    partition = TopicIdPartition(evidence["topicId"], evidence["topic"], evidence["partition"])
+    return DisklessPartitionSubject(partition, _offsets(evidence))
 
 
 def _first(offsets: Offsets | None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import Severity
@@ -46,16 +45,6 @@ def partition_finding(
     return Finding(
         code, str(partition), message, {**partition_document(partition), **place, **evidence}, severity, about
     )
-
-
-def placed(finding: Finding) -> Finding:
-    """One of these that was written and read back, with what it is about: an object, or a partition."""
-    evidence: Document = dict(finding.evidence)
-    if evidence.get("key") == finding.subject:
-        return replace(finding, about=DisklessObjectSubject(finding.subject, evidence.get("position", -1)))
-    partition = TopicIdPartition(evidence["topicId"], evidence["topic"], evidence["partition"])
-    first, last = evidence["offsets"]
-    return replace(finding, about=DisklessPartitionSubject(partition, (first, last)))
 
 
 def batch_documents(rows: BatchRows, names: Sequence[TopicIdPartition]) -> list[Document]:
