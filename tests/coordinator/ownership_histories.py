@@ -23,27 +23,17 @@ _LAST_ROUNDS = 60
 Worker = Callable[[int, "Files", int, int], OwnershipWorker]
 
 
-class NotLeader(Exception):
-    """What an old leader is told that appends to the log."""
-
-
 @dataclass(slots=True)
 class Files:
     """What a coordinator's log says: each file with how many of its batches are live."""
 
     live: dict[OwnedFile, int] = field(default_factory=dict)
-    is_led: bool = True
 
     def has_live_batches(self, object_key: str) -> bool | None:
         return next((number > 0 for file, number in self.live.items() if file.object_key == object_key), None)
 
     def released_files(self) -> Iterable[OwnedFile]:
         return [file for file, number in self.live.items() if not number]
-
-    def commit_without_batches(self, file: OwnedFile) -> None:
-        if not self.is_led:
-            raise NotLeader
-        self.live[file] = 0
 
 
 @dataclass(slots=True)
@@ -107,7 +97,10 @@ class History:
             self._sent.remove(sent)
             if isinstance(sent.what, HandOver | AskForHandOver):
                 leader = self._leaders[sent.to]
-                leader.worker.receive(sent.what, self._now_ms + leader.skew_ms)
+                now_ms = self._now_ms + leader.skew_ms
+                if not leader.worker.receive(sent.what, now_ms):
+                    self._logs[sent.to].live[sent.what.file] = 0
+                    assert leader.worker.receive(sent.what, now_ms)
                 if sent.by is not None and self._chance.random() < 0.8:
                     sent.by.worker.confirm(sent.what)
             else:
@@ -140,7 +133,6 @@ class History:
         number = self._chance.randrange(len(self._logs))
         old = self._leaders[number]
         self._leaders[number] = self._new_leader(number)
-        old.files.is_led = False
         old.files.live = dict(old.files.live)
         self._old.append(old)
 
@@ -173,7 +165,9 @@ class History:
         assert since_ms >= GRACE_MS, f"{file} is deleted {since_ms} ms after its last batch was live"
 
     def _end(self) -> None:
-        """No more uploads, and leaders stay; all that is on its way arrives. Then every dead file has to go."""
+        """No more uploads, and only the last leaders stay; all that is on its way arrives. Then every dead file has to
+        go."""
+        self._old.clear()
         for sent in sorted(self._sent, key=lambda sent: sent.at_ms):
             self._now_ms = max(self._now_ms, sent.at_ms)
             self._deliver()

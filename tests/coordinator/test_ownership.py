@@ -103,14 +103,15 @@ def test_who_is_asked_hands_over_again_once_no_owner_before_it_has_batches() -> 
 
 
 @pytest.mark.parametrize("message", [HandOver(FILE, 0), AskForHandOver(FILE, 0)])
-def test_a_file_that_is_not_known_is_committed_without_batches_so_that_a_late_commit_is_refused(
+def test_a_file_that_is_not_known_is_to_be_committed_without_batches_before_the_message_counts(
     message: HandOver | AskForHandOver,
 ) -> None:
     middle = worker(0, live=None)
 
-    middle.receive(message, 0)
+    assert not middle.receive(message, 0)
 
-    assert middle.files.has_live_batches("file") is False
+    middle.files.live[FILE] = 0  # type: ignore[attr-defined]
+    assert middle.receive(message, 0)
 
 
 def test_all_histories_keep_live_files_and_lose_dead_ones() -> None:
@@ -136,11 +137,9 @@ class WithoutOwnership(OwnershipWorker):
 class WithoutLookingAtBatches(OwnershipWorker):
     """Passes on what it is handed, whether it has live batches of it or not."""
 
-    def receive(self, message: HandOver | AskForHandOver, now_ms: int) -> None:
-        self.files.live.setdefault(message.file, 0)  # type: ignore[attr-defined]
+    def receive(self, message: HandOver | AskForHandOver, now_ms: int) -> bool:
         self.files = _Released(self.files.live)  # type: ignore[attr-defined]
-        self.release(message.file, now_ms)
-        super().receive(message, now_ms)
+        return super().receive(message, now_ms)
 
 
 class _Released(Files):
@@ -151,11 +150,10 @@ class _Released(Files):
 class WithoutCommittingWhatIsUnknown(OwnershipWorker):
     """Passes on what it never heard of, and still accepts a commit that comes late."""
 
-    def receive(self, message: HandOver | AskForHandOver, now_ms: int) -> None:
+    def receive(self, message: HandOver | AskForHandOver, now_ms: int) -> bool:
         if self.files.has_live_batches(message.file.object_key) is None:
             self.files = _Released(self.files.live)  # type: ignore[attr-defined]
-            self.release(message.file, now_ms)
-        super().receive(message, now_ms)
+        return super().receive(message, now_ms)
 
 
 class WithoutAsking(OwnershipWorker):

@@ -60,9 +60,6 @@ class CommittedFiles(Protocol):
     def released_files(self) -> Iterable[OwnedFile]:
         """All of which no batch is live any more, or ever was."""
 
-    def commit_without_batches(self, file: OwnedFile) -> None:
-        """Commits a file that it does not know: replicated when this returns. Raises if this is not the leader."""
-
 
 @dataclass(slots=True)
 class _Released:
@@ -105,11 +102,17 @@ class OwnershipWorker:
         self._released[file.object_key] = released = _Released(file, is_handed_over, 0)
         self._schedule(released, now_ms)
 
-    def receive(self, message: HandOver | AskForHandOver, now_ms: int) -> None:
-        """Takes a message of another coordinator; it is confirmed when this returns. It may come late, or again."""
+    def receive(self, message: HandOver | AskForHandOver, now_ms: int) -> bool:
+        """Takes a message of another coordinator, which may come late, or again; True confirms it.
+
+        False if the file was not committed here: commit it without batches, and give the message again once that is
+        replicated.
+        """
         file = message.file
-        if self.files.has_live_batches(file.object_key) is None:
-            self.files.commit_without_batches(file)
+        has_live_batches = self.files.has_live_batches(file.object_key)
+        if has_live_batches is None:
+            return False
+        if not has_live_batches:
             self.release(file, now_ms)
         released = self._released.get(file.object_key)
         if isinstance(message, HandOver):
@@ -120,6 +123,7 @@ class OwnershipWorker:
                 self._schedule(released, now_ms)
         elif released is not None and released.is_handed_over:
             self._schedule(released, now_ms)
+        return True
 
     def due(self, now_ms: int) -> Iterator[Duty]:
         """What is to be done now, decided again from what is committed. Whoever does it calls `confirm` then."""
