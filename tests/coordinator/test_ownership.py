@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from tests.conftest import examples
+from tests.coordinator.broken_owners import (
+    WithoutAsking,
+    WithoutCommittingWhatIsUnknown,
+    WithoutGrace,
+    WithoutLookingAtBatches,
+    WithoutOwnership,
+    WithoutRepeating,
+    WithoutStarting,
+)
 from tests.coordinator.ownership_histories import GRACE_MS, RETRY_MS, Files, History
 from tieredctl.coordinator.ownership import (
     AskForHandOver,
@@ -16,7 +24,6 @@ from tieredctl.coordinator.ownership import (
     OwnershipWorker,
 )
 
-SEEDS = int(os.environ.get("TIEREDCTL_COORDINATOR_SEEDS", "500"))
 FILE = OwnedFile("file", (2, 0, 1), 1, 100)
 
 
@@ -86,7 +93,7 @@ def test_the_grace_period_begins_again_with_a_new_leader() -> None:
 def test_a_new_leader_that_does_not_know_whether_it_was_handed_a_file_asks_the_owner_before() -> None:
     new = worker(1, live=0)
 
-    assert duties(new, RETRY_MS) == [AskForHandOver(FILE, 0)]
+    assert duties(new, GRACE_MS) == duties(new, GRACE_MS + RETRY_MS) == [AskForHandOver(FILE, 0)]
 
 
 def test_who_is_asked_hands_over_again_once_no_owner_before_it_has_batches() -> None:
@@ -115,69 +122,8 @@ def test_a_file_that_is_not_known_is_to_be_committed_without_batches_before_the_
 
 
 def test_all_histories_keep_live_files_and_lose_dead_ones() -> None:
-    for seed in range(SEEDS):
+    for seed in range(examples(500)):
         History(seed).run()
-
-
-class WithoutGrace(OwnershipWorker):
-    """Deletes at once."""
-
-    def start(self, now_ms: int) -> None:
-        self.grace_ms = 0
-        super().start(now_ms)
-
-
-class WithoutOwnership(OwnershipWorker):
-    """Deletes what has no live batch here, without asking whose it is."""
-
-    def _duty(self, released: object) -> Duty:
-        return DeleteObject(released.file)  # type: ignore[attr-defined]
-
-
-class WithoutLookingAtBatches(OwnershipWorker):
-    """Passes on what it is handed, whether it has live batches of it or not."""
-
-    def receive(self, message: HandOver | AskForHandOver, now_ms: int) -> bool:
-        self.files = _Released(self.files.live)  # type: ignore[attr-defined]
-        return super().receive(message, now_ms)
-
-
-class _Released(Files):
-    def has_live_batches(self, object_key: str) -> bool | None:
-        return False
-
-
-class WithoutCommittingWhatIsUnknown(OwnershipWorker):
-    """Passes on what it never heard of, and still accepts a commit that comes late."""
-
-    def receive(self, message: HandOver | AskForHandOver, now_ms: int) -> bool:
-        if self.files.has_live_batches(message.file.object_key) is None:
-            self.files = _Released(self.files.live)  # type: ignore[attr-defined]
-        return super().receive(message, now_ms)
-
-
-class WithoutAsking(OwnershipWorker):
-    """Waits for what the leader before was handed."""
-
-    def _duty(self, released: object) -> Duty:
-        duty = super()._duty(released)  # type: ignore[arg-type]
-        return AskForHandOver(duty.file, self.coordinator_id) if isinstance(duty, AskForHandOver) else duty
-
-
-class WithoutRepeating(OwnershipWorker):
-    """Takes a message for delivered that was sent."""
-
-    def due(self, now_ms: int) -> object:  # type: ignore[override]
-        for duty in super().due(now_ms):
-            self.confirm(duty)
-            yield duty
-
-
-class WithoutStarting(OwnershipWorker):
-    """Takes up nothing that the leader before left."""
-
-    def start(self, now_ms: int) -> None:
-        pass
 
 
 @pytest.mark.parametrize(

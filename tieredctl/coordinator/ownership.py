@@ -75,7 +75,7 @@ class OwnershipWorker:
     """What the leader of a coordinator does about its files; each leadership begins with a new one.
 
     Times are of the leader's own clock, in milliseconds, and should be monotonic: none is compared with another's. A
-    duty that is not confirmed is due again after `retry_ms`, for ever.
+    duty that is not confirmed is due again after `retry_ms`, which is more than 0, for ever.
     """
 
     coordinator_id: int
@@ -154,8 +154,7 @@ class OwnershipWorker:
 
     def _schedule(self, released: _Released, now_ms: int) -> None:
         duty = self._duty(released)
-        waits_ms = {HandOver: 0, AskForHandOver: self.retry_ms, DeleteObject: self.grace_ms}[type(duty)]
-        self._schedule_at(released, now_ms + waits_ms)
+        self._schedule_at(released, now_ms + (0 if isinstance(duty, HandOver) else self.grace_ms))
 
     def _schedule_at(self, released: _Released, due_ms: int) -> None:
         released.due_ms = due_ms

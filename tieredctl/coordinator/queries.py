@@ -41,15 +41,18 @@ _FROM_OFFSET = """
     FROM batches JOIN files ON files.id = batches.file WHERE partition = ? AND last_offset >= ? ORDER BY last_offset"""
 _FILE = "SELECT released_ms IS NULL FROM files WHERE object_key = ?"
 _OLDEST = "SELECT min(committed_ms) FROM files WHERE released_ms IS NULL"
-_RELEASED = (
-    "SELECT object_key, owner_ids, released_ms FROM files WHERE released_ms IS NOT NULL ORDER BY released_ms, id"
-)
+_RELEASED = """
+    SELECT object_key, format, size, owner_ids, released_ms FROM files WHERE released_ms >= ?
+    ORDER BY released_ms, id"""
+_FIRST_TIME = -(1 << 63)
 
 
 class ReleasedFile(NamedTuple):
     """A file none of whose batches is live here, its owners in turn, and since when that is so."""
 
     object_key: str
+    object_format: int
+    file_size: int
     owner_ids: tuple[int, ...]
     released_ms: int
 
@@ -117,10 +120,10 @@ def oldest_live_file_ms(connection: sqlite3.Connection) -> int | None:
     return None if oldest is None else int(oldest)
 
 
-def released_files(connection: sqlite3.Connection) -> Iterator[ReleasedFile]:
-    """The files to hand over or to delete, those released first coming first."""
-    for object_key, owner_ids, released_ms in connection.execute(_RELEASED):
-        yield ReleasedFile(object_key, tuple(map(int, owner_ids.split(","))), released_ms)
+def released_files(connection: sqlite3.Connection, since_ms: int = _FIRST_TIME) -> Iterator[ReleasedFile]:
+    """The files to hand over or to delete, those released first coming first; or those released from a time on."""
+    for key, object_format, size, owner_ids, released_ms in connection.execute(_RELEASED, (since_ms,)):
+        yield ReleasedFile(key, object_format, size, tuple(map(int, owner_ids.split(","))), released_ms)
 
 
 def _within(rows: Iterator[FoundBatch], max_bytes: int, max_batches: int, is_first: bool) -> Iterator[FoundBatch]:
