@@ -37,6 +37,13 @@ def test_the_document_has_the_bounds_of_each_step(tieredctl: Tieredctl) -> None:
     }
 
 
+def test_long_lists_are_shortened_unless_the_table_is_wide(tieredctl: Tieredctl) -> None:
+    words = ("diskless", "gateways", "--brokers", "3", "--racks", "3", "--coordinators", "12")
+
+    assert "0 1 2 3 4 5 6 7 and 4 more" in tieredctl(*words).out
+    assert "0 1 2 3 4 5 6 7 8 9 10 11" in tieredctl(*words, "-o", "wide").out
+
+
 @pytest.mark.parametrize("output", ["wide", "jsonl", "yaml", "csv"])
 def test_every_format_names_every_broker(output: str, tieredctl: Tieredctl) -> None:
     outcome = tieredctl(*SCENARIO_4, "-o", output)

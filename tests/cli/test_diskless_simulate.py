@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Tieredctl
+from tests.cli.command_line import Tieredctl, environment
+from tests.rigs.waiting import wait_until
 
 SMALL = ("diskless", "simulate", "--batches", "2000", "--seed", "7", "--failover", "20s", "--crash-rate", "0.05")
 
@@ -29,7 +31,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process() -> None:
     words = [sys.executable, "-m", "tieredctl", *SMALL, "-o", "json"]
 
     first, second = (
-        subprocess.run(words, env=os.environ | {"PYTHONHASHSEED": number}, capture_output=True, check=True).stdout
+        subprocess.run(words, env=environment(PYTHONHASHSEED=number), capture_output=True, check=True).stdout
         for number in ("1", "2")
     )
 
@@ -102,3 +104,35 @@ def test_every_format_has_every_row(output: str, tieredctl: Tieredctl) -> None:
 
     assert outcome.exit_code == 0
     assert "deleted by their last owner" in outcome.out
+
+
+def test_interrupted_it_leaves_nothing_in_the_temporary_folder(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "tieredctl", *SMALL, "--batches", "9000000"]
+    running = subprocess.Popen(
+        words, env=environment(TMPDIR=str(tmp_path)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: any(tmp_path.glob("*/*/state-0.sqlite")), "states are there", 60)
+
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+
+    assert (running.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_temporary_folder_that_is_full_ends_in_a_sentence(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "tieredctl", *SMALL]
+
+    done = subprocess.run(
+        words,
+        env=environment(TMPDIR=str(tmp_path)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"cannot be written to {tmp_path}" in done.stderr
+    assert list(tmp_path.iterdir()) == []

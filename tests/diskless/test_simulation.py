@@ -44,7 +44,7 @@ def drawn(seed: int) -> Settings:
         crash_rate=0.1,
         failover_ms=chance.choice((4_000, 60_000)),
         slow_store_rate=chance.choice((0.0, 0.3)),
-        snapshot_records=8,
+        snapshot_records=20,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -16,22 +17,20 @@ _MOST_BROKERS, _MOST_RACKS = 10_000, 100
 _SHOWN = 8
 
 
-def _numbers(name: str) -> TableColumn:
-    heading = {"coordinators": "COORDINATORS", "gatewayFor": "GATEWAY-FOR"}[name]
-    return TableColumn(heading, lambda item: _shortened(item, name))
+def _joined(name: str) -> Callable[[Item], str | None]:
+    return lambda item: " ".join(map(str, item[name])) or None
 
 
-def _shortened(item: Item, name: str) -> str:
-    numbers = item[name]
-    rest = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
-    return (" ".join(map(str, numbers[:_SHOWN])) + rest) or "-"
+def _shortened(numbers: str) -> str:
+    each = numbers.split()
+    return numbers if len(each) <= _SHOWN else f"{' '.join(each[:_SHOWN])} and {len(each) - _SHOWN} more"
 
 
 _COLUMNS = (
     TableColumn("BROKER", "broker"),
     TableColumn("RACK", "rack"),
-    _numbers("coordinators"),
-    _numbers("gatewayFor"),
+    TableColumn("COORDINATORS", _joined("coordinators"), people_read=_shortened),
+    TableColumn("GATEWAY-FOR", _joined("gatewayFor"), people_read=_shortened),
     TableColumn("COMMIT-CALLS", "commitCalls"),
     TableColumn("NETWORK-CALLS", "networkCalls"),
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from tieredctl.coordinator.gateways import Deployment, placed_gateways
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.diskless.simulation.brokers import Broker, Producer, Production
 from tieredctl.ops.diskless.simulation.cleaning import Cleaning
 from tieredctl.ops.diskless.simulation.consumers import Consumers
@@ -36,9 +38,16 @@ class Outcome:
 
 
 def simulate(settings: Settings, folder: Path) -> Outcome:
-    """Runs until everything is produced, acknowledged, and no longer retained. States are kept in the folder."""
-    with closing(World(settings, folder)) as world:
-        return _simulate(world)
+    """Runs until everything is produced, acknowledged, and no longer retained. States are kept in the folder.
+
+    Raises TieredctlError `unwritable` where the folder does not take them.
+    """
+    try:
+        with closing(World(settings, folder)) as world:
+            return _simulate(world)
+    except sqlite3.OperationalError as fault:
+        why = f"The states of the simulated coordinators cannot be written to {folder.parent}: {fault}."
+        raise TieredctlError(ErrorCode.UNWRITABLE, why) from None
 
 
 def _simulate(world: World) -> Outcome:
