@@ -187,12 +187,8 @@ def test_commit_file_takes_sequences_that_wrap_around_and_batches_without_a_prod
         (CreatablePartitions(TOPIC_ID, "..", 1), KafkaError.INVALID_TOPIC_EXCEPTION),
         (CreatablePartitions(TOPIC_ID, "t\n", 1), KafkaError.INVALID_TOPIC_EXCEPTION),
         (CreatablePartitions(TOPIC_ID, "t" * 250, 1), KafkaError.INVALID_TOPIC_EXCEPTION),
-        (DeletableRecords(TOPIC_ID, 0, LATEST), None),
-        (DeletableRecords(TOPIC_ID, 0, -2), KafkaError.OFFSET_OUT_OF_RANGE),
         (OffsetQuery(TOPIC_ID, 0, LATEST_TIERED), None),
         (OffsetQuery(TOPIC_ID, 0, -6), KafkaError.UNSUPPORTED_VERSION),
-        (BatchQuery(TOPIC_ID, 0, 0, 1), None),
-        (BatchQuery(TOPIC_ID, 0, -1, 1), KafkaError.OFFSET_OUT_OF_RANGE),
     ],
 )
 def test_what_is_refused_whatever_the_coordinators_state_is(asked: Any, error: KafkaError | None) -> None:

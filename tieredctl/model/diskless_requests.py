@@ -221,11 +221,6 @@ class DeletableRecords(NamedTuple):
     offset: int
     """Exclusive; LATEST for the high watermark, as Kafka's DeleteRecords has it."""
 
-    def refusal(self) -> Refusal | None:
-        if self.offset < LATEST:
-            return Refusal(KafkaError.OFFSET_OUT_OF_RANGE, f"offset {self.offset} cannot be")
-        return None
-
 
 class DeleteRecords(NamedTuple):
     """DisklessDeleteRecords."""
@@ -298,11 +293,6 @@ class BatchQuery(NamedTuple):
     partition: int
     offset: int
     max_partition_fetch_bytes: int
-
-    def refusal(self) -> Refusal | None:
-        if self.offset < 0:
-            return Refusal(KafkaError.OFFSET_OUT_OF_RANGE, f"offset {self.offset} cannot be")
-        return None
 
 
 class FindBatches(NamedTuple):
