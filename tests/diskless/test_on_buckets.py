@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,6 +85,32 @@ def test_an_object_of_a_bucket_is_inspected_and_explained(in_bucket: InBucket, t
 
     assert [item["position"] for item in inspected.lines()] == [0, 480, 790]
     assert explained.lines()[0]["recordBatch"] == {"position": 790, "size": 512}
+
+
+def test_what_brokers_left_in_a_bucket_is_removed_and_put_back(
+    in_bucket: InBucket, tieredctl: Tieredctl, tmp_path: Path
+) -> None:
+    """All was uploaded just now: the last commit is taken to be later."""
+    inkless, plan = in_bucket.inkless, tmp_path / "plan"
+    inkless.run("UPDATE files SET committed_at = now() + interval '1 hour' WHERE file_id = 15")
+    young = ("--min-age", "0s", "--allow-young", "--max-percent", "50")
+    places = in_bucket.places
+    cluster = ("--cluster-id", "MkU3OEVBNTcwNTJENDM2Qg")
+
+    planned = tieredctl("diskless", "orphans", "plan", "--to", plan, *young, *cluster, *places, "-o", "json")
+    applied = tieredctl(
+        *("diskless", "orphans", "apply", plan, "--receipts", "store", "--yes", *cluster, *places[:2], *places[4:]),
+        *("-o", "json"),
+    )
+    verified = tieredctl("diskless", "verify", *places)
+    plan_id = planned.document()["summary"]["planId"]
+    restored = tieredctl("diskless", "orphans", "restore", plan_id, *places[2:], "-o", "json")
+
+    assert (planned.exit_code, applied.exit_code, verified.exit_code, restored.exit_code) == (0, 0, 0, 0), applied.err
+    assert applied.document()["summary"]["done"] == restored.document()["summary"]["done"] == 4
+    left = tieredctl("diskless", "orphans", "scan", "--min-age", "0s", *places, "-o", "json").document()["summary"]
+    assert left["objects"] == 16
+    assert SECRET_KEY not in plan.read_text() + applied.out + applied.err
 
 
 @pytest.fixture
