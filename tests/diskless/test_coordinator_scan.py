@@ -56,7 +56,7 @@ class Cluster:
         )
         for name, modified_ms in (
             (LIVE, NOON_MS),
-            (KNOWN_TO_THE_OTHER, LONG_AGO),
+            (KNOWN_TO_THE_OTHER, NOON_MS + 2 * HOUR_MS),
             (DEAD, LONG_AGO),
             (UNKNOWN, LONG_AGO),
             (YOUNG, NOON_MS - 23 * HOUR_MS),
@@ -117,6 +117,29 @@ def test_adding_the_grace_period_as_the_proposal_has_it_would_take_an_upload_for
     put(cluster.bucket, key(8), just_uploaded)
 
     assert statuses(cluster.scan(tieredctl))[key(8)] == "in-progress"
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+def test_coordinators_whose_clocks_are_days_ahead_make_no_upload_look_old(
+    is_live: bool, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    ahead_ms = NOON_MS + 72 * HOUR_MS
+    gone = RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=10)
+    records = [created(), committed(1, 0, 9), *(() if is_live else (gone,))]
+    write_log(tmp_path / "logs", 0, [(ahead_ms, record) for record in records])
+    put(tmp_path / "bucket", LIVE, NOON_MS - HOUR_MS)
+    put(tmp_path / "bucket", YOUNG, NOON_MS)
+    places = ("--log-dir", tmp_path / "logs", "--store", f"file:{tmp_path / 'bucket'}", "--coordinators", "1")
+
+    outcome = tieredctl("diskless", "orphans", "scan", *places, "-o", "jsonl")
+
+    assert statuses(outcome)[YOUNG] == "in-progress"
+
+
+def test_a_live_files_upload_counts_where_its_commit_is_later(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    put(cluster.bucket, LIVE, LONG_AGO + 23 * HOUR_MS)
+
+    assert statuses(cluster.scan(tieredctl))[UNKNOWN] == "in-progress"
 
 
 def test_a_coordinator_without_live_files_holds_the_threshold_at_its_newest_record(

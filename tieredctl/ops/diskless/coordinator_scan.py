@@ -3,7 +3,8 @@
 The bucket is listed first, and the logs are read afterwards: what was committed by then is in them. An object is
 orphaned if it is older than the threshold, and no coordinator knows it. The threshold lies before the oldest file that
 is live at any coordinator by the grace period: the proposal adds the grace period instead, which would put the
-threshold after files that are being uploaded right now.
+threshold after files that are being uploaded right now. How old that file is, both the coordinators and the store say,
+and the earlier time counts: a coordinator whose clock is ahead makes nothing look old.
 """
 
 from __future__ import annotations
@@ -45,10 +46,13 @@ class CoordinatorJudge:
 
     by_standby = False
 
-    def __init__(self, files: CoordinatorFiles, grace_ms: int, *, is_complete: bool) -> None:
+    def __init__(self, files: CoordinatorFiles, oldest_ms: int, grace_ms: int, *, is_complete: bool) -> None:
+        """`oldest_ms` is when the oldest live file was committed or uploaded, at the latest; UNKNOWN_MS where nothing
+        tells it."""
         self.files = files
-        self._is_complete = is_complete and files.oldest_ms != UNKNOWN_MS
-        self.threshold_ms = files.oldest_ms - grace_ms
+        self.oldest_ms = oldest_ms
+        self._is_complete = is_complete and oldest_ms != UNKNOWN_MS
+        self.threshold_ms = oldest_ms - grace_ms
         """Objects that were modified at this time or after it may be waiting for their commit; ms since the epoch."""
 
     def judged(self, objects: pa.RecordBatch) -> JudgedBatch:
@@ -83,8 +87,8 @@ class CoordinatorJudge:
 
     @property
     def oldest(self) -> str | None:
-        """When the oldest live file was committed, as text."""
-        return _time(self.files.oldest_ms)
+        """`oldest_ms` as text."""
+        return _time(self.oldest_ms)
 
     def _rules(self, keys: pa.BinaryArray, modified_ms: Ints, known: Flags, live: Flags) -> Ints:
         named, are_uploads = self.files.keys.are_uploads(keys)
@@ -129,10 +133,10 @@ class CoordinatorScan:
         self._store, self._listing = store, listing
         self._source, self._coordinators = source, coordinators
         self._read = _Read.now(source, coordinators)
-        self._is_listed = self._listed()
+        self._is_listed, oldest_ms = self._listed()
         self._demand_overlap()
         is_complete = not any(finding.kind.incomplete for finding in self._read.logs.findings)
-        self._judge = CoordinatorJudge(self._read.files, grace_ms, is_complete=is_complete)
+        self._judge = CoordinatorJudge(self._read.files, oldest_ms, grace_ms, is_complete=is_complete)
         self._totals = OrphanTotals()
         self._gone = 0
         self.findings: list[Finding] = []
@@ -171,13 +175,23 @@ class CoordinatorScan:
         self.findings += self._missing(lost)
         self.findings += self._totals.findings(self._store.url)
 
-    def _listed(self) -> Flags:
-        """Which files' objects were listed."""
-        listed = np.zeros(len(self._read.files.keys), np.bool_)
+    def _listed(self) -> tuple[Flags, int]:
+        """Which files' objects were listed; and when the oldest live file was committed or uploaded: by the logs, by
+        the store's time of each live file, and in any case not after the newest object."""
+        files = self._read.files
+        listed = np.zeros(len(files.keys), np.bool_)
+        oldest_ms, newest_ms = files.oldest_ms, UNKNOWN_MS
         for batch in UnreservedObjects(self._listing).batches():
-            numbers = self._read.files.keys.numbers_of(batch.column("key"))
-            listed[numbers[numbers != NO_FILE]] = True
-        return listed
+            numbers, modified_ms = (
+                files.keys.numbers_of(batch.column("key")),
+                numbers_in(batch.column("lastModifiedMs")),
+            )
+            known = numbers != NO_FILE
+            listed[numbers[known]] = True
+            live_ms = modified_ms[known][files.live[numbers[known]]]
+            oldest_ms = min(oldest_ms, int(live_ms.min(initial=oldest_ms)))
+            newest_ms = int(modified_ms.max(initial=newest_ms))
+        return listed, min(oldest_ms, newest_ms)
 
     def _demand_overlap(self) -> None:
         files = self._read.files
