@@ -1,7 +1,10 @@
-"""What asks a cluster that is in trouble: its broker stops answering, or the topic is deleted meanwhile."""
+"""What asks a cluster that is in trouble: its broker stops answering, the topic is deleted meanwhile, or whoever asked
+interrupts it."""
 
 from __future__ import annotations
 
+import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +12,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka.cimpl import NewTopic
+from kafka.net.connection import KafkaConnection
+from kafka.net.transport import KafkaTCPTransport
 
 from tests.cli.command_line import Outcome
 from tests.rigs.driven_brokers import DrivenBroker
@@ -28,7 +33,7 @@ QUESTIONS = {
 }
 OF_ONE_TOPIC = [name for name, words in QUESTIONS.items() if "{topic}" in " ".join(words)]
 SECONDS = 30
-FAILED, USAGE, FOUND_SOMETHING, INCOMPLETE = 1, 2, 3, 5
+FAILED, USAGE, FOUND_SOMETHING, INCOMPLETE, INTERRUPTED = 1, 2, 3, 5, 130
 
 
 class Requests:
@@ -117,3 +122,25 @@ def test_a_topic_that_is_deleted_in_the_middle_is_reported(
     assert interrupted.exit_code in (FAILED, USAGE, INCOMPLETE), interrupted
     assert "has a fault" not in interrupted.err
     assert (afterwards.exit_code, f"has no topic {short_lived}" in afterwards.err) == (USAGE, True)
+
+
+@pytest.mark.parametrize(
+    ("part", "step"),
+    [(KafkaTCPTransport, "_sock_send"), (KafkaTCPTransport, "_sock_recv"), (KafkaConnection, "data_received")],
+)
+def test_an_interrupt_is_not_lost_whatever_kafka_python_is_at(
+    part: type, step: str, requests: Requests, ask: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = getattr(part, step)
+
+    def interrupted(*given: Any) -> Any:
+        monkeypatch.setattr(part, step, take)
+        os.kill(os.getpid(), signal.SIGINT)
+        return take(*given)
+
+    requests.happens_before, requests.happens = 1, lambda: monkeypatch.setattr(part, step, interrupted)
+
+    outcome = ask("topic list", "orders")
+
+    assert (outcome.exit_code, outcome.out) == (INTERRUPTED, ""), outcome
+    assert "Interrupted." in outcome.err

@@ -21,12 +21,17 @@ _SECONDS_OF_A_CHECK = 5.0
 
 
 class KafkaPythonClient:
-    """Knows the cluster's brokers, and learns of changes as it is used. To be closed."""
+    """Knows the cluster's brokers, and learns of changes as it is used. To be closed.
+
+    Its event loop takes whatever is raised inside it for a failure of a request or connection, so it has a thread of
+    its own: signals are handled in the main thread, where an interrupt ends the wait for an answer.
+    """
 
     def __init__(self, bootstrap_server: str, properties: Properties, timeout_seconds: float) -> None:
         """Connects. Raises TieredctlError for unsupported properties, and where a server refuses or none answers;
         whatever kafka-python raises where none lists the brokers in time."""
-        from kafka.net.compat import KafkaNetClient
+        from kafka.net.manager import KafkaConnectionManager
+        from kafka.net.selector import NetworkSelector
 
         # It also logs what it raises, and without a handler Python would write that to stderr.
         logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -34,38 +39,44 @@ class KafkaPythonClient:
         demand_connection(bootstrap_server, properties, timeout_seconds)
         self._properties = properties
         self._checked: set[int] = set()
+        self._is_closed = False
         milliseconds = int(timeout_seconds * 1000)
-        self._client = KafkaNetClient(**settings, request_timeout_ms=milliseconds)
+        self._loop = NetworkSelector(**settings)
+        self._connections = KafkaConnectionManager(self._loop, **settings, request_timeout_ms=milliseconds)
         try:
-            self._client.check_version(timeout_ms=milliseconds)
+            self._loop.start()
+            self._connections.bootstrap(milliseconds)
         except BaseException:
-            self._client.close()
+            self.close()
             raise
 
     @property
     def cluster_id(self) -> str | None:
-        found: str | None = self._client.cluster.cluster_id
+        found: str | None = self._connections.cluster.cluster_id
         return found
 
     def broker_ids(self) -> Sequence[int]:
         """By the newest metadata that it has."""
-        return sorted(broker.node_id for broker in self._client.cluster.brokers())
+        return sorted(broker.node_id for broker in self._connections.run(self._connections.cluster.brokers))
 
     def answer(self, node_id: int | None, request: Any, timeout_seconds: float, *, awaits_broker: bool = True) -> Any:
         """The answer of a broker; of any one, if none is given.
 
         Retries after temporary errors, for the time given: if any broker will do, with another one. Without
         `awaits_broker` it does not wait for an unreachable one: another may lead its partitions meanwhile. Raises other
-        errors as kafka-python does, and TieredctlError where the broker refuses this client."""
+        errors as kafka-python does, TieredctlError where the broker refuses this client, and ValueError once this is
+        closed."""
         from kafka.errors import KafkaError
 
+        if self._is_closed:
+            raise ValueError("the client is closed")
         deadline = time.monotonic() + timeout_seconds
         a_try = timeout_seconds
         if node_id is None:
             a_try = max(_LEAST_SECONDS_A_TRY, timeout_seconds / max(1, len(self.broker_ids())))
         while True:
             try:
-                broker = self._client.least_loaded_node() if node_id is None else node_id
+                broker = self._connections.run(self._connections.least_loaded_node) if node_id is None else node_id
                 return self._answer_of(broker, request, min(a_try, max(0.1, deadline - time.monotonic())))
             except KafkaError as error:
                 is_away = _is_away(error)
@@ -77,27 +88,26 @@ class KafkaPythonClient:
 
     def hear_of_changes(self) -> None:
         """Asks for the cluster's brokers again, which takes a moment."""
-        self._client.cluster.request_update()
-        self._client.poll(timeout_ms=_SECONDS_BETWEEN_TRIES * 1000)
+        self._connections.cluster.request_update()
+        time.sleep(_SECONDS_BETWEEN_TRIES)
 
     def close(self) -> None:
         """Ends the connections."""
-        self._client.close()
+        self._is_closed = True
+        self._loop.stop()
+        self._connections.close()
+        self._loop.close()
 
     def _answer_of(self, broker: int | str | None, request: Any, seconds: float) -> Any:
-        from kafka.errors import KafkaTimeoutError
+        async def answer() -> Any:
+            sent = self._connections.send(request, node_id=broker)
+            return await self._connections.wait_for(sent, seconds * 1000)
 
-        future = self._client.send(broker, request)
-        self._client.poll(timeout_ms=seconds * 1000, future=future)
-        if future.succeeded():
-            return future.value
-        if future.failed():
-            raise future.exception
-        raise KafkaTimeoutError("no answer in time")
+        return self._connections.run(answer)
 
     def _demand_access(self, broker: int) -> None:
         """Checks once why a broker cannot be reached: one that refuses this client will keep refusing."""
-        node = self._client.cluster.broker_metadata(broker)
+        node = self._connections.run(self._connections.cluster.broker_metadata, broker)
         if node is None or broker in self._checked:
             return
         self._checked.add(broker)
