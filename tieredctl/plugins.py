@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from typing import Any
 
@@ -67,8 +69,15 @@ class PluginKind:
             raise TieredctlError(ErrorCode.MISSING_EXTRA, message, hint=hint) from None
 
     def _points(self) -> list[EntryPoint]:
-        return list(entry_points(group=self.group))
+        return list(_installed(self.group, tuple(sys.path)))
 
     def _not_loaded(self, name: str, error: Exception) -> TieredctlError:
         message = f"The plugin of {self.noun} {name!r} cannot be loaded: {error}."
         return TieredctlError(ErrorCode.MISSING_EXTRA, message)
+
+
+@cache
+def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """What the packages on Python's path bring: to find out, files of all of them are read."""
+    del path  # by which packages are found
+    return tuple(entry_points(group=group))

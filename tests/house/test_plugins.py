@@ -34,9 +34,7 @@ def install(kind: PluginKind, monkeypatch: pytest.MonkeyPatch) -> Install:
             for name, given in values.items()
             for value in ((given,) if isinstance(given, str) else given)
         ]
-        monkeypatch.setattr(
-            plugins, "entry_points", lambda *, group: [point for point in points if point.group == group]
-        )
+        monkeypatch.setattr(plugins, "_installed", lambda group, _: [point for point in points if point.group == group])
 
     return only
 

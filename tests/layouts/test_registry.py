@@ -50,7 +50,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
 
     def only(*points: EntryPoint) -> None:
         monkeypatch.setitem(sys.modules, "other_plugin", SimpleNamespace(other_layout=other_layout))
-        monkeypatch.setattr(plugins, "entry_points", lambda *, group: [p for p in points if p.group == group])
+        monkeypatch.setattr(plugins, "_installed", lambda group, _: [point for point in points if point.group == group])
 
     return only
 
