@@ -3,6 +3,8 @@
 
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
+# Every process of a test would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 
