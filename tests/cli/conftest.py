@@ -1,8 +1,10 @@
-"""The command line as a fixture."""
+"""The command line as a fixture, and folders for what it changes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -11,7 +13,15 @@ from tests.cli.crashed_cluster import AGED, CAPTURE, ENOUGH, CrashedClusterOnDis
 from tests.cli.metadata_command import Metadata
 from tests.cli.metadata_command import Outcome as MetadataOutcome
 from tests.metadata_logs import DELETED, DELETING, copied, started, updated, write_events
+from tests.rigs.memory import IN_MEMORY
 from tieredctl.cli.main import run
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder of the test's own, gone after it."""
+    with TemporaryDirectory(prefix="tieredctl-test-", dir=IN_MEMORY) as name:
+        yield Path(name)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import examples
 from tests.coordinator.broken_owners import WithoutAsking, WithoutGrace, WithoutOwnership, WithoutStarting
-from tests.removal.chaos.memory import IN_MEMORY
+from tests.rigs.memory import IN_MEMORY
 from tieredctl.coordinator.ownership import OwnershipWorker
 from tieredctl.ops.diskless.simulation import coordinator_host
 from tieredctl.ops.diskless.simulation.run import Outcome, simulate

@@ -19,9 +19,9 @@ import pytest
 from tests.diskless.chaos.trial import Trial, demand_all_back, demand_ended_well, demand_nothing_lost
 from tests.diskless.chaos.writer import Writer, make_template
 from tests.removal.chaos.children import in_child
-from tests.removal.chaos.memory import IN_MEMORY
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.inkless import InklessCapture
+from tests.rigs.memory import IN_MEMORY
 from tests.rigs.postgres import PostgresServer
 from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.diskless.control_plane import FoundFiles

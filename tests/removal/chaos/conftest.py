@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.removal.chaos.memory import IN_MEMORY
+from tests.rigs.memory import IN_MEMORY
 
 
 @pytest.fixture

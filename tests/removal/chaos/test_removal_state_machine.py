@@ -21,9 +21,9 @@ from tests.removal.chaos.invariants import (
     may_go_on,
     objects_only_in_quarantine,
 )
-from tests.removal.chaos.memory import IN_MEMORY
 from tests.removal.chaos.seeds import Run
 from tests.removal.chaos.trial import Setting, Told, Trial, now_ms
+from tests.rigs.memory import IN_MEMORY
 
 BOUNDARIES = st.none() | st.integers(1, 120)
 STEPS = st.integers(1, 6)
