@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +62,14 @@ def environment(**variables: str) -> dict[str, str]:
     """This process's environment without what would change the command line's, and with some variables."""
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
     return kept | {"PYTHONPATH": str(REPOSITORY)} | variables
+
+
+def this_process(*words: str | Path) -> Outcome:
+    """Runs tieredctl in the test's own process, for fixtures of any scope and conditions that are awaited."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err):
+        exit_code = run([str(word) for word in words])
+    return Outcome(exit_code, *(text.buffer.getvalue().decode() for text in (out, err)))
 
 
 def own_process(*words: str | Path, **variables: str) -> Outcome:

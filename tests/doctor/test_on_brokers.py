@@ -14,7 +14,7 @@ from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 from confluent_kafka.admin._resource import ResourceType
 
-from tests.cli.command_line import Outcome, own_process
+from tests.cli.command_line import Outcome, own_process, this_process
 from tests.rigs.access_rules import AUTHORIZER, grant, scram_config
 from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import DrivenBroker, jars_of
@@ -48,7 +48,7 @@ Findings = set[tuple[str, str]]
 def doctor(broker: KafkaBroker, *words: str | Path) -> Outcome:
     verb = [str(word) for word in words if word == "config"]
     rest = [word for word in words if word != "config"]
-    return own_process("doctor", *verb, "--bootstrap-server", broker.bootstrap_server, "-o", "json", *rest)
+    return this_process("doctor", *verb, "--bootstrap-server", broker.bootstrap_server, "-o", "json", *rest)
 
 
 def findings(outcome: Outcome) -> Findings:
@@ -167,7 +167,7 @@ def test_settings_alone_are_looked_at_on_request(driven: DrivenBroker) -> None:
 
 
 def test_the_brokers_own_file_says_the_same_of_the_metadata_topic(driven: DrivenBroker) -> None:
-    outcome = own_process("doctor", "config", driven.broker.work_dir / "server.properties", "-o", "json")
+    outcome = this_process("doctor", "config", driven.broker.work_dir / "server.properties", "-o", "json")
 
     assert findings(outcome) == {
         ("broker-config-metadata-replication", "server.properties"),
@@ -275,7 +275,7 @@ def test_what_the_user_may_not_see_is_reported_and_the_rest_is_judged(crashed: L
     where = ("--bootstrap-server", crashed.broker.secure_listeners.sasl_ssl)
     config = scram_config(tmp_path, crashed.broker)
 
-    outcome = own_process("doctor", *where, "--command-config", config, "-o", "json")
+    outcome = this_process("doctor", *where, "--command-config", config, "-o", "json")
 
     summary = outcome.document()["summary"]
     assert outcome.exit_code == 5

@@ -11,7 +11,7 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from tests.cli.command_line import Outcome, own_process
+from tests.cli.command_line import Outcome, this_process
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.remote_segments import COPIED, RemoteSegments
@@ -48,7 +48,7 @@ class Trimmed:
 
     def estimate(self, *words: str) -> Outcome:
         where = ("--bootstrap-server", self._broker.bootstrap_server)
-        return own_process("estimate", "retention", TOPIC, *where, "-o", "json", *words)
+        return this_process("estimate", "retention", TOPIC, *where, "-o", "json", *words)
 
     def would_go(self, *words: str) -> list[int]:
         """The start offsets of the local segments that would go; nothing remote would."""

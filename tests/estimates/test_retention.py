@@ -11,7 +11,7 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from tests.cli.command_line import own_process
+from tests.cli.command_line import this_process
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.topics import admin_client, create_topics
 from tests.rigs.waiting import wait_until
@@ -45,7 +45,7 @@ class Expiring:
 
     def estimate(self, *words: str) -> tuple[list[int], int]:
         """The start offsets of the segments that would go, and where the log would begin."""
-        outcome = own_process("estimate", "retention", TOPIC, "--bootstrap-server", self._server, "-o", "json", *words)
+        outcome = this_process("estimate", "retention", TOPIC, "--bootstrap-server", self._server, "-o", "json", *words)
         document = outcome.document()
         assert outcome.exit_code == 0
         return [item["startOffset"] for item in document["items"]], document["summary"]["logStartOffsets"]["0"]
@@ -69,11 +69,11 @@ class Expiring:
     def finished(self) -> list[int]:
         """The start offsets of the segments in COPY_SEGMENT_FINISHED."""
         words = ("metadata", "segments", "--topic", TOPIC, "--bootstrap-server", self._server, "-o", "jsonl")
-        lines: list[dict[str, Any]] = own_process(*words).lines()
+        lines: list[dict[str, Any]] = this_process(*words).lines()
         return [line["startOffset"] for line in lines if line["state"] == "COPY_SEGMENT_FINISHED"]
 
     def earliest(self) -> int:
-        outcome = own_process("offsets", TOPIC, "--bootstrap-server", self._server, "-o", "json")
+        outcome = this_process("offsets", TOPIC, "--bootstrap-server", self._server, "-o", "json")
         return int(outcome.document()["items"][0]["earliest"])
 
     def delete(self) -> None:

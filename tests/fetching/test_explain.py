@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from tests.cli.command_line import Outcome, own_process
+from tests.cli.command_line import Outcome, this_process
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.replica_fetch import replica_fetch_error
 from tests.rigs.tools import tool_output
@@ -42,7 +42,7 @@ CASES = (
 
 
 def explain(driven: DrivenBroker, where: str, *words: str | Path) -> Outcome:
-    return own_process("explain", where, "--bootstrap-server", driven.broker.bootstrap_server, "-o", "json", *words)
+    return this_process("explain", where, "--bootstrap-server", driven.broker.bootstrap_server, "-o", "json", *words)
 
 
 def explained(driven: DrivenBroker, where: str, *words: str | Path) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def test_a_topic_that_is_not_tiered_has_no_last_tiered_start(kafka_4: DrivenBrok
 def test_a_follower_of_a_live_partition_would_copy_what_is_local(driven: DrivenBroker) -> None:
     where = ("--bootstrap-server", driven.broker.bootstrap_server)
 
-    outcome = own_process("estimate", "follower-bootstrap", "ledger:0", *where, "-o", "json")
+    outcome = this_process("estimate", "follower-bootstrap", "ledger:0", *where, "-o", "json")
 
     log_bytes = sum(file.stat().st_size for file in (driven.broker.log_dir / "ledger-0").glob("*.log"))
     assert {row["way"]: row["bytes"] for row in outcome.document()["items"]} == {

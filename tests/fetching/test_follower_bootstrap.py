@@ -11,7 +11,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.cli.command_line import own_process
+from tests.cli.command_line import this_process
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.joining_broker import NODE_ID, JoiningBroker
@@ -83,7 +83,7 @@ def _cluster(version: str, properties: dict[str, str]) -> Iterator[Cluster]:
 
 
 def _said(broker: KafkaBroker, *words: str | Path) -> list[dict[str, Any]]:
-    outcome = own_process(*words, "--bootstrap-server", broker.bootstrap_server, "-o", "json")
+    outcome = this_process(*words, "--bootstrap-server", broker.bootstrap_server, "-o", "json")
     items: list[dict[str, Any]] = outcome.document()["items"]
     return items
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Outcome, own_process
+from tests.cli.command_line import Outcome, own_process, this_process
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.tools import tool_output
 
@@ -28,7 +28,7 @@ SINCE_4_2 = ("earliest-pending-upload",)
 
 def offsets(driven: DrivenBroker, topic: str, *words: str | Path) -> Outcome:
     where = ("--bootstrap-server", driven.broker.bootstrap_server)
-    return own_process("offsets", topic, *where, "-o", "json", *words)
+    return this_process("offsets", topic, *where, "-o", "json", *words)
 
 
 def ours(driven: DrivenBroker) -> dict[str, dict[tuple[str, int], int]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import own_process
+from tests.cli.command_line import this_process
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.controller_quorum import Quorum, controller_quorum
 from tests.rigs.driven_brokers import jars_of
@@ -98,12 +98,12 @@ def test_after_a_kill_it_goes_on_and_where_the_snapshot_is_gone_that_is_said(
     with pytest.raises(TieredctlError) as deleted:
         fetched(controller, folder, name_of(older), at_first=die_and_come_back_without_the_older, client=client)
     done = fetched(controller, folder, name_of(newer), client=client)
-    stranger = own_process("snapshot", "fetch", "--bootstrap-controller", controller, "--to", folder)
+    stranger = this_process("snapshot", "fetch", "--bootstrap-controller", controller, "--to", folder)
 
     assert deleted.value.code is ErrorCode.SNAPSHOT_UNAVAILABLE
     assert [bool(part) and content.startswith(part) for part in left] == [True]
     client.write_text(LOGIN.replace("operator", "guest"))
-    guest = own_process(
+    guest = this_process(
         "snapshot", "fetch", "--bootstrap-controller", controller, "--command-config", client, "--to", folder
     )
 

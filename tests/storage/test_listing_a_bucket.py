@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import own_process
+from tests.cli.command_line import this_process
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.inventories import ROOT, S3_MANIFEST, s3_inventory, s3_row
 from tests.rigs.object_servers import ObjectServer
@@ -60,8 +60,8 @@ def test_an_inventory_in_a_bucket_is_as_good_as_listing_it(bucket: S3Bucket, cap
     scan = ("orphans", "scan", "--store", f"s3://{BUCKET}/{ROOT}", *options, "--layout", "local", "-o", "jsonl")
     metadata = ("--log-dir", cluster / "data", "--min-age", "0s")
 
-    by_listing = own_process(*scan, *metadata)
-    by_inventory = own_process(*scan, *metadata, "--inventory", f"s3://{BUCKET}/{S3_MANIFEST}")
+    by_listing = this_process(*scan, *metadata)
+    by_inventory = this_process(*scan, *metadata, "--inventory", f"s3://{BUCKET}/{S3_MANIFEST}")
 
     assert by_listing.exit_code == by_inventory.exit_code == 0, by_inventory.err
     assert sorted(by_inventory.out.splitlines()) == sorted(by_listing.out.splitlines())

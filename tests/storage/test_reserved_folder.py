@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import own_process
+from tests.cli.command_line import this_process
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED, StoredObject, list_unreserved
 
@@ -37,7 +37,7 @@ def cluster(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def outcome(cluster: Path, *words: str) -> tuple[int, str]:
     where = ("--store", f"file:{cluster / 'remote' / 'kafka-tiered-storage'}")
     metadata = () if words[0] == "remote" else ("--log-dir", cluster / "data")
-    done = own_process(*words, *where, *metadata, "-o", "jsonl")
+    done = this_process(*words, *where, *metadata, "-o", "jsonl")
     return done.exit_code, done.out
 
 
@@ -57,7 +57,7 @@ def test_a_scan_says_how_much_it_passed_over(cluster: Path) -> None:
     kept = [file for file in (store / RESERVED_FOLDER).rglob("*") if file.is_file()]
     kept += store.glob(f"*/{UNFINISHED}*")
 
-    done = own_process("orphans", "scan", "--store", f"file:{store}", "--log-dir", cluster / "data", "-o", "json")
+    done = this_process("orphans", "scan", "--store", f"file:{store}", "--log-dir", cluster / "data", "-o", "json")
 
     summary = json.loads(done.out)["summary"]
     assert summary["reserved"] == {"objects": len(kept), "bytes": sum(file.stat().st_size for file in kept)}

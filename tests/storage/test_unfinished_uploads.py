@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.cli.command_line import Outcome, own_process
+from tests.cli.command_line import Outcome, this_process
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Rule
 from tests.rigs.lies import dropped
@@ -52,7 +52,7 @@ def debris(request: pytest.FixtureRequest, captures: Path) -> Iterator[Debris]:
 
 
 def listed(debris: Debris, *words: str) -> Outcome:
-    return own_process("remote", "multipart", *debris.options, "--layout", "local", "-o", "json", *words)
+    return this_process("remote", "multipart", *debris.options, "--layout", "local", "-o", "json", *words)
 
 
 def test_uploads_are_listed_with_age_and_bytes(debris: Debris) -> None:
@@ -81,9 +81,9 @@ def test_a_plan_gives_up_uploads_but_for_those_that_may_be_of_a_copy_under_way(d
     cluster_id = json.loads((debris.log_dir.parent / "capture.json").read_text())["cluster_id"]
     where = ("--log-dir", debris.log_dir, "--cluster-id", cluster_id)
 
-    planned = own_process("orphans", "plan", *debris.options, *where, *options)
+    planned = this_process("orphans", "plan", *debris.options, *where, *options)
     settings = debris.options[2:]
-    applied = own_process("orphans", "apply", plan, *settings, "--offline-metadata", "--yes", *where, "-o", "json")
+    applied = this_process("orphans", "apply", plan, *settings, "--offline-metadata", "--yes", *where, "-o", "json")
 
     assert planned.document()["summary"]["uploads"] == 1, planned.err
     assert applied.document()["summary"]["bytes"] == PART_BYTES + 2
@@ -103,8 +103,9 @@ def test_an_upload_that_is_reported_as_given_up_and_is_not_has_failed(
     with FaultyProxy(versitygw.endpoint, rules=[Rule(dropped, "DELETE", "uploadId=")]) as proxy:
         words = [word.replace(versitygw.endpoint, proxy.endpoint) for word in debris.options]
 
-        planned = own_process("orphans", "plan", *words, *where, *options)
-        applied = own_process("orphans", "apply", plan, *words[2:], "--offline-metadata", "--yes", *where, "-o", "json")
+        planned = this_process("orphans", "plan", *words, *where, *options)
+        settings = (*words[2:], "--offline-metadata", "--yes", "-o", "json")
+        applied = this_process("orphans", "apply", plan, *settings, *where)
 
     assert planned.document()["summary"]["uploads"] == 1, planned.err
     assert (applied.exit_code, applied.document()["summary"]["done"]) == (5, 0)
@@ -115,7 +116,7 @@ def test_an_upload_that_is_reported_as_given_up_and_is_not_has_failed(
 def test_a_store_that_has_no_uploads_in_parts_says_so(captures: Path) -> None:
     folder = captures / "kafka-4.3.1/remote/kafka-tiered-storage"
 
-    outcome = own_process("remote", "multipart", "--store", f"file:{folder}")
+    outcome = this_process("remote", "multipart", "--store", f"file:{folder}")
 
     assert outcome.exit_code == 1
     assert "has no multipart uploads" in outcome.err

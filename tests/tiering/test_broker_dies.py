@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
-from tests.cli.command_line import Outcome, own_process
+from tests.cli.command_line import Outcome, this_process
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.three_brokers import NODE_IDS, ThreeBrokers, three_brokers
 from tests.rigs.topics import create_topics
@@ -79,7 +79,7 @@ def topic_with(three: ThreeBrokers, name: str, settings: dict[str, str]) -> None
 def is_copied(three: ThreeBrokers, name: str) -> bool:
     """Whether every closed segment is in remote storage: a plan is not carried out where others came since."""
     words = ("--topic", name, "--bootstrap-server", three.bootstrap_servers, "-o", "jsonl")
-    states = [segment["state"] for segment in own_process("metadata", "segments", *words).lines()]
+    states = [segment["state"] for segment in this_process("metadata", "segments", *words).lines()]
     return len(states) >= (RECORDS - 1) * len(NODE_IDS) and set(states) == {"COPY_SEGMENT_FINISHED"}
 
 

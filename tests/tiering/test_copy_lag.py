@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.cimpl import NewTopic
 
-from tests.cli.command_line import own_process
+from tests.cli.command_line import this_process
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.topics import create_topics
@@ -50,7 +50,7 @@ def create(broker: KafkaBroker, name: str, lag: dict[str, str]) -> None:
 
 
 def status(broker: KafkaBroker, topic: str) -> dict[str, int]:
-    outcome = own_process("topic", "status", topic, "--bootstrap-server", broker.bootstrap_server, "-o", "json")
+    outcome = this_process("topic", "status", topic, "--bootstrap-server", broker.bootstrap_server, "-o", "json")
     summary: dict[str, int] = outcome.document()["summary"]
     return summary
 
@@ -68,7 +68,7 @@ def test_topic_status_tells_what_waits(broker: KafkaBroker, topic: str, least: i
 
 
 def test_doctor_calls_nothing_behind_that_waits_and_tells_what_the_lag_saves(broker: KafkaBroker) -> None:
-    outcome = own_process("doctor", "--bootstrap-server", broker.bootstrap_server, "-o", "json")
+    outcome = this_process("doctor", "--bootstrap-server", broker.bootstrap_server, "-o", "json")
 
     found = {(item["code"], item["subject"]): item["evidence"] for item in outcome.document()["items"]}
     assert not {code for code, _ in found} & {"tiering-behind", "copy-stuck", "broker-config-name-unknown"}

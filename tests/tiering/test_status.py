@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command_line import Outcome, own_process
+from tests.cli.command_line import Outcome, this_process
 from tests.rigs.driven_brokers import DrivenBroker
 
 pytestmark = pytest.mark.integration
@@ -16,7 +16,7 @@ TIERED = ["clicks.eu-west_1", "ledger", "orders", "payments"]
 
 
 def topic(driven: DrivenBroker, *words: str) -> Outcome:
-    return own_process("topic", *words, "--bootstrap-server", driven.broker.bootstrap_server, "-o", "json")
+    return this_process("topic", *words, "--bootstrap-server", driven.broker.bootstrap_server, "-o", "json")
 
 
 def log_bytes(driven: DrivenBroker, name: str) -> tuple[int, int]:

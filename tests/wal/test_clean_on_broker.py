@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import own_process
+from tests.cli.command_line import this_process
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.workload import CLICKS, ORDERS, RETIRED, UNTIERED
 from tests.wal.local_partitions import batch, write_partition
@@ -26,13 +26,13 @@ def test_each_topic_is_judged_by_what_the_cluster_says(kafka_4: DrivenBroker, tm
     (tmp_path / "store").mkdir()
     store = ("--store", f"file:{tmp_path / 'store'}")
     # Each partition in an object of its own.
-    uploaded = own_process("wal", "upload", "--log-dir", tmp_path / "logs", *store, "--upload-bytes", "100", "--apply")
+    uploaded = this_process("wal", "upload", "--log-dir", tmp_path / "logs", *store, "--upload-bytes", "100", "--apply")
     assert uploaded.exit_code == 0, uploaded.err
 
     for path in tmp_path.glob("store/*.wal"):
         os.utime(path, (0, 0))
     words = ("--bootstrap-server", kafka_4.broker.bootstrap_server, "-o", "json")
-    planned = own_process("wal", "clean", *store, *words)
+    planned = this_process("wal", "clean", *store, *words)
 
     document = planned.document()
     assert planned.exit_code == 0, planned.err
@@ -48,8 +48,8 @@ def test_each_topic_is_judged_by_what_the_cluster_says(kafka_4: DrivenBroker, tm
     assert document["summary"]["kept"]["NEEDED"] >= 1
 
     confirmed = ("--apply", "--yes", "--cluster-id", document["source"]["clusterId"])
-    refused = own_process("wal", "clean", *store, *words, *confirmed)
-    cleaned = own_process("wal", "clean", *store, *words, *confirmed, "--max-percent", "99")
+    refused = this_process("wal", "clean", *store, *words, *confirmed)
+    cleaned = this_process("wal", "clean", *store, *words, *confirmed, "--max-percent", "99")
 
     planned_keys = {row["key"] for row in document["items"]}
     assert (refused.exit_code, "more than 10 %" in refused.err) == (2, True)

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
-from tests.cli.command_line import own_process
+from tests.cli.command_line import this_process
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.topics import create_topics
@@ -106,9 +106,9 @@ def test_a_broker_on_a_restored_log_directory_gives_every_record_with_the_same_b
     (tmp_path / "wal").mkdir()
     restored = tmp_path / "restored"
 
-    uploaded = own_process("wal", "upload", "--log-dir", broker.log_dir, "--store", store, "--apply")
+    uploaded = this_process("wal", "upload", "--log-dir", broker.log_dir, "--store", store, "--apply")
     words = ("wal", "restore", "--store", store, "--to", restored, "--broker-files-from", broker.log_dir)
-    outcome = own_process(*words)
+    outcome = this_process(*words)
 
     assert (uploaded.exit_code, outcome.exit_code) == (0, 0), uploaded.err + outcome.err
     assert logs(restored) == written
