@@ -12,65 +12,36 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.coordinator_load import BATCHES_IN_A_FILE, NOW_MS, PARTITIONS, TOPIC_ID, Committed, requests
+from benchmarks.inkless_commits import commit_with_inkless
 from benchmarks.naive_coordinator import NaiveCoordinator
 from benchmarks.results import Row, table
 from tieredctl.coordinator.file_log import FileLog
 from tieredctl.coordinator.machine import Coordinator
 from tieredctl.coordinator.recovery import recover
 from tieredctl.coordinator.snapshots import take_snapshot
-from tieredctl.model.diskless_requests import CommitBatch, CommitFile, CreatablePartitions, CreatePartitions
-from tieredctl.model.ids import uuid_text
+from tieredctl.model.diskless_requests import CreatablePartitions, CreatePartitions
 
 BATCHES = 500_000
 NAIVE_BATCHES = 500
-BATCHES_IN_A_FILE = 500
-"""A broker uploads a file after 250 ms or 8 MiB."""
-PARTITIONS = 1_000
 PENDING_FILES = 8
 """How many commits are under way at once."""
+_STATEMENTS = "plain SQLite, a transaction for each statement"
+_FILES = "plain SQLite, a transaction for each file"
+_OURS = "the coordinator, its log on the disk first"
+_INKLESS = "Inkless's commit_file_v2 in PostgreSQL, unsynced"
 LOG = "benchmark __diskless_metadata-0"
-_TOPIC_ID = uuid_text(b"\1" * 16)
-_NOW_MS = 1_700_000_000_000
-
-
-@dataclass
-class Committed:
-    """What committing took, in seconds, generating the requests not counted; and the state's size in bytes."""
-
-    wall: float
-    cpu: float
-    bytes: int
-
-
-def requests(batches: int) -> Iterator[CommitFile]:
-    """Files of batches of 10 records; half of them have idempotent producers, one for each partition."""
-    sequences = [0] * PARTITIONS
-    for number in range(batches // BATCHES_IN_A_FILE):
-        first = number * BATCHES_IN_A_FILE
-        in_file = []
-        for at in range(BATCHES_IN_A_FILE):
-            partition = (first + at * 7) % PARTITIONS
-            batch = CommitBatch(_TOPIC_ID, partition, at * 1000, 1000, 0, 9, _NOW_MS - at)
-            if partition % 2:
-                sequence = sequences[partition]
-                sequences[partition] += 10
-                batch = batch._replace(
-                    producer_id=partition, producer_epoch=0, base_sequence=sequence, last_sequence=sequence + 9
-                )
-            in_file.append(batch)
-        yield CommitFile(f"objects/{number:022}", BATCHES_IN_A_FILE * 1000, (0,), tuple(in_file))
 
 
 def commit(folder: Path, batches: int) -> Committed:
     """Through the coordinator: checked, appended to a log on the disk, synced, applied, answered."""
     with FileLog(LOG, folder / "log") as log:
         connection = recover(folder / "state", log, folder / "snapshots").connection
-        coordinator = Coordinator(0, log, connection, lambda: _NOW_MS)
+        coordinator = Coordinator(0, log, connection, lambda: NOW_MS)
         wall = cpu = 0.0
 
         def timed(work: Callable[[], object]) -> None:
@@ -83,7 +54,7 @@ def commit(folder: Path, batches: int) -> Committed:
             log.sync()
             coordinator.poll()
 
-        created = CreatePartitions((CreatablePartitions(_TOPIC_ID, "orders", PARTITIONS),))
+        created = CreatePartitions((CreatablePartitions(TOPIC_ID, "orders", PARTITIONS),))
         coordinator.create_partitions(created)
         settle()
         for number, request in enumerate(requests(batches), 1):
@@ -93,59 +64,52 @@ def commit(folder: Path, batches: int) -> Committed:
         timed(settle)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.close()
-    return Committed(wall, cpu, (folder / "state").stat().st_size)
+    return Committed(batches, wall, cpu, (folder / "state").stat().st_size)
 
 
 def commit_naively(folder: Path, batches: int, *, in_transactions: bool) -> Committed:
     """The same checks and changes, a statement for each row."""
     file = folder / "naive"
     with closing(NaiveCoordinator(file, in_transactions=in_transactions)) as coordinator:
-        coordinator.create_partitions(_TOPIC_ID, PARTITIONS)
+        coordinator.create_partitions(TOPIC_ID, PARTITIONS)
         wall = cpu = 0.0
         for request in requests(batches):
             began, began_cpu = time.perf_counter(), time.process_time()
-            coordinator.commit_file(request, _NOW_MS)
+            coordinator.commit_file(request, NOW_MS)
             wall, cpu = wall + time.perf_counter() - began, cpu + time.process_time() - began_cpu
     size = file.stat().st_size
     file.unlink()
-    return Committed(wall, cpu, size)
+    return Committed(batches, wall, cpu, size)
 
 
-def coordinator_rows(folder: Path, batches: int, repetitions: int = 3) -> list[Row]:
-    """Rows of the suite."""
-    naive_batches = min(NAIVE_BATCHES, batches)
-    naive = [commit_naively(folder, naive_batches, in_transactions=False) for _ in range(repetitions)]
-    by_file = [commit_naively(folder, naive_batches * 100, in_transactions=True) for _ in range(repetitions)]
-    ours = []
-    for _ in range(repetitions):
-        shutil.rmtree(folder / "coordinator", ignore_errors=True)
-        (folder / "coordinator").mkdir()
-        ours.append(commit(folder / "coordinator", batches))
-    names = (
-        "plain SQLite, a transaction for each statement",
-        "plain SQLite, a transaction for each file",
-        "the coordinator, its log on the disk first",
-    )
-    measured = list(zip(names, (naive_batches, naive_batches * 100, batches), (naive, by_file, ours), strict=True))
+def coordinator_rows(folder: Path, batches: int, repetitions: int = 3, inkless: Path | None = None) -> list[Row]:
+    """Rows of the suite; with a checkout of Inkless, of its control plane, too."""
+    runs: dict[str, list[Committed]] = {
+        _STATEMENTS: [commit_naively(folder, NAIVE_BATCHES, in_transactions=False) for _ in range(repetitions)],
+        _FILES: [commit_naively(folder, NAIVE_BATCHES * 100, in_transactions=True) for _ in range(repetitions)],
+        _OURS: [_commit_again(folder / "coordinator", batches) for _ in range(repetitions)],
+    }
+    if inkless is not None:
+        runs[_INKLESS] = [commit_with_inkless(inkless, NAIVE_BATCHES * 100) for _ in range(repetitions)]
     rows = []
     for what, clock in (("a second", "wall"), ("a second of CPU", "cpu")):
         group = f"{batches:,} batches, {BATCHES_IN_A_FILE} in a file: committed {what}"
-        rates = {name: [number / getattr(one, clock) for one in runs] for name, number, runs in measured}
-        anchor = statistics.median(rates[names[1]])
+        rates = {name: [one.batches / getattr(one, clock) for one in each] for name, each in runs.items()}
+        anchor = statistics.median(rates[_FILES])
         rows += [_row(group, name, values, "k/s", 1e-3, anchor) for name, values in rates.items()]
-    rows += _state(folder, batches, ours, by_file, naive_batches * 100, repetitions)
-    return rows
+    group = f"{batches:,} batches: size of the state for each"
+    rows += [_row(group, name, [one.bytes / one.batches for one in each], "B") for name, each in runs.items()]
+    return rows + _state(folder / "coordinator", batches, repetitions)
 
 
-def _state(
-    folder: Path, batches: int, ours: list[Committed], naive: list[Committed], naive_batches: int, repetitions: int
-) -> list[Row]:
-    place = folder / "coordinator"
-    sizes = {
-        "plain SQLite": [one.bytes / naive_batches for one in naive],
-        "the coordinator": [one.bytes / batches for one in ours],
-    }
-    rows = [_row(f"{batches:,} batches: size of the state for each", *each, "B") for each in sizes.items()]
+def _commit_again(place: Path, batches: int) -> Committed:
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    return commit(place, batches)
+
+
+def _state(place: Path, batches: int, repetitions: int) -> list[Row]:
+    rows = []
     group = f"{batches:,} batches: seconds"
     rows.append(_row(group, "a snapshot, checked", _seconds(repetitions, lambda: _snapshot(place)), "s"))
     rows.append(_row(group, "opening the state", _seconds(repetitions, lambda: _recover(place, place / "state")), "s"))
@@ -196,10 +160,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coordinator", description=__doc__)
     parser.add_argument("--batches", type=int, default=BATCHES, help=f"how many to commit, {BATCHES} by default")
     parser.add_argument("--repetitions", type=int, default=1)
+    parser.add_argument(
+        "--inkless", type=Path, metavar="DIR", help="a checkout of Inkless, to measure its control plane"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
         print(f"SQLite {sqlite3.sqlite_version}")
-        print(table(coordinator_rows(Path(folder), options.batches, options.repetitions)))
+        print(table(coordinator_rows(Path(folder), options.batches, options.repetitions, options.inkless)))
 
 
 if __name__ == "__main__":
