@@ -166,6 +166,23 @@ def test_a_deleted_topics_files_are_known(cluster: Cluster, tieredctl: Tieredctl
     assert statuses(cluster.scan(tieredctl))[KNOWN_TO_THE_OTHER] == "in-progress"
 
 
+def test_a_file_of_both_is_needed_as_long_as_one_of_them_has_live_batches(
+    cluster: Cluster, tieredctl: Tieredctl
+) -> None:
+    later = NOON_MS + 3 * HOUR_MS
+    write_log(cluster.logs, 0, [(later, committed(7, 20, 29, owners=(0, 1)))])
+    write_log(cluster.logs, 1, [(later, committed(7, 5, 9, 1, owners=(0, 1)))])
+    put(cluster.bucket, key(7), later)
+    gone = RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=30)
+    write_log(cluster.logs, 0, [(later + 1, gone)])
+
+    by_one = statuses(cluster.scan(tieredctl))[key(7)]
+    write_log(cluster.logs, 1, [(later + 2, TopicDeleted(topic_id=TOPIC_ID))])
+    by_none = statuses(cluster.scan(tieredctl))[key(7)]
+
+    assert (by_one, by_none) == ("owned", "in-progress")
+
+
 def test_a_topic_that_is_created_again_under_its_id_has_none_of_its_files(
     cluster: Cluster, tieredctl: Tieredctl
 ) -> None:

@@ -9,19 +9,34 @@ from tieredctl.formats.wire import Values
 from tieredctl.model.events import TaggedField
 
 
-def tagged_fields(values: Values, path: str = "") -> list[TaggedField]:
+def tagged_fields(values: Values) -> list[TaggedField]:
     """Those of a decoded struct and of the structs in it."""
+    return _named(values, "") if _carries_any(values) else []
+
+
+def _carries_any(values: Values) -> bool:
+    """Nearly always none: no path is made for nothing."""
+    if UNKNOWN_TAGS in values:
+        return True
+    for value in values.values():
+        if type(value) is dict:
+            if _carries_any(value):
+                return True
+        elif type(value) is list and value and type(value[0]) is dict and any(map(_carries_any, value)):
+            return True
+    return False
+
+
+def _named(values: Values, path: str) -> list[TaggedField]:
     found = [TaggedField(path, tag, data) for tag, data in values.get(UNKNOWN_TAGS, ())]
     for name, value in values.items():
-        if not isinstance(value, dict | list) or name == UNKNOWN_TAGS:
-            continue
         inner = f"{path}.{name}" if path else name
         if isinstance(value, dict):
-            found += tagged_fields(value, inner)
-        else:
+            found += _named(value, inner)
+        elif isinstance(value, list) and name != UNKNOWN_TAGS:
             for index, element in enumerate(value):
                 if isinstance(element, dict):
-                    found += tagged_fields(element, f"{inner}[{index}]")
+                    found += _named(element, f"{inner}[{index}]")
     return found
 
 
