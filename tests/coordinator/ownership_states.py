@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
+from typing import Any
 
 from tests.coordinator.ownership_histories import Files, Worker
 from tieredctl.coordinator.ownership import AskForHandOver, DeleteObject, HandOver, OwnedFile
 
 GRACE_MS = RETRY_MS = 1
-_ROUNDS_OF_THE_END = 12
+_ROUNDS_OF_THE_END = 40
 
 
 class State:
@@ -37,22 +39,21 @@ class State:
         handed_over = [bool(worker._handed_over) for worker in self._workers]
         live = [log.live.get(self._file) for log in self._logs]
         since_ms = min(GRACE_MS, self._now_ms - self._gone_ms)
-        sets = [frozenset(one) for one in (self._sent, self._to_commit, self._to_change)]
-        return (*map(tuple, (kept, handed_over, live, sets)), self._exists, since_ms)
+        left = frozenset(self._sent), frozenset(self._to_commit), frozenset(self._to_change)
+        return (tuple(kept), tuple(handed_over), tuple(live), left, self._exists, since_ms)
 
     def next_states(self) -> Iterator[State]:
         """Each state that this one may become."""
         steps: list[Callable[[State], None]] = [State._wait]
         for number, log in enumerate(self._logs):
-            steps.append(lambda state, number=number: state._work(number))  # type: ignore[misc]
-            if number in self._to_commit:
-                steps.append(lambda state, number=number: state._commit(number))  # type: ignore[misc]
-            if log.live.get(self._file):
-                steps.append(lambda state, number=number: state._lose(number))  # type: ignore[misc]
-            if number in self._to_change:
-                steps.append(lambda state, number=number: state._change(number))  # type: ignore[misc]
-        for message in sorted(self._sent, key=repr):
-            steps.append(lambda state, message=message: state._deliver(message))  # type: ignore[misc]
+            possible = (
+                (State._work, True),
+                (State._commit, number in self._to_commit),
+                (State._lose, bool(log.live.get(self._file))),
+                (State._change, number in self._to_change),
+            )
+            steps += [partial(_step, step, number) for step, can_be in possible if can_be]
+        steps += [partial(_step, State._deliver, message) for message in sorted(self._sent, key=repr)]
         for step in steps:
             following = deepcopy(self)
             step(following)
@@ -110,6 +111,10 @@ class State:
         if not worker.receive(message, self._now_ms):
             self._logs[message.to].live[self._file] = 0
             assert worker.receive(message, self._now_ms)
+
+
+def _step(step: Callable[[State, Any], None], what: Any, state: State) -> None:
+    step(state, what)
 
 
 def explore(owners: int, worker: Worker) -> int:

@@ -28,21 +28,24 @@ class OwnedFile(NamedTuple):
     file_size: int
 
 
-class HandOver(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class HandOver:
     """To the next owner: none before it has a live batch of the file."""
 
     file: OwnedFile
     to: int
 
 
-class AskForHandOver(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AskForHandOver:
     """To the owner before: hand the file over, again if it was handed over before."""
 
     file: OwnedFile
     to: int
 
 
-class DeleteObject(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DeleteObject:
     """To the store: no owner has a live batch of the file, nor has had for the grace period."""
 
     file: OwnedFile
