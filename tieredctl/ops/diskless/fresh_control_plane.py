@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+import numpy as np
+
 from tieredctl.diskless.control_plane import KEYS_AT_ONCE, ControlPlane, ControlPlaneTables, FoundFiles
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ownership import DisklessCause, ObjectStatus
@@ -66,7 +68,7 @@ class FreshControlPlane:
         while batch := list(islice(many, KEYS_AT_ONCE)):
             found = self._ask([one.key for one in batch])
             judged = Judge(moment_of(found, self._all_keys), self.min_age_ms).judged(record_batch(batch))
-            yield from judged.objects(range(len(batch)))
+            yield from judged.objects(np.arange(len(batch)))
 
     def statuses(self, objects: Iterable[StoredObject]) -> list[ObjectStatus]:
         return [one.status for one in self.judged(objects)]

@@ -6,7 +6,7 @@ taken against the control plane's clock. What is not proven to be orphaned is no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from typing import NamedTuple, Protocol
@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from tieredctl.diskless.control_plane import FileState
-from tieredctl.formats.arrow_columns import numbers_in
+from tieredctl.formats.arrow_columns import number_array, numbers_in
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.ownership import DisklessCause, ObjectStatus
 from tieredctl.ops.diskless.file_keys import NO_FILE
 from tieredctl.ops.diskless.moment import Moment
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
-from tieredctl.ops.remote.listing import record_batch, stored_object
+from tieredctl.ops.remote.listing import record_batch, stored_objects
 from tieredctl.storage.protocol import StoredObject
 
 COMMITTED_WITHIN_MS = 600_000
@@ -86,6 +86,7 @@ VERDICTS: Mapping[Rule, Verdict] = {
     ),
     Rule.AFTER_THRESHOLD: Verdict(ObjectStatus.IN_PROGRESS),
 }
+_AT_ONCE = 1_000
 _OF_ORPHANS = [rule for rule, verdict in VERDICTS.items() if verdict.status is ObjectStatus.ORPHAN]
 
 
@@ -142,7 +143,7 @@ class Judge:
 
     def judge(self, stored: StoredObject) -> JudgedObject:
         """One object."""
-        (judged,) = self.judged(record_batch([stored])).objects(range(1))
+        (judged,) = self.judged(record_batch([stored])).objects(np.arange(1))
         return judged
 
     def judged(self, objects: pa.RecordBatch) -> JudgedBatch:
@@ -179,7 +180,7 @@ class Judge:
         return {
             "file": int(files.ids[number]),
             "fileState": FileState(int(files.states[number])).name.lower(),
-            "batchCount": int(files.batch_counts[number]),
+            "batchCount": len(files.batches_of(number)),
             "committedAt": iso_8601(int(files.committed_ms[number])),
             "markedForDeletionAt": None if marked_ms < 0 else iso_8601(marked_ms),
         }
@@ -246,13 +247,16 @@ class JudgedBatch:
         times: Ints = numbers_in(self.listed.column("lastModifiedMs"))
         return times
 
-    def objects(self, rows: Iterable[int]) -> Iterator[JudgedObject]:
+    def objects(self, rows: Ints) -> Iterator[JudgedObject]:
         """Some of them, each with its evidence."""
-        for row in rows:
-            stored, rule, number = stored_object(self.listed, row), Rule(int(self.rules[row])), int(self.numbers[row])
-            status, cause, _ = VERDICTS[rule]
-            proof = self.judge.proof(rule, stored, number)
-            yield JudgedObject(stored, status, cause, proof, self.judge.file_state(number))
+        for first in range(0, len(rows), _AT_ONCE):
+            some = rows[first : first + _AT_ONCE]
+            found = stored_objects(self.listed.take(number_array(some)))
+            for stored, own, number in zip(found, self.rules[some].tolist(), self.numbers[some].tolist(), strict=True):
+                rule = Rule(own)
+                status, cause, _ = VERDICTS[rule]
+                proof = self.judge.proof(rule, stored, number)
+                yield JudgedObject(stored, status, cause, proof, self.judge.file_state(number))
 
 
 def first_that_fits(count: int, rules: Mapping[Rule, Flags], otherwise: Rule) -> Ints:

@@ -50,7 +50,7 @@ class Judged:
         for batch in self._batches:
             judged = self._judge.judged(batch)
             for first in range(0, len(batch), KEYS_AT_ONCE):
-                some = range(first, min(first + KEYS_AT_ONCE, len(batch)))
+                some = np.arange(first, min(first + KEYS_AT_ONCE, len(batch)))
                 yield from self._asked_again(list(judged.objects(some)))
 
     def totals(self) -> OrphanTotals:
@@ -59,7 +59,7 @@ class Judged:
         for batch in self._batches:
             judged = self._judge.judged(batch)
             totals.add_all_but_orphans(judged)
-            for one in judged.objects(np.flatnonzero(judged.are_orphans).tolist()):
+            for one in judged.objects(np.flatnonzero(judged.are_orphans)):
                 waiting.append(one)
                 if len(waiting) == KEYS_AT_ONCE:
                     totals.add_each(self._asked_again(waiting))
@@ -71,7 +71,7 @@ class Judged:
         """Those that are orphaned; only what looks so becomes an object."""
         for batch in self._batches:
             judged = self._judge.judged(batch)
-            rows = np.flatnonzero(judged.are_orphans).tolist()
+            rows = np.flatnonzero(judged.are_orphans)
             for first in range(0, len(rows), KEYS_AT_ONCE):
                 some = self._asked_again(list(judged.objects(rows[first : first + KEYS_AT_ONCE])))
                 yield from (one for one in some if one.status is ObjectStatus.ORPHAN)

@@ -149,10 +149,16 @@ def record_batch(objects: Sequence[StoredObject]) -> pa.RecordBatch:
     return _batch(list(zip(*objects, strict=True)) or [()] * len(StoredObject._fields))
 
 
+def stored_objects(batch: pa.RecordBatch) -> Iterator[StoredObject]:
+    """The objects of a batch by LISTING_SCHEMA, with or without more columns."""
+    columns = (column.to_pylist() for column in batch.columns[: len(LISTING_SCHEMA)])
+    for key, size, modified_ms, version, storage_class in zip(*columns, strict=True):
+        yield StoredObject(key_text(key), size, modified_ms, (version or b"").decode(), storage_class or None)
+
+
 def stored_object(batch: pa.RecordBatch, row: int) -> StoredObject:
-    """One object of a batch by LISTING_SCHEMA, with or without more columns."""
-    key, size, modified_ms, version, storage_class = (column[row].as_py() for column in batch.columns[:5])
-    return StoredObject(key_text(key), size, modified_ms, (version or b"").decode(), storage_class or None)
+    """One of them."""
+    return next(stored_objects(batch.slice(row, 1)))
 
 
 def _batch(objects: Sequence[Sequence[Any]]) -> pa.RecordBatch:
