@@ -394,7 +394,13 @@ def test_a_commit_that_comes_afterwards_is_told_by_purge_and_undone_by_restore(r
     key = removal.inkless.capture.document["roles"]["orphan_broker_killed"]
     removal.commit(key)
 
+    scanned = removal.run("diskless", "orphans", "scan", *removal.inkless.places)
     purged, restored = removal.purge(), removal.restore()
+
+    plan_id = json.loads(removal.plan_file.read_text().splitlines()[0])["planId"]
+    assert scanned.exit_code == 4
+    assert f"; plan {plan_id} removed it, and it is in quarantine" in scanned.err
+    assert f"tieredctl diskless orphans restore {plan_id} --store file:{removal.inkless.bucket}" in scanned.err
 
     assert purged.exit_code == 4
     assert (

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +13,13 @@ from tieredctl.diskless.control_plane import KEYS_AT_ONCE, ControlPlane, FileSta
 from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import ObjectSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.diskless.bucket import NOT_LISTED, DisklessBucket
 from tieredctl.ops.diskless.finding_places import batch_documents, object_finding
 from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
+from tieredctl.storage.protocol import ObjectStore
 
 
 def unlisted(bucket: DisklessBucket) -> list[int]:
@@ -41,14 +47,40 @@ def missing_objects(numbers: Sequence[int], bucket: DisklessBucket) -> Iterator[
         states = {key: FileState(int(files.states[number])) for key, number in number_of.items()}
         promised, unknown = still_promised(bucket.control_plane, states)
         yield from unknown
+        plans = _plans_that_removed(bucket.store, promised)
         for key in promised:
             mine = rows.at(files.batches_of(number_of[key]))
             partitions = len(set(mine.partitions.tolist()))
             message = f"the control plane promises {counted(len(mine), 'batch', 'batches')} of "
             message += f"{counted(partitions, 'partition')} in it, and the store does not have it"
-            yield object_finding(
-                FindingCode.OBJECT_MISSING, key, message, batchCount=len(mine), batches=batch_documents(mine, names)
-            )
+            found: dict[str, Any] = {"batchCount": len(mine), "batches": batch_documents(mine, names)}
+            if key in plans:
+                message += f"; plan {plans[key]} removed it, and it is in quarantine"
+                found["planId"] = plans[key]
+            finding = object_finding(FindingCode.OBJECT_MISSING, key, message, **found)
+            about = QuarantinedObject(key, plans[key], bucket.store.url) if key in plans else None
+            yield finding if about is None else replace(finding, about=about)
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedObject(ObjectSubject):
+    """An object that a plan removed, and that batches need by now."""
+
+    plan_id: str
+    store_url: str
+
+    @property
+    def remedy(self) -> str:
+        return f"tieredctl diskless orphans restore {self.plan_id} --store {self.store_url}"
+
+
+def _plans_that_removed(store: ObjectStore, keys: Sequence[str]) -> dict[str, str]:
+    """The plans' ids, of those that have a copy in quarantine. A quarantine that cannot be listed tells nothing."""
+    missing, plans = {*keys}, dict[str, str]()
+    if missing:
+        with suppress(TieredctlError):
+            plans = {one.key: one.plan_id for _, one in copies_in_quarantine(store) if one.key in missing}
+    return plans
 
 
 def still_promised(
