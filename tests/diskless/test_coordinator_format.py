@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.cli.openmetrics import read_metrics
 from tests.diskless.coordinator_logs import NOON_MS, batch, write_log
 from tests.diskless_records import ONE_OF_EACH, TOPIC_ID
 from tieredctl.formats.diskless_records import encode_diskless_record
@@ -158,3 +160,22 @@ def test_names_cannot_write_to_a_terminal(tmp_path: Path, tieredctl: Tieredctl) 
     assert outcome.exit_code == 0
     assert "\x1b" not in outcome.out
     assert len(outcome.out.splitlines()) == 2
+
+
+def test_a_pipe_in_the_place_of_a_log_is_not_waited_for(tmp_path: Path, tieredctl: Tieredctl) -> None:
+    folder = tmp_path / "__diskless_metadata-0"
+    folder.mkdir()
+    os.mkfifo(folder / f"{0:020d}.log")
+
+    outcome = tieredctl("diskless", "format", "--log-dir", tmp_path)
+
+    assert (outcome.exit_code, outcome.out) == (1, "")
+    assert "is not a regular file" in outcome.err
+
+
+def test_its_metrics_count_the_records(log: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    metrics = tmp_path / "metrics.prom"
+
+    tieredctl("diskless", "format", "--log-dir", log.parents[1], "--metrics-file", metrics, "-q")
+
+    assert [sample.value for sample in read_metrics(metrics.read_text()) if sample.family == "tieredctl_records"] == [4]

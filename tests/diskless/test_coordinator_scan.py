@@ -380,6 +380,18 @@ def test_every_output_has_the_same_verdicts(output: str, cluster: Cluster, tiere
     assert "1 orphaned object, 84 bytes" in outcome.out + outcome.err
 
 
+def test_a_key_that_a_coordinator_promises_cannot_write_to_a_terminal(tmp_path: Path, tieredctl: Tieredctl) -> None:
+    hostile = file_committed("diskless/\x1b]0;x\x07\n", committed_batch(0, 0, 9))
+    write_log(tmp_path / "logs", 0, [(NOON_MS, created()), (NOON_MS, committed(1, 0, 9)), (NOON_MS, hostile)])
+    put(tmp_path / "bucket", LIVE, NOON_MS)
+    places = ("--log-dir", tmp_path / "logs", "--store", f"file:{tmp_path / 'bucket'}", "--coordinators", "1")
+
+    outcome = tieredctl("diskless", "orphans", "scan", *places)
+
+    assert outcome.exit_code == 5  # its offsets are not the next ones, either
+    assert "\x1b" not in outcome.out + outcome.err
+
+
 def one_by_one(records: list[DisklessRecord]) -> dict[str, list[CommittedBatch]]:
     """What a state machine with a row for each batch has in the end: the live batches of each file."""
     files: dict[str, list[CommittedBatch]] = {}
