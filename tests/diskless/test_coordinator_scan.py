@@ -297,6 +297,17 @@ def test_replicas_that_differ_leave_nothing_orphaned(cluster: Cluster, tieredctl
     assert "orphan" not in statuses(outcome).values()
 
 
+def test_logs_of_a_topic_that_was_deleted_and_recreated_are_not_mixed(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    for number, topic_id in enumerate((TOPIC_ID, "A" * 21 + "Q")):
+        metadata = cluster.logs / f"__diskless_metadata-{number}" / "partition.metadata"
+        metadata.write_text(f"version: 0\ntopic_id: {topic_id}")
+
+    outcome = cluster.scan(tieredctl)
+
+    assert outcome.exit_code == 2
+    assert "different topics named __diskless_metadata" in outcome.err
+
+
 def test_a_number_of_coordinators_that_nothing_tells_leaves_nothing_orphaned(
     cluster: Cluster, tieredctl: Tieredctl
 ) -> None:

@@ -56,8 +56,12 @@ class LogDirectories:
 
     @property
     def metadata_topic_id(self) -> str | None:
-        topic_ids = self._found.topic_ids
-        return next(iter(topic_ids)) if len(topic_ids) == 1 else None
+        return next(iter(self.topic_ids)) if len(self.topic_ids) == 1 else None
+
+    @property
+    def topic_ids(self) -> frozenset[str]:
+        """The ids of the topics of that name whose partitions are here: of one, unless it was deleted and recreated."""
+        return frozenset(self._found.topic_ids)
 
     @property
     def partition_count(self) -> int | None:

@@ -109,8 +109,14 @@ class CoordinatorLogsPlace:
 
     @contextmanager
     def open(self) -> Iterator[MetadataSource]:
-        """Raises TieredctlError if a folder cannot be read or has none of them, and if they are of several clusters."""
+        """Raises TieredctlError if a folder cannot be read or has none of them, and if they are of several clusters, or
+        of several topics of that name."""
         with closing(LogDirectories(self.log_dirs, DISKLESS_METADATA_TOPIC)) as source:
+            if len(source.topic_ids) > 1:
+                message = f"These are logs of different topics named {DISKLESS_METADATA_TOPIC}: "
+                message += f"{', '.join(sorted(source.topic_ids))}."
+                hint = "Leave out those of the topic that was deleted; partition.metadata has the id."
+                raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
             yield source
 
 
