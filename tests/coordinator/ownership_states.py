@@ -26,6 +26,8 @@ class State:
         self._exists = True
         self._logs = [Files() for _ in range(owners)]
         self._sent: set[HandOver | AskForHandOver] = set()
+        self._arrived: set[HandOver] = set()
+        """By whoever leads now: it may still be confirmed."""
         self._to_commit = set(range(owners))
         self._to_change = set(range(owners))
         self._workers = [worker(number, log, GRACE_MS, RETRY_MS) for number, log in enumerate(self._logs)]
@@ -39,8 +41,9 @@ class State:
         handed_over = [bool(worker._handed_over) for worker in self._workers]
         live = [log.live.get(self._file) for log in self._logs]
         since_ms = min(GRACE_MS, self._now_ms - self._gone_ms)
-        left = frozenset(self._sent), frozenset(self._to_commit), frozenset(self._to_change)
-        return (tuple(kept), tuple(handed_over), tuple(live), left, self._exists, since_ms)
+        messages = frozenset(self._sent), frozenset(self._arrived)
+        left = frozenset(self._to_commit), frozenset(self._to_change)
+        return (tuple(kept), tuple(handed_over), tuple(live), messages, left, self._exists, since_ms)
 
     def next_states(self) -> Iterator[State]:
         """Each state that this one may become."""
@@ -54,6 +57,7 @@ class State:
             )
             steps += [partial(_step, step, number) for step, can_be in possible if can_be]
         steps += [partial(_step, State._deliver, message) for message in sorted(self._sent, key=repr)]
+        steps += [partial(_step, State._confirm, message) for message in sorted(self._arrived, key=repr)]
         for step in steps:
             following = deepcopy(self)
             step(following)
@@ -91,6 +95,7 @@ class State:
 
     def _change(self, number: int) -> None:
         self._to_change.discard(number)
+        self._arrived -= {message for message in self._arrived if message.to == number + 1}
         self._workers[number] = self._new_worker(number, self._logs[number], GRACE_MS, RETRY_MS)
         self._workers[number].start(self._now_ms)
 
@@ -111,6 +116,12 @@ class State:
         if not worker.receive(message, self._now_ms):
             self._logs[message.to].live[self._file] = 0
             assert worker.receive(message, self._now_ms)
+        if isinstance(message, HandOver) and self._workers[message.to - 1]._released:
+            self._arrived.add(message)
+
+    def _confirm(self, message: HandOver) -> None:
+        self._arrived.discard(message)
+        self._workers[message.to - 1].confirm(message)
 
 
 def _step(step: Callable[[State, Any], None], what: Any, state: State) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import examples
 from tests.coordinator.broken_owners import (
     WithoutAsking,
     WithoutCommittingWhatIsUnknown,
@@ -16,7 +17,7 @@ from tests.coordinator.ownership_states import explore
 from tieredctl.coordinator.ownership import OwnershipWorker
 
 
-@pytest.mark.parametrize("owners", [1, 2])
+@pytest.mark.parametrize("owners", [1, 2, 3] if examples(1) > 1 else [1, 2])
 def test_under_every_schedule_a_live_file_stays_and_a_dead_one_goes(owners: int) -> None:
     assert explore(owners, OwnershipWorker) > 1
 
