@@ -14,6 +14,7 @@ from tests.coordinator.memory_log import MemoryLog
 from tests.coordinator.state_contents import state_contents
 from tests.coordinator.states import TOPIC_ID, Served, a_batch, produced
 from tests.coordinator.story import Story
+from tieredctl.coordinator.apply import Applier, DoesNotFit
 from tieredctl.coordinator.metadata_log import LoggedRecord
 from tieredctl.coordinator.recovery import StateAhead, Unrecoverable, recover
 from tieredctl.coordinator.schema import StateUnusable, connect
@@ -210,6 +211,19 @@ def test_a_log_with_a_gap_is_refused(served: Served, tmp_path: Path) -> None:
 
     with pytest.raises(Unrecoverable, match="offset 5 does not follow 3"):
         recover(tmp_path / "again.sqlite", served.log, tmp_path / "none")
+
+
+def test_two_who_write_to_one_state_do_not_both_apply_a_record(served: Served) -> None:
+    with closing(connect(served.file, served.log.name)) as connection:
+        another = Applier(connection)
+        served.commit("z", a_batch())
+        before = state_contents(served.connection)
+        deleted = RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=1)
+
+        with pytest.raises(DoesNotFit, match="another process"):
+            another.apply([LoggedRecord(another.next_offset, 0, deleted)])
+
+    assert state_contents(served.connection) == before
 
 
 def test_a_connection_is_not_given_to_another_logs_state(served: Served) -> None:

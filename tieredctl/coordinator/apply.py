@@ -28,7 +28,7 @@ RECORDS_AT_ONCE = 1_000
 _ALL = (1 << 63) - 1
 
 _PROGRESS = "SELECT next_offset, next_batch_id FROM applied"
-_SET_PROGRESS = "UPDATE applied SET next_offset = ?, next_batch_id = ?, last_record = ?"
+_SET_PROGRESS = "UPDATE applied SET next_offset = ?, next_batch_id = ?, last_record = ? WHERE next_offset = ?"
 _PARTITION = "SELECT id, log_start_offset, high_watermark FROM partitions WHERE topic_id = ? AND partition = ?"
 _ADD_PARTITION = "INSERT INTO partitions VALUES (?, ?, ?, ?, 0, 0)"
 _SET_OFFSETS = "UPDATE partitions SET log_start_offset = ?, high_watermark = ? WHERE id = ?"
@@ -68,7 +68,7 @@ class Applier:
 
         Raises DoesNotFit for the first that cannot be; the state is then as it was before all of them.
         """
-        record = None
+        record, began_at = None, self.next_offset
         with self._transaction():
             for offset, timestamp_ms, record in logged:
                 if offset != self.next_offset:
@@ -77,8 +77,9 @@ class Applier:
                 self.next_offset += 1
             if record is not None:
                 self._write()
-                progress = (self.next_offset, self._next_batch_id, digest(record))
-                self._connection.execute(_SET_PROGRESS, progress)
+                progress = (self.next_offset, self._next_batch_id, digest(record), began_at)
+                if self._connection.execute(_SET_PROGRESS, progress).rowcount != 1:
+                    raise DoesNotFit("another process writes to this state")
 
     def catch_up(self, logged: Iterator[LoggedRecord]) -> None:
         """Applies however many records in as many transactions as they need. Raises DoesNotFit as `apply` does."""
