@@ -17,9 +17,12 @@ cluster="--bootstrap-server $BOOTSTRAP_SERVER --command-config $COMMAND_CONFIG -
 tieredctl orphans plan $cluster --store "$STORE" --layout "$LAYOUT" --to "$plan" \
     --min-age 24h --max-percent 5 --max-objects 100000 --multipart --metrics-file "$METRICS_DIR/tieredctl_plan.prom"
 
+# Without anything to remove there is no plan.
 # shellcheck disable=SC2086
-tieredctl orphans apply "$plan" $cluster --yes --receipts "${RECEIPTS:-$plan.receipts}" --rate 200 \
-    --metrics-file "$METRICS_DIR/tieredctl_apply.prom"
+if [ -e "$plan" ]; then
+    tieredctl orphans apply "$plan" $cluster --yes --receipts "${RECEIPTS:-$plan.receipts}" --rate 200 \
+        --metrics-file "$METRICS_DIR/tieredctl_apply.prom"
+fi
 
 # shellcheck disable=SC2086
 tieredctl orphans purge $cluster --yes --store "$STORE" --layout "$LAYOUT" --older-than 14d \

@@ -17,7 +17,14 @@ from tieredctl.cli.main import _app
 from tieredctl.errors import TieredctlError
 
 EXAMPLES = REPOSITORY / "examples"
-RECORDER = '#!/bin/sh\nprintf "%s\\n" "$#" "$@" >> "$RECORD"\nexit "${EXIT_CODE:-0}"\n'
+RECORDER = """#!/bin/sh
+printf "%s\\n" "$#" "$@" >> "$RECORD"
+while [ $# -gt 0 ]; do
+    if [ "$1" = --to ] && [ -z "${NOTHING_TO_REMOVE:-}" ]; then : > "$2"; fi
+    shift
+done
+exit "${EXIT_CODE:-0}"
+"""
 SETTINGS = {"BOOTSTRAP_SERVER": "localhost:9092", "CLUSTER_ID": "c1", "STORE": "s3://bucket/a b"}
 
 
@@ -61,6 +68,12 @@ def test_the_script_plans_carries_out_and_purges(tmp_path: Path) -> None:
     assert apply["yes"]
     assert purge["yes"]
     assert apply["cluster_id"] == purge["cluster_id"] == "c1"
+
+
+def test_without_orphans_the_script_only_purges(tmp_path: Path) -> None:
+    code, lines = run(tmp_path, NOTHING_TO_REMOVE="1", **SETTINGS)
+
+    assert (code, [line[1] for line in lines]) == (0, ["plan", "purge"])
 
 
 def test_the_script_stops_at_the_first_failure(tmp_path: Path) -> None:

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from tieredctl.cli import running_words
 from tieredctl.cli.finding_groups import MOST_PARTITIONS, FindingGroups, Group
 from tieredctl.cli.output import printable
-from tieredctl.cli.remedies import Remedies
+from tieredctl.cli.remedies import next_command
 from tieredctl.cli.terminal import emphasized, severity_shown, width_of
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding, Severity
@@ -126,7 +125,7 @@ class _Lines:
             for finding in group.first[:shown]:
                 self.write(f"  {finding_text(finding)}")
         if remedy:
-            self._write_command(Remedies(running_words.get()).pasteable(group.first[0].remedy))
+            self._write_command(next_command(group.first[0].remedy))
 
     def write(self, text: str, label: str = "", *, emphasize: bool = False) -> None:
         """A line or several; `label` is what it begins with if that has a colour, which takes no space."""

@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Sequence
 from functools import cached_property
 
-from tieredctl.cli import PROGRAM
+from tieredctl.cli import PROGRAM, running_words
 from tieredctl.cli.typed_words import TypedWords, options_of, typed
+from tieredctl.model.quantities import duration_ms
 from tieredctl.model.secrets import HIDDEN, is_secret
 
 _REST = "…"
@@ -17,12 +18,21 @@ _PLACES = (
     *("--log-dir", _SERVER, "--bootstrap-controller", "--command-config", "--export", "--offline-metadata"),
     *("--metadata-source", "--metadata-source-option", "--as-of", "--kraft-snapshot", "--live-topic-ids"),
     *("--control-plane", "--store", "--store-option", "--layout", "--layout-option", "--inventory", "--key-list"),
-    *("--topic", "--topic-id", "--partition", "--min-age", "--now"),
+    *("--topic", "--topic-id", "--partition", "--min-age", "--now", "--foreign", "--unknown", "--allow-young"),
 )
 """Options that say where things are and which are meant: given to one command, they hold for the next too."""
 _OTHER_SOURCES = ("--log-dir", _SERVER, "--export", "--metadata-source")
 _FOLDERS = {"store check": "--log-dir"}
 """Commands whose arguments are what others take as an option."""
+
+
+_LEAST_AGE_MS = 3_600_000
+"""A lower --min-age is for looking only."""
+
+
+def next_command(text: str) -> str:
+    """A command that follows from this run, with its places instead of the ellipsis."""
+    return Remedies(running_words.get()).pasteable(text)
 
 
 class Remedies:
@@ -48,6 +58,7 @@ class Remedies:
             f"{option} {shlex.quote(_shown(option, value))}" if value else option
             for option, value in self._places
             if option in taken and (option not in named or option.endswith("-option"))
+            if not (option == "--min-age" and duration_ms(value) < _LEAST_AGE_MS and not self._allows_young)
         ]
         if "paths" in taken:
             given += [shlex.quote(path) for path in self._typed.arguments]
@@ -56,6 +67,10 @@ class Remedies:
     def _config_of_kafka(self, remedy: str) -> str:
         config = self._value("--command-config")
         return f" --command-config {shlex.quote(config)}" if config and not remedy.startswith("kafka-dump") else ""
+
+    @property
+    def _allows_young(self) -> bool:
+        return any(name == "--allow-young" for name, _ in self._typed.options)
 
     @property
     def _server(self) -> str:

@@ -16,7 +16,7 @@ from tieredctl.ops.diskless.fresh_control_plane import FreshControlPlane
 from tieredctl.ops.diskless.orphan_plan import DisklessPlanning
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphan_removal.limits import demand_age
-from tieredctl.ops.orphan_removal.plan_file import written_plan
+from tieredctl.ops.orphan_removal.plan_file import plan_if_any
 from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.control_plane import ControlPlanePlace
@@ -52,7 +52,7 @@ def write_diskless_plan(
     control_plane, store = place.open(), bucket.open_store()
     source = dict(control_plane.describe()) | {"store": store.url}
     key = signing_key()
-    with read_bucket(store, control_plane) as found, written_plan(to, key, force=force) as writer:
+    with read_bucket(store, control_plane) as found, plan_if_any(to, key, force=force) as writer:
         fresh = FreshControlPlane(control_plane, min_age_ms, clock_ms)
         planning = DisklessPlanning(found, fresh, writer, plan, clock_ms())
         return WrittenDisklessPlan(planning, planning.run(), source)

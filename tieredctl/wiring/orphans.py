@@ -179,13 +179,13 @@ def write_plan(
     from tieredctl.layouts.registry import layouts_installed
     from tieredctl.ops.orphan_removal.limits import demand_age
     from tieredctl.ops.orphan_removal.orphan_plan import Planning
-    from tieredctl.ops.orphan_removal.plan_file import written_plan
+    from tieredctl.ops.orphan_removal.plan_file import plan_if_any
 
     demand_age(options.min_age_ms, allow_young=plan.allow_young)
     key = signing_key()
     with (
         _opened(places, replace(options, key=key), asks_again=True) as opened,
-        written_plan(to, key, force=force) as writer,
+        plan_if_any(to, key, force=force) as writer,
     ):
         uploads_of = opened.remote.store if with_uploads else None
         is_marked = places.listing.mark is not None

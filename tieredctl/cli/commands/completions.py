@@ -59,10 +59,14 @@ SCRIPTS = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     """Adds this command."""
-    app.command(noun, help=meaning)(completions)
+    del meaning  # its own text says more
+    app.command(noun)(completions)
 
 
 def completions(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish")]) -> ExitCode:
-    """Print a shell's completion script."""
+    """Print a shell's completion script.
+
+    For example: tieredctl completions bash
+    """
     print(SCRIPTS[shell], end="")
     return ExitCode.CLEAN

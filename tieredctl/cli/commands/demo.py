@@ -40,7 +40,8 @@ OWN_CLUSTER_COMMANDS = (
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     """Makes `demo` known."""
-    app.command(noun, help=meaning)(demo)
+    del meaning  # its own text says more
+    app.command(noun)(demo)
 
 
 def demo(
@@ -49,7 +50,10 @@ def demo(
         typer.Option(metavar="DIR", help="Keep the files here, to try commands on them."),
     ] = None,
 ) -> ExitCode:
-    """See it work on a real captured cluster; no server needed. Verifies it, damages a copy, finds each fault."""
+    """See it work on a real captured cluster; no server needed. Verifies it, damages a copy, finds each fault.
+
+    For example: tieredctl demo --keep /tmp/tieredctl-demo
+    """
     with _no_variables(), _folder(keep) as folder:
         sound, damaged = folder / "sound", folder / "damaged"
         unpack_cluster(sound)

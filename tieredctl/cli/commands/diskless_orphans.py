@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 orphans = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 """The commands below `diskless orphans`."""
-for verb in (plan, apply, restore, purge, unlock):
-    orphans.command(verb.__name__)(verb)
-orphans.add_typer(quarantine, name="quarantine", help="What is in quarantine.")
 
 _FIELDS = ("key", "size", "lastModified", "storageClass", "status", "cause", "evidence")
 _COLUMNS = (
@@ -94,3 +91,8 @@ def _headline(summary: Document) -> str:
     are = "is" if orphaned["objects"] == 1 else "are"
     of_all = f"{orphaned['objects']} of {counted(summary['objects'], 'object')}"
     return f"{of_all}, {counted(orphaned['bytes'], 'byte')}, {are} orphaned."
+
+
+for verb in (plan, apply, restore, purge, unlock):
+    orphans.command(verb.__name__)(verb)
+orphans.add_typer(quarantine, name="quarantine", help="What is in quarantine.")

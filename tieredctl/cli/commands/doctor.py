@@ -77,6 +77,8 @@ def cluster(
     --log-dir those of the nodes.
 
     Exit 3 if something needs attention, 5 if something could not be checked.
+
+    For example: tieredctl doctor --bootstrap-server broker:9092
     """
     if context.invoked_subcommand is not None:
         if cluster_options.bootstrap_server is not None:
@@ -119,7 +121,10 @@ def config(
     view: FindingListView,
 ) -> ExitCode:
     """Check settings only: of a file (for CI too), or of a live cluster's brokers and tiered topics. With both, check
-    the file against what the cluster already has, such as the metadata topic's partitions."""
+    the file against what the cluster already has, such as the metadata topic's partitions.
+
+    For example: tieredctl doctor config server.properties --kafka-version 4.3.1
+    """
     stated = _release(kafka_version)
     if file is None:
         if topic_config:
@@ -146,7 +151,10 @@ def upgrade(
     new: Annotated[str, typer.Argument(metavar="TO", help="The target release.")],
     view: FindingListView,
 ) -> ExitCode:
-    """Show what tiered storage needs before an upgrade, and what changes."""
+    """Show what tiered storage needs before an upgrade, and what changes.
+
+    For example: tieredctl doctor upgrade 3.9.1 4.3.1
+    """
     return _finish_change("DoctorUpgrade", upgrade_findings, old, new, view)
 
 
@@ -156,7 +164,10 @@ def downgrade(
     old: Annotated[str, typer.Argument(metavar="TO", help="The target release.")],
     view: FindingListView,
 ) -> ExitCode:
-    """Show what tiered storage needs before a downgrade, and what is lost."""
+    """Show what tiered storage needs before a downgrade, and what is lost.
+
+    For example: tieredctl doctor downgrade 4.3.1 3.9.1
+    """
     return _finish_change("DoctorDowngrade", downgrade_findings, new, old, view)
 
 

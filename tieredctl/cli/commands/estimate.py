@@ -98,7 +98,10 @@ def follower_bootstrap(
     quiet: Quiet = False,
 ) -> ExitCode:
     """Estimate what a new follower copies, and how long that takes: everything, the leader's local log (KIP-405), or
-    what is not yet in remote storage (KIP-1023). Shows what the KIPs measured, too."""
+    what is not yet in remote storage (KIP-1023). Shows what the KIPs measured, too.
+
+    For example: tieredctl estimate follower-bootstrap orders:0 --bootstrap-server broker:9092
+    """
     bytes_per_second = None if throughput is None else byte_count(throughput)
     if bytes_per_second == 0:
         raise TieredctlError(ErrorCode.USAGE, "--throughput 0 never ends.")
@@ -157,7 +160,7 @@ def retention(
             metavar="DIR",
             parser=given_path,
             help="A broker's log directory, to look at its segments; without it, the leader is assumed to have those "
-            "that it copied.",
+            "that it copied; repeat it for several.",
         ),
     ] = None,
     cluster_options: ClusterOptions,
@@ -169,6 +172,8 @@ def retention(
     ones, and with --local-retention-* or --log-dir those on disks that are in remote storage.
 
     Changes nothing. Sizes on the leaders' disks, which count towards retention.bytes, are estimated.
+
+    For example: tieredctl estimate retention orders --retention-ms 604800000 --bootstrap-server broker:9092
     """
     change = RetentionChange(retention_ms, retention_bytes, before_offset, local_retention_ms, local_retention_bytes)
     replicas = local_replicas(log_dir)
@@ -212,6 +217,8 @@ def metadata(
 
     A broker keeps every segment of the partitions that it leads or follows; --log-dir and --export do not show which
     these are, so the row is for a broker that has them all.
+
+    For example: tieredctl estimate metadata --bootstrap-server broker:9092
     """
     if segments is not None:
         if metadata_options.are_given:
@@ -249,6 +256,8 @@ def cost(
     """Estimate what storage and copy requests cost a month, by topic, with the configured prices.
 
     Bytes are those of the logs, before the layout compresses them. Deletions and multipart uploads are not included.
+
+    For example: tieredctl estimate cost --bootstrap-server broker:9092
     """
     opened, chosen = remote_options.place().open()
     price = storage_price(opened.url)

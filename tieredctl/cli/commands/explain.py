@@ -27,7 +27,8 @@ from tieredctl.ops.metadata.selection import Selection
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     """Makes `explain` known."""
-    app.command(noun, help=meaning)(explain)
+    del meaning  # its own text says more
+    app.command(noun)(explain)
 
 
 def explain(
@@ -49,11 +50,13 @@ def explain(
     quiet: Quiet = False,
     tolerated: ToleranceOptions,
 ) -> ExitCode:
-    """Show where an offset lives: its leader epoch, its segment and the segment's objects, the leader's disk; and what
-    a consumer's and a follower's fetch of it would do.
+    """Show where a record lives, and how a consumer or a follower would get it. Its leader epoch, its segment and the
+    segment's objects, the leader's disk; and what a fetch of it would do.
 
     With a log directory or an export there is no leader to ask: they show remote storage only. Exit 3 if nothing holds
     the offset, 4 if an object is missing.
+
+    For example: tieredctl explain orders:0@4711 --bootstrap-server broker:9092
     """
     topic, partition, offset = topic_partition_offset(where)
     if (offset is None) == (timestamp is None):

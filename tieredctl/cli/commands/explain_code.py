@@ -21,13 +21,14 @@ _COLUMNS = (TableColumn("CODE", "code"), TableColumn("KIND", "kind"), TableColum
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     """Makes `explain-code` known."""
-    app.command(noun, help=meaning)(explain_code)
+    del meaning  # its own text says more
+    app.command(noun)(explain_code)
 
 
 def explain_code(
     *, code: Annotated[str, typer.Argument(metavar="CODE", help="A finding's or an error's code.")], view: View
 ) -> ExitCode:
-    """Show what the code of a finding or an error means, how grave it is, and what to do.
+    """Show what the code of a finding or an error means, and what to do. Also how grave it is.
 
     For example: tieredctl explain-code object-missing
     """

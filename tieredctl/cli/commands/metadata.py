@@ -91,7 +91,8 @@ def format_events(
         str, typer.Option(metavar="VERSION", help="Print as this release does: 3.5, 3.9, 4.0 or later.")
     ] = "4.0",
     formatter_property: Annotated[
-        list[str] | None, typer.Option("--property", metavar="NAME=VALUE", help="What the kip405 style prints.")
+        list[str] | None,
+        typer.Option("--property", metavar="NAME=VALUE", help="What kip405 prints; repeat it for several."),
     ] = None,
     output: Annotated[
         OutputFormat | None, typer.Option("--output", "-o", help="Events as data instead of text.")
@@ -99,7 +100,10 @@ def format_events(
     quiet: Quiet = False,
     tolerated: ToleranceOptions,
 ) -> ExitCode:
-    """Print every event, one per line, by metadata partition, then offset."""
+    """Print every event, one per line, by metadata partition, then offset.
+
+    For example: tieredctl metadata format --log-dir /var/lib/kafka --metadata-partition 1
+    """
     if formatter_property and style is not Style.KIP405:
         raise TieredctlError(ErrorCode.USAGE, "--property is for --style kip405.")
     with metadata_options.place().open(metadata_partition) as stream:
@@ -138,7 +142,10 @@ def segments(
     everything: Annotated[bool, typer.Option("--all", help="Include deleted segments.")] = False,
     view: FindingsView,
 ) -> ExitCode:
-    """Show the current state of every segment, after replay."""
+    """Show the current state of every segment, after replay.
+
+    For example: tieredctl metadata segments --bootstrap-server broker:9092 --topic orders
+    """
     from tieredctl.ops.metadata import state as metadata_state
     from tieredctl.ops.metadata.segment_documents import SegmentDocuments
 
@@ -175,7 +182,10 @@ def history(
     quiet: Quiet = False,
     tolerated: ToleranceOptions,
 ) -> ExitCode:
-    """Show all events of one segment, with offsets, times and brokers."""
+    """Show all events of one segment, with offsets, times and brokers.
+
+    For example: tieredctl metadata history zYJ8cWbWS6Wrn_UH97CRKw --bootstrap-server broker:9092
+    """
     from tieredctl.ops.metadata import state as metadata_state
 
     with metadata_options.place().open() as stream:
@@ -204,7 +214,10 @@ def lookup(
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Show which segment serves a fetch, or why none does (exit 3)."""
+    """Show which segment serves a fetch, or why none does (exit 3).
+
+    For example: tieredctl metadata lookup orders:0 --epoch 3 --offset 4711 --bootstrap-server broker:9092
+    """
     from tieredctl.ops.metadata import state as metadata_state
     from tieredctl.wiring.metadata import opened_partition
 
@@ -236,6 +249,8 @@ def epochs(
     """Show what each leader epoch of a partition has in remote storage.
 
     Its lineage, with gaps and overlaps.
+
+    For example: tieredctl metadata epochs orders:0 --bootstrap-server broker:9092
     """
     from tieredctl.ops.metadata import state as metadata_state
     from tieredctl.wiring.metadata import opened_partition
@@ -260,7 +275,10 @@ def stuck(
     now: Now = None,
     view: FindingsView,
 ) -> ExitCode:
-    """List copies and deletions that never finished (exit 3 if any)."""
+    """List copies and deletions that never finished (exit 3 if any).
+
+    For example: tieredctl metadata stuck --older-than 2h --bootstrap-server broker:9092
+    """
     from tieredctl.ops.metadata import state as metadata_state
 
     selection = selected.selection()
@@ -288,7 +306,10 @@ def partition_of(
     ] = 50,
     output: Output = OutputFormat.TABLE,
 ) -> ExitCode:
-    """Show which metadata partition holds a user partition's events."""
+    """Show which metadata partition holds a user partition's events.
+
+    For example: tieredctl metadata partition-of Ex-aw3fEQIi3do0H9Y7cKQ 0
+    """
     from tieredctl.rlmm.partitioner import metadata_partition
 
     number = metadata_partition(topic_id, partition, metadata_partitions)
@@ -310,6 +331,8 @@ def stats(
     """Show what each metadata partition costs.
 
     Events, bytes, how many of them are dead, how long a broker replays them.
+
+    For example: tieredctl metadata stats --bootstrap-server broker:9092
     """
     from tieredctl.ops.metadata.stats import statistics
 
@@ -333,6 +356,8 @@ def export_to_file(
     """Write all records to one file, for --export.
 
     Query engines read it as a table.
+
+    For example: tieredctl metadata export events.parquet --bootstrap-server broker:9092
     """
     from tieredctl.ops.metadata.export import export_metadata
 

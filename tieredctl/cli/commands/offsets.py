@@ -32,7 +32,8 @@ _FIELDS = ("topic", "topicId", "partition", "leader", "leaderEpoch", *FIELD_OF.v
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     """Makes `offsets` known."""
-    app.command(noun, help=meaning)(offsets)
+    del meaning  # its own text says more
+    app.command(noun)(offsets)
 
 
 def offsets(
@@ -41,10 +42,12 @@ def offsets(
     cluster_options: ClusterOptions,
     view: View,
 ) -> ExitCode:
-    """Show where each partition's log begins and ends, locally and in remote storage, as its leader reports it.
+    """Show where a topic's logs begin and end, locally and in remote storage. As each partition's leader reports it.
 
     A dash means there is no such offset; offsets that a release cannot report are named. Exit 5 if a leader did not
     answer.
+
+    For example: tieredctl offsets orders --bootstrap-server broker:9092
     """
     with cluster_options.place().open() as cluster:
         found = topic_offsets(cluster, topic)

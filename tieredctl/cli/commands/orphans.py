@@ -33,9 +33,6 @@ from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.orphans import ScanPlaces, ShownScan, scan_on
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-for verb in (plan, apply, restore, purge, unlock):
-    _commands.command(verb.__name__)(verb)
-_commands.add_typer(quarantine, name="quarantine", help="What is in quarantine.")
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
@@ -85,6 +82,8 @@ def scan(
     """Show which segment owns each object (exit 3 if any is orphaned).
 
     Tables show totals; other formats list each object with the evidence. Changes nothing.
+
+    For example: tieredctl orphans scan --bootstrap-server broker:9092 --store s3://kafka-tiered
     """
     metadata = metadata_options.place()
     places = ScanPlaces(
@@ -148,3 +147,8 @@ def say_unanswered(topics: TopicSources) -> None:
     reason = topics.cluster.describe().get("unanswered") if topics.cluster else None
     if reason is not None:
         say(printable(f"It is unknown which topics are live: {reason}"))
+
+
+for verb in (plan, apply, restore, purge, unlock):  # after `scan`, which comes first when somebody removes
+    _commands.command(verb.__name__)(verb)
+_commands.add_typer(quarantine, name="quarantine", help="What is in quarantine.")

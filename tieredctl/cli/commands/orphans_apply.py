@@ -47,11 +47,13 @@ def apply(
     limits: ApplyLimitOptions,
     foreign: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Also remove this foreign topic's objects, if planned."),
+        typer.Option(
+            metavar="TOPIC-ID", parser=kafka_id, help="Also remove what is planned of this topic; repeatable."
+        ),
     ] = None,
     unknown: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY", help="Also remove this object that no layout explains, if planned."),
+        typer.Option(metavar="KEY", help="Also remove this planned object, which no layout explains; repeatable."),
     ] = None,
     cluster_id: ClusterId = None,
     how: ApplyOptions,
@@ -61,6 +63,8 @@ def apply(
 
     The plan is not trusted: only objects that are orphaned now are removed; foreign and unknown objects only if they
     are named. Exit 5 if something was skipped, failed, or stopped the run.
+
+    For example: tieredctl orphans apply orphans.plan --bootstrap-server broker:9092
     """
     from tieredctl.wiring.orphan_removal import TieredOwners
 

@@ -75,7 +75,10 @@ def ls(
     store_option: TieredStoreOptions = None,
     view: View,
 ) -> ExitCode:
-    """List the quarantine: tables show totals by plan, other formats each object. Changes nothing."""
+    """List the quarantine: tables show totals by plan, other formats each object. Changes nothing.
+
+    For example: tieredctl orphans quarantine ls --store s3://kafka-tiered
+    """
     from tieredctl.wiring.kept_in_store import opened_quarantine
 
     if store is None:
@@ -114,6 +117,8 @@ def unlock(
     """Show which run holds a store's lease; break the lease of a dead run.
 
     Name the holder to break its lease; a run that is still alive notices, and stops before its next deletion.
+
+    For example: tieredctl orphans unlock --holder host-1:4711 --store s3://kafka-tiered
     """
     from tieredctl.wiring.kept_in_store import store_lease
 

@@ -33,10 +33,11 @@ def plan(
     ] = None,
     foreign: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Also plan this foreign topic's objects."),
+        typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Also plan this foreign topic's objects; repeatable."),
     ] = None,
     unknown: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="Also plan this object, which no layout explains.")
+        list[str] | None,
+        typer.Option(metavar="KEY", help="Also plan this object that no layout explains; repeatable."),
     ] = None,
     multipart: Annotated[bool, typer.Option("--multipart", help="Also plan to abort incomplete uploads.")] = False,
     inventory: Inventory = None,
@@ -59,6 +60,8 @@ def plan(
     """Write a plan to remove orphaned objects. Changes nothing in the store.
 
     It includes foreign and unknown objects only if they are named.
+
+    For example: tieredctl orphans plan --to orphans.plan --bootstrap-server broker:9092 --store s3://kafka-tiered
     """
     from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 

@@ -24,7 +24,10 @@ def purge(
     cluster_id: ClusterId = None,
     view: View,
 ) -> ExitCode:
-    """Permanently delete old quarantined objects that are still orphaned (exit 4 if some are not)."""
+    """Permanently delete old quarantined objects that are still orphaned (exit 4 if some are not).
+
+    For example: tieredctl orphans purge --older-than 14d --bootstrap-server broker:9092 --store s3://kafka-tiered
+    """
     from tieredctl.wiring.orphan_removal import quarantine_purge
 
     if remote_options.store is None:

@@ -31,7 +31,10 @@ def restore(
     no_lease: NoLease = False,
     view: View,
 ) -> ExitCode:
-    """Restore what a plan removed from quarantine (exit 5 if something could not be restored)."""
+    """Restore what a plan removed from quarantine (exit 5 if something could not be restored).
+
+    For example: tieredctl orphans restore orphans.plan.receipts
+    """
     from tieredctl.wiring.orphan_removal import restoration_by_file, restoration_by_plan
 
     options = pairs("--store-option", store_option)

@@ -96,6 +96,8 @@ def remove(
 
     If interrupted, run the same command again. Exit 5 if something is left. With --kraft-snapshot and --log-dir, the
     plan for a cluster that is down is shown.
+
+    For example: tieredctl partition remove usSppaB_RU2xGRV7FKvWnA --bootstrap-server broker:9092 --store s3://tiered
     """
     topic_id, number = topic_id_partition(partition)
     if cluster_options.bootstrap_server is None and (apply or kraft_snapshot is None):

@@ -59,6 +59,8 @@ def indexes(
     """Rebuild the missing or damaged indexes of a segment, and its producer snapshot, from its log.
 
     Damaged objects are first copied to quarantine. Exit 3 if something needs repair, 5 if something stays unrepaired.
+
+    For example: tieredctl recover indexes zYJ8cWbWS6Wrn_UH97CRKw --bootstrap-server broker:9092 --store s3://tiered
     """
     place = metadata_options.place()
     remote = remote_options.place()

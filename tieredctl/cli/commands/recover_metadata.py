@@ -56,7 +56,7 @@ def metadata(
     selected: PartitionOptions,
     map_topic_id: Annotated[
         list[str] | None,
-        typer.Option(metavar="OLD=NEW", help="For a recreated topic: assign the old id's segments to the new id."),
+        typer.Option(metavar="OLD=NEW", help="Assign a recreated topic's segments to the new id; repeatable."),
     ] = None,
     metadata_partitions: Annotated[
         int | None,
@@ -80,6 +80,8 @@ def metadata(
 
     Exit 3 if something can be recovered. If interrupted, run the same command again. Follow its order of steps before
     you restart brokers.
+
+    For example: tieredctl recover metadata --bootstrap-server broker:9092 --store s3://kafka-tiered
     """
     if apply and metadata_options.bootstrap_server is None:
         message = "Events are written to a live cluster: give --bootstrap-server."

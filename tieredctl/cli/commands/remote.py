@@ -91,7 +91,10 @@ def list_objects(
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """List every object, and which part of which segment it holds, by its key."""
+    """List every object, and which part of which segment it holds, by its key.
+
+    For example: tieredctl remote ls --store s3://kafka-tiered --topic orders
+    """
     opened, chosen = remote_options.place().open()
     inventory = Inventory(opened, chosen, selected.selection())
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
@@ -106,7 +109,10 @@ def disk_usage(
     selected: SegmentOptions,
     view: View,
 ) -> ExitCode:
-    """Show how many objects and bytes each partition has, by part."""
+    """Show how many objects and bytes each partition has, by part.
+
+    For example: tieredctl remote du --store s3://kafka-tiered
+    """
     opened, chosen = remote_options.place().open()
     inventory = Inventory(opened, chosen, selected.selection())
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
@@ -124,7 +130,10 @@ def multipart(
     now: Now = None,
     view: FindingsView,
 ) -> ExitCode:
-    """List incomplete uploads, which no listing shows but you pay for (exit 3 if any)."""
+    """List incomplete uploads, which no listing shows but you pay for (exit 3 if any).
+
+    For example: tieredctl remote multipart --store s3://kafka-tiered --older-than 7d
+    """
     opened, chosen = remote_options.place().open()
     uploads = UnfinishedUploads(opened, chosen, now_ms(now), duration_ms(older_than))
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
@@ -154,6 +163,8 @@ def read(
 
     An altered segment is written too, and reported: exit 4. Without metadata, the store is searched for the segment;
     topic, topic id and partition speed that up.
+
+    For example: tieredctl remote read zYJ8cWbWS6Wrn_UH97CRKw --to segment.log --store s3://kafka-tiered
     """
     opened, chosen = remote_options.place().open()
     selection = Selection(selected.topic, selected.topic_id, selected.partition, segment_id)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.remedies import next_command
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
@@ -17,6 +20,8 @@ from tieredctl.ops.documents import Document
 if TYPE_CHECKING:
     from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar
 
+_OFFLINE = (" --log-dir ", " --export ", " --metadata-source ")
+_WITHOUT_CLUSTER = "--offline-metadata"
 _FIELDS = ("cause", "objects", "bytes")
 _COLUMNS = (TableColumn("CAUSE", "cause"), TableColumn("OBJECTS", "objects"), size_column("bytes"))
 
@@ -39,14 +44,24 @@ def show_plan(
         {"cause": cause, "objects": one.objects, "bytes": one.bytes}
         for cause, one in sorted(planned.by_cause.items(), key=lambda item: -item[1].bytes)
     ]
-    view.say(_headline(totals, planned.left, to, command))
+    view.say(*_sentences(totals, planned.left, to, command))
     return view.show(Listing("RemovalPlan", source, rows, _COLUMNS, summary, _FIELDS))
 
 
-def _headline(totals: PlanTotals, left: int, to: Path, command: str) -> str:
-    what = f"{totals.objects} of {counted(totals.listed_objects, 'object')}, {counted(totals.bytes, 'byte')}"
+def _sentences(totals: PlanTotals, left: int, to: Path, command: str) -> Iterator[str]:
+    objects = counted(totals.listed_objects, "object")
+    if not totals.objects and not totals.uploads:
+        yield f"Nothing to remove among {objects}: {to} is not written."
+        return
+    what = f"{totals.objects} of {objects}, {counted(totals.bytes, 'byte')}"
     if totals.uploads:
         what += f", and {counted(totals.uploads, 'upload')}"
     if left:
         what += f" ({left} more left for another plan)"
-    return f"Planned to remove {what}. Apply it with: tieredctl {command} {to}"
+    following = next_command(f"tieredctl {command} {quote(str(to))} …")
+    is_offline = any(option in following for option in _OFFLINE)
+    if is_offline and _WITHOUT_CLUSTER not in following:
+        following += f" {_WITHOUT_CLUSTER}"
+    yield f"Planned to remove {what}. Apply it with: {following}"
+    if is_offline:
+        yield "That is for a cluster that no longer exists; for one that does, give --bootstrap-server instead."

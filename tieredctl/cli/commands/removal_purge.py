@@ -8,10 +8,11 @@ from tieredctl.cli.commands.removal_outcome import FIELDS
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.output import Listing
 from tieredctl.cli.removal_options import PurgeOptions
+from tieredctl.cli.shown_quantities import ago
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
-from tieredctl.model.quantities import duration_ms
+from tieredctl.model.quantities import duration_ms, size_text
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ def purge_copies(
     view.say(
         f"{verb} {done} of {outcome.planned} objects in the quarantine of {purged.url}{for_good}.", *stays.sentences()
     )
+    if outcome.young and outcome.oldest_young_ms is not None:
+        waiting = f"{counted(outcome.young, 'copy', 'copies')}, {size_text(outcome.young_bytes)}"
+        view.say(f"Not {how.older_than} old yet: {waiting}; the oldest came {ago(outcome.oldest_young_ms)}.")
     if outcome.unproven:
         unproven = counted(outcome.unproven, "more copy was", "more copies were")
         advised = "Put them back with `tieredctl orphans restore`, or delete them yourself."
@@ -56,5 +60,5 @@ def purge_copies(
         copies = counted(unclear, "copy was", "copies were")
         view.say(f"{copies} kept, since the original has an owner, or may have one.{advice}")
     source = {"clusterId": purge.cluster_id, "store": purged.url}
-    kept = {"unproven": outcome.unproven, "stays": stays.document(), "dryRun": dry_run}
+    kept = {"young": outcome.young, "unproven": outcome.unproven, "stays": stays.document(), "dryRun": dry_run}
     return view.end(Listing("Purge", source, (), (), outcome.counts() | kept, FIELDS), outcome)

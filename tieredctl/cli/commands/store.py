@@ -47,7 +47,10 @@ def inspect_files(
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Show what files hold: indexes, logs, snapshots, checkpoints, properties."""
+    """Show what files hold: indexes, logs, snapshots, checkpoints, properties.
+
+    For example: tieredctl store inspect /var/lib/kafka/orders-0/00000000000000000000.index
+    """
     del quiet  # apart from the answer, only errors are printed here
     inspection = _Inspection(paths, kind)
     try:
@@ -129,6 +132,8 @@ def check(
 
     The metadata is read from DIR too, unless another option says where it is. With --store,
     cached indexes are compared with the remote ones.
+
+    For example: tieredctl store check /var/lib/kafka --store s3://kafka-tiered
     """
     metadata = metadata_options.place()
     remote = remote_options.place_if_given()

@@ -110,6 +110,8 @@ def list_topics(
     """List tiered topics, with their bytes in remote storage and on all brokers' disks.
 
     A topic is `unknown` if the user may not read its settings: exit 5.
+
+    For example: tieredctl topic list --bootstrap-server broker:9092
     """
     with _opened(cluster_options, kraft_snapshot, log_dir) as opened:
         rows, unseen = topic_list(opened.cluster, remote_parts(opened.stream), every=every)
@@ -140,6 +142,8 @@ def status(
     """Show a topic's partitions: what is where, how far tiering lags, and what is stuck (exit 3).
 
     The summary of -o json has the settings, with the source of each.
+
+    For example: tieredctl topic status orders --bootstrap-server broker:9092
     """
     with _opened(cluster_options, kraft_snapshot, log_dir) as opened:
         parts = remote_parts(opened.stream)

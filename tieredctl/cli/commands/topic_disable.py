@@ -50,6 +50,8 @@ def disable(
     changes the settings in one request, and after --delete waits for the last deletion. Kafka keeps no remote data of a
     topic that is not tiered: to lose nothing, stop copying, let retention empty remote storage, then delete. Do so as
     well if much is in remote storage: brokers apply no cluster metadata while they delete.
+
+    For example: tieredctl topic disable orders --stop-copying --bootstrap-server broker:9092
     """
     if stop_copying == delete:
         raise TieredctlError(ErrorCode.USAGE, "Give one of --stop-copying and --delete.")

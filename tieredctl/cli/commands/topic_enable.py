@@ -69,6 +69,8 @@ def enable(
 
     --apply changes the settings in one request, and waits for the first segment in remote storage; errors among the
     checks prevent it. Exit 3 if the checks find something, 5 if the first segment did not appear in time.
+
+    For example: tieredctl topic enable orders --local-retention-ms 86400000 --bootstrap-server broker:9092
     """
     patience = applying.patience()
     local = LocalRetention(local_retention_ms, local_retention_bytes)

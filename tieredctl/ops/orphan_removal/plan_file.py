@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -36,6 +36,11 @@ class PlanWriter:
         self._sealer = Sealer(key)
         self.objects = self.bytes = self.uploads = 0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is planned so far."""
+        return not self.objects and not self.uploads
+
     def begin(self, header: PlanHeader) -> None:
         self._write(PLAN_HEADER.encode(header))
 
@@ -59,12 +64,25 @@ class PlanWriter:
         self._file.write(line)
 
 
+class _NothingPlannedError(Exception):
+    """Keeps the file from appearing."""
+
+
 @contextmanager
 def written_plan(path: Path, key: bytes | None = None, *, force: bool = False) -> Iterator[PlanWriter]:
     """A plan that appears at `path` once all of it is written, signed with `key`; a failure leaves nothing. Raises
     TieredctlError if the file exists already and `force` is off."""
     with replaced_file(path, force=force) as file:
         yield PlanWriter(file, key)
+
+
+@contextmanager
+def plan_if_any(path: Path, key: bytes, *, force: bool = False) -> Iterator[PlanWriter]:
+    """The same, but a plan of nothing does not appear either."""
+    with suppress(_NothingPlannedError), written_plan(path, key, force=force) as writer:
+        yield writer
+        if writer.is_empty:
+            raise _NothingPlannedError
 
 
 @dataclass(frozen=True, slots=True)

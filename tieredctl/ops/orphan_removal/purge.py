@@ -51,8 +51,19 @@ class PurgeOutcome(Outcome):
     """The keys of those that have an owner: they should be restored."""
     unproven: int = 0
     """Old enough, but neither their keys nor the store's record of their plan names their cluster: kept."""
+    young: int = 0
+    """Copies of this cluster that are not old enough yet."""
+    young_bytes: int = 0
+    oldest_young_ms: int | None = None
+    """When the first of these came into quarantine."""
     versions: DeletedVersions | None = None
     """The kept versions that were deleted, if that was asked for."""
+
+    def keep_young(self, copy: StoredObject) -> None:
+        """Counts a copy that is not old enough yet."""
+        self.young += 1
+        self.young_bytes += copy.size
+        self.oldest_young_ms = min(copy.last_modified_ms, self.oldest_young_ms or copy.last_modified_ms)
 
     @property
     def left(self) -> int:
@@ -99,6 +110,8 @@ class PurgeCheck:
                 if copy.last_modified_ms <= newest_ms:
                     self._demand_same_layout(original.plan_id)
                     yield copy
+                else:
+                    result.keep_young(copy)
             elif cluster_id is not None:
                 strangers.add(cluster_id)
             elif copy.last_modified_ms <= newest_ms:
