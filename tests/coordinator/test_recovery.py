@@ -46,9 +46,11 @@ def _overwrite(file: Path, position: int, data: bytes) -> None:
         stored.write(data)
 
 
-def _pages_overwritten(file: Path) -> None:
+def _batches_overwritten(file: Path) -> None:
     _execute(file, "PRAGMA wal_checkpoint(TRUNCATE)")
-    _overwrite(file, 4096, b"\xff" * 4096)
+    with closing(sqlite3.connect(file)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'batches'").fetchone()
+    _overwrite(file, (page - 1) * 4096, b"\xff" * 4096)
 
 
 def _cut(file: Path) -> None:
@@ -59,7 +61,7 @@ def _cut(file: Path) -> None:
 UNUSABLE: dict[str, Callable[[Path], object]] = {
     "not a database": lambda file: file.write_bytes(b"nothing that SQLite knows" * 1000),
     "empty": lambda file: file.write_bytes(b""),
-    "damaged pages": _pages_overwritten,
+    "damaged where nothing is read at first": _batches_overwritten,
     "cut short": _cut,
     "a newer schema": lambda file: _execute(file, "PRAGMA user_version = 2"),
     "an older schema": lambda file: _execute(file, "PRAGMA user_version = 0"),
