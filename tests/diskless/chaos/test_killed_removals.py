@@ -128,6 +128,15 @@ def try_seed(server: PostgresServer, folder: Path, seed: int, open_bucket: OpenB
     chance.choice([undo, purge])(trial, chance)
 
 
+def try_purge_after_late_commits(server: PostgresServer, folder: Path, seed: int) -> None:
+    """Brokers commit what was removed when nobody looks any more."""
+    trial, chance = begun(server, folder, seed), Random(seed)
+    run_apply(trial, chance, broker_activity=0.0)
+    while not trial.writer.is_at_rest:
+        trial.writer.act(0)
+    purge(trial, chance)
+
+
 def failures_of(seeds: range, attempt: Callable[[Path, int], object], folder: Path, most: int = 3) -> list[str]:
     failures = []
     for seed in seeds:
@@ -201,16 +210,31 @@ def purge_does_not_ask(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("broken", [is_asked_once, verdicts_are_not_looked_at, nothing_is_put_back, purge_does_not_ask])
+@pytest.mark.parametrize(
+    ("broken", "attempt"),
+    [
+        (is_asked_once, try_seed),
+        (verdicts_are_not_looked_at, try_seed),
+        (nothing_is_put_back, try_seed),
+        (purge_does_not_ask, try_purge_after_late_commits),
+    ],
+)
 def test_a_build_that_lacks_a_safeguard_is_found_out(
     chaos_server: PostgresServer,
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     broken: Callable[[pytest.MonkeyPatch], None],
+    attempt: Callable[[PostgresServer, Path, int], None],
 ) -> None:
     broken(monkeypatch)
 
-    assert failures_of(range(200), partial(try_seed, chaos_server), folder, most=1)
+    assert failures_of(range(200), partial(attempt, chaos_server), folder, most=1)
+
+
+def test_what_is_committed_after_its_removal_is_not_purged(chaos_server: PostgresServer, folder: Path) -> None:
+    failures = failures_of(range(3), partial(try_purge_after_late_commits, chaos_server), folder)
+
+    assert not failures, "\n".join(failures)
 
 
 def test_everything_at_random(chaos_server: PostgresServer, folder: Path) -> None:
