@@ -49,6 +49,7 @@ _COMPLETED_LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Where Typer's protocol has the line that a shell wants completed: bash in the first, the others in the second."""
 
 NOUNS = {
+    "status": "Show a cluster on one screen: what is tiered and where, what lags, is stuck, orphaned or wrong.",
     "metadata": "Read __remote_log_metadata: events, segments, look-ups.",
     "store": "Read the local files of brokers and remote log stores.",
     "remote": "List and read what is in the remote store.",

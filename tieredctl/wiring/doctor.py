@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tieredctl.model.clock import Clock
 from tieredctl.ops.change import demand_same_cluster
 from tieredctl.ops.cluster.release import Release
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose, diagnose_standstill
 from tieredctl.ops.doctor.gathering import (
     gather_settings,
@@ -39,6 +40,8 @@ class Diagnosed(NamedTuple):
 
     diagnosis: Diagnosis
     source: Document
+    facts: ClusterSnapshot | None = None
+    """What a live cluster's diagnosis rests on; None at a standstill."""
 
 
 def diagnose_cluster(
@@ -73,7 +76,8 @@ def diagnose_cluster(
         facts = with_metadata_logs(facts, metadata_logs, leader)
         if remote is not None:
             facts = with_objects(facts, *remote, read)
-        return Diagnosed(diagnose(replace(facts, replicas=replicas)), source)
+        facts = replace(facts, replicas=replicas)
+        return Diagnosed(diagnose(facts), source, facts)
 
 
 def diagnose_offline(

@@ -92,7 +92,7 @@ def cluster(
         controllers = None
         if bootstrap_controller is not None:
             controllers = QuorumPlace(bootstrap_controller, command_config=cluster_options.command_config)
-        found, source = diagnose_cluster(
+        found, source, _ = diagnose_cluster(
             *(place, clock), release=stated, store=remote, log_dirs=log_dirs, controllers=controllers
         )
     elif remote is not None or bootstrap_controller is not None:
@@ -100,7 +100,7 @@ def cluster(
         message = f"{option} is for a live cluster."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Omit it with --kraft-snapshot.")
     else:
-        found, source = diagnose_offline(place, clock, release=stated, log_dirs=log_dirs)
+        found, source, _ = diagnose_offline(place, clock, release=stated, log_dirs=log_dirs)
     return _finish("Doctor", source, found, view)
 
 

@@ -1,0 +1,246 @@
+"""`status` shows what is known on one screen, and what is not known as unknown; what fails does not hide the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import Tieredctl, environment
+from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, ORPHANS, CrashedClusterOnDisk
+from tests.rigs.ports import free_ports
+
+
+def lines(tieredctl: Tieredctl, *words: str | Path) -> dict[str, str]:
+    """Each line's answer."""
+    return {row["about"]: row["answer"] for row in tieredctl("status", *words, "-o", "json").document()["items"]}
+
+
+@pytest.fixture
+def scanned(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, tmp_path: Path) -> tuple[Path, Path]:
+    """What a scan and a verification left: JSON, and metrics."""
+    scan, metrics = tmp_path / "scan.json", tmp_path / "metrics.prom"
+    places = ("--log-dir", cluster.log_dir, *cluster.store)
+    scan.write_text(tieredctl("orphans", "scan", *places, "-o", "json").out)
+    tieredctl("verify", *places, "--level", "listing", "--subset", "1/3", "--metrics-file", metrics)
+    return scan, metrics
+
+
+def test_log_directories_and_a_store_are_enough(
+    cluster: CrashedClusterOnDisk, scanned: tuple[Path, Path], tieredctl: Tieredctl
+) -> None:
+    scan, metrics = scanned
+
+    outcome = tieredctl(
+        "status", "--log-dir", cluster.log_dir, *cluster.store, "--result", scan, "--result", metrics, "-o", "json"
+    )
+
+    summary = outcome.document()["summary"]
+    assert outcome.exit_code == 3
+    assert summary["clusterId"] == CLUSTER_ID
+    assert (summary["tiered"]["topics"], summary["tiered"]["partitions"]) == (3, 9)
+    assert summary["stuck"] == {"copies": 29, "deletions": 35}
+    assert summary["severities"] == {"critical": 0, "error": 0, "warning": 64, "info": 0}
+    assert (summary["lastScan"]["orphans"], summary["lastScan"]["objects"]) == (ORPHANS, LISTED)
+    assert 0 < summary["lastVerification"]["coverage"] < 1
+    assert summary["notTiered"] is None  # only leaders know
+
+
+def test_each_line_has_a_command_that_runs_as_it_is(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:
+    rows = tieredctl("status", "--log-dir", cluster.log_dir, *cluster.store, "-o", "json").document()["items"]
+
+    for command in {row["command"] for row in rows}:
+        program, *words = command.split()
+        assert program == "tieredctl"
+        assert tieredctl(*words).exit_code in (0, 3), command
+
+
+def test_a_store_alone_is_listed_and_the_rest_is_unknown(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:
+    answers = lines(tieredctl, *cluster.store)
+
+    assert answers["store"].startswith(f"{LISTED} objects, ")
+    assert {name for name, answer in answers.items() if answer.startswith("unknown")} == {
+        "findings",
+        "orphans",
+        "verified",
+    }
+
+
+@pytest.mark.parametrize(("here", "is_missing"), [((0,), False), ((0, 2, 3), True)])
+def test_metadata_that_may_not_be_whole_gives_the_least_there_is_or_nothing(
+    here: tuple[int, ...], is_missing: bool, cluster: CrashedClusterOnDisk, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    for number in here:
+        name = f"__remote_log_metadata-{number}"
+        shutil.copytree(cluster.log_dir / name, tmp_path / "data" / name)
+
+    outcome = tieredctl("status", "--log-dir", tmp_path / "data", "-o", "json")
+
+    answers = {row["about"]: row["answer"] for row in outcome.document()["items"]}
+    summary = outcome.document()["summary"]
+    if is_missing:
+        assert (summary["tiered"]["remoteBytes"], summary["stuck"], outcome.exit_code) == (None, None, 5)
+        assert answers["stuck"] == "unknown"
+    else:
+        assert summary["mayBeMore"]
+        assert all(answers[about].startswith("at least ") for about in ("tiered", "bytes", "stuck"))
+
+
+def test_a_cluster_that_does_not_answer_leaves_the_store(
+    cluster: CrashedClusterOnDisk, scanned: tuple[Path, Path], tieredctl: Tieredctl
+) -> None:
+    server = f"127.0.0.1:{free_ports(1)[0]}"
+
+    outcome = tieredctl("status", "--bootstrap-server", server, *cluster.store, "--result", scanned[0], "-o", "json")
+
+    answers = {row["about"]: row["answer"] for row in outcome.document()["items"]}
+    assert outcome.exit_code == 5
+    assert answers["findings"].startswith(f"unknown: {server} cannot be reached")
+    assert answers["orphans"].startswith(f"{ORPHANS} of {LISTED} objects")
+    assert outcome.document()["summary"]["severities"] is None
+
+
+def test_a_store_that_does_not_answer_leaves_the_metadata(
+    cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"http://127.0.0.1:{free_ports(1)[0]}"
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    places = ("--log-dir", cluster.log_dir, "--store", "s3://nowhere", "--store-option", f"endpoint={url}")
+
+    outcome = tieredctl("status", *places, "-o", "json")
+
+    answers = {row["about"]: row["answer"] for row in outcome.document()["items"]}
+    assert outcome.exit_code == 5
+    assert answers["store"].startswith("unknown: ")
+    assert answers["tiered"].startswith("3 topics, ")
+
+
+def test_nothing_given_is_wrong_use(tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("status")
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+
+
+def document(**changes: Any) -> str:
+    summary = {"objects": 3, "status": {"orphan": {"objects": 1, "bytes": 5}}, "complete": True}
+    return json.dumps({"kind": "RemoteObjects", "source": {}, "summary": summary, "items": []} | changes)
+
+
+HOSTILE = {
+    "empty": "",
+    "binary": "\x00\x01",
+    "another kind": document(kind="Doctor"),
+    "no summary": document(summary=None),
+    "a summary of another type": document(summary=[1]),
+    "orphans of another type": document(summary={"status": {"orphan": {"objects": "1", "bytes": 5}}}),
+    "fewer than none": document(summary={"status": {"orphan": {"objects": -1, "bytes": 5}}}),
+    "nested": "{" + '"a":{' * 50_000,
+    "a mark that is not finished": document(kind="OrphanMark", summary={"success": False}),
+    "another cluster": document(source={"clusterId": "another"}),
+    "another store": document(source={"store": "s3://another"}),
+    "metrics of something else": 'tieredctl_exit_code{command="doctor"} 0\n',
+    "metrics without a time": 'tieredctl_segments{command="verify"} 3\n',
+    "metrics that are no numbers": 'tieredctl_last_run_timestamp_seconds{command="verify"} NaN\n',
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_is_not_a_result_of_this_cluster_is_refused(
+    text: str, cluster: CrashedClusterOnDisk, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    (tmp_path / "result").write_text(text)
+
+    outcome = tieredctl("status", "--log-dir", cluster.log_dir, *cluster.store, "--result", tmp_path / "result")
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert outcome.err.count("\n") == 2
+
+
+def test_a_missing_result_is_a_sentence(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("status", "--log-dir", cluster.log_dir, "--result", "/no/such")
+
+    assert outcome.err.startswith("tieredctl: There is no /no/such")
+
+
+def test_watched_on_no_terminal_it_is_plain_and_ends_cleanly(log_dir: Path) -> None:
+    command = [sys.executable, "-m", "tieredctl", "status", "--log-dir", str(log_dir), "--watch", "--interval", "1s"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as run:
+        assert run.stdout is not None
+        seen: list[str] = []
+        while sum(line.startswith("ABOUT") for line in seen) < 2:
+            seen.append(run.stdout.readline())
+            assert seen[-1], run.communicate()
+        run.send_signal(signal.SIGTERM)
+        rest, err = run.communicate(timeout=60)
+
+    assert run.returncode == 3
+    assert err == ""
+    assert "\x1b" not in "".join(seen) + rest
+
+
+def test_watched_on_a_terminal_it_is_cleared_once(log_dir: Path) -> None:
+    command = [sys.executable, "-m", "tieredctl", "status", "--log-dir", str(log_dir), "--watch", "--interval", "1s"]
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=environment(TERM="xterm")) as run:
+        os.close(theirs)
+        seen = b""
+        while seen.count(b"\x1b[J") < 2:
+            seen += os.read(ours, 65536)  # fails once the run has ended
+        run.send_signal(signal.SIGTERM)
+        run.wait(timeout=60)
+    os.close(ours)
+
+    assert run.returncode == 3
+    assert seen.count(b"\x1b[2J") == 1
+    assert b"Traceback" not in seen
+
+
+@pytest.mark.parametrize("words", [("--watch", "--interval", "0s"), ("--watch", "-o", "json")])
+def test_what_cannot_be_watched_is_wrong_use(words: tuple[str, ...], log_dir: Path, tieredctl: Tieredctl) -> None:
+    assert tieredctl("status", "--log-dir", log_dir, *words).exit_code == 2
+
+
+def test_contexts_have_a_row_each_and_one_that_fails_stops_no_other(
+    cluster: CrashedClusterOnDisk, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, store, *_ = cluster.store
+    config = tmp_path / "config.yaml"
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(config))
+    config.write_text(
+        "contexts:\n"
+        f'  down: {{bootstrapServer: "127.0.0.1:{free_ports(1)[0]}"}}\n'
+        '  broken: {bootstrapServer: "127.0.0.1:1", commandConfig: /no/such}\n'
+        f"  here: {{store: '{store}', layout: aiven}}\n"
+    )
+
+    outcome = tieredctl("status", "--all-contexts", "-o", "json")
+
+    rows = {row["context"]: row for row in outcome.document()["items"]}
+    assert outcome.exit_code == 5
+    assert "cannot be reached" in rows["down"]["problem"]
+    assert rows["down"]["findings"] is None
+    assert rows["broken"]["problem"] is not None
+    assert rows["here"]["problem"] is None
+
+
+@pytest.mark.parametrize("words", [("--store", "s3://x"), ("--result", "/x"), ("--context", "here")])
+def test_all_contexts_take_no_other_place(
+    words: tuple[str, ...], tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(tmp_path / "config.yaml"))
+    (tmp_path / "config.yaml").write_text("contexts: {here: {store: 's3://x'}}")
+
+    assert tieredctl("status", "--all-contexts", *words).exit_code == 2
+
+
+def test_without_contexts_there_is_nothing_to_list(tieredctl: Tieredctl) -> None:
+    assert tieredctl("status", "--all-contexts").err.startswith("tieredctl: There are no contexts.")

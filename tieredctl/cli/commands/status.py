@@ -1,0 +1,219 @@
+"""`tieredctl status`: a cluster on one screen; or each context's, a row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from tieredctl.cli import PROGRAM, named_context, running_words
+from tieredctl.cli.arguments import clock_ms, given_path
+from tieredctl.cli.context_in_use import context_in_use
+from tieredctl.cli.outcome import finding_documents, say, say_error
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn, known, printable
+from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions
+from tieredctl.cli.remedies import Remedies
+from tieredctl.cli.view import FindingsView
+from tieredctl.cli.watching import watch as watched
+from tieredctl.config.contexts import Context, contexts
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
+from tieredctl.model.clock import Clock
+from tieredctl.model.quantities import duration_ms, size_text, time_ms
+from tieredctl.ops.documents import Document
+from tieredctl.ops.status.board import Status, StatusLine
+from tieredctl.wiring.places import MetadataPlace
+from tieredctl.wiring.status import StatusPlaces, status_of
+
+_LEAST_INTERVAL_MS = 1000
+_COLUMNS = (TableColumn("ABOUT", "about"), TableColumn("ANSWER", "answer"), TableColumn("MORE", "command"))
+_STORE_COMMANDS = ("remote du", "orphans scan", "orphans quarantine ls", "verify")
+_METADATA_COMMANDS = ("doctor", "orphans scan", "verify")
+
+
+def _counted(severity: str) -> TableColumn:
+    heading = {"critical": "CRITICAL", "error": "ERRORS", "warning": "WARNINGS"}[severity]
+    return TableColumn(heading, lambda row: "unknown" if row["findings"] is None else row["findings"][severity])
+
+
+_CONTEXT_COLUMNS = (
+    TableColumn("CONTEXT", "context"),
+    *map(_counted, ("critical", "error", "warning")),
+    TableColumn("TOPICS", known("topics")),
+    TableColumn("REMOTE", lambda row: "unknown" if row["remoteBytes"] is None else size_text(row["remoteBytes"])),
+    TableColumn("NOT-TIERED", known("notTiered")),
+    TableColumn("STUCK", known("stuck")),
+    TableColumn("CLUSTER", known("clusterId"), wide=True),
+)
+_CONTEXT_FIELDS = ("context", "clusterId", "findings", "topics", "remoteBytes", "notTiered", "stuck", "problem")
+
+
+class _Asked(NamedTuple):
+    """What is to be shown."""
+
+    older_than_ms: int
+    now: str | None
+    view: FindingsView
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(clock_ms() if self.now is None else time_ms(self.now), self.older_than_ms)
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds this command."""
+    app.command(noun, help=meaning + _HELP)(status)
+
+
+_HELP = """
+
+What is not known is "unknown", never zero: without a live cluster the lag is, and without --result what earlier scans
+and verifications found. Without any metadata the store is listed. Exit 3 if something needs attention, 5 if something
+was asked and did not answer.
+
+For example: tieredctl status --bootstrap-server broker-1:9092 --result /var/lib/tieredctl/scan.json
+"""
+
+
+def status(
+    *,
+    metadata_options: MetadataOptions,
+    remote_options: RemoteOptions,
+    result: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--result",
+            metavar="PATH",
+            parser=given_path,
+            help="What an earlier scan or verification left: its JSON, its metrics, or a mark; repeat it for several.",
+        ),
+    ] = None,
+    older_than: Annotated[
+        str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")
+    ] = "1h",
+    all_contexts: Annotated[bool, typer.Option("--all-contexts", help="A row for each context.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
+    interval: Annotated[str, typer.Option(metavar="DURATION", help="How often to --watch.")] = "10s",
+    now: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Compute ages from this time instead of the clock.")
+    ] = None,
+    view: FindingsView,
+) -> ExitCode:
+    """Show a cluster on one screen."""
+    asked = _Asked(duration_ms(older_than), now, view)
+    interval_ms = duration_ms(interval)
+    if watch and interval_ms < _LEAST_INTERVAL_MS:
+        raise TieredctlError(ErrorCode.USAGE, f"--interval {interval} is too short.", hint="Give 1s or more.")
+    if watch and view.output not in (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.JSONL):
+        raise TieredctlError(ErrorCode.USAGE, "--watch is for tables and jsonl.", hint="Omit it, or give -o jsonl.")
+    if all_contexts:
+        _demand_nothing_else(result)
+        show = partial(_show_contexts, list(contexts().by_name.values()), asked)
+    else:
+        show = partial(_show, _places(metadata_options, remote_options, result or ()), asked)
+    return watched(show, interval_ms) if watch else show()
+
+
+def _places(metadata: MetadataOptions, remote: RemoteOptions, results: Sequence[Path]) -> StatusPlaces:
+    place = metadata.place()
+    found = StatusPlaces(place if place.is_given else None, remote.place_if_given(), results)
+    if found.metadata is None and found.store is None:
+        hint = "Give --bootstrap-server, --log-dir, --export or --store; or choose a context."
+        raise TieredctlError(ErrorCode.NO_SOURCE, "There is nothing to show the status of.", hint=hint)
+    return found
+
+
+def _show(places: StatusPlaces, asked: _Asked) -> ExitCode:
+    found, view = status_of(places, asked.clock), asked.view
+    findings = [] if found.cluster is None else list(found.cluster.findings or ())
+    rows = [_row(line, places) for line in found.lines()]
+    summary = found.summary() | {"findings": finding_documents(findings)}
+    source = {"store": None if found.store is None else found.store.url, "clusterId": summary["clusterId"]}
+    listing = Listing("Status", source, rows, _COLUMNS, summary)
+    code = replace(view, quiet=True).show(listing, findings)
+    for error in () if view.quiet else found.failed.values():
+        say_error(error)
+    return worst(code, ExitCode.INCOMPLETE) if found.failed else code
+
+
+def _row(line: StatusLine, places: StatusPlaces) -> Document:
+    command = line.command
+    remedy = Remedies(running_words.get()).pasteable(f"{PROGRAM} {command} …").removesuffix(" …")
+    if command in _METADATA_COMMANDS and places.metadata is None:
+        remedy += " --bootstrap-server HOST:PORT"
+    if command in _STORE_COMMANDS and places.store is None:
+        remedy += " --store URL"
+    return line.document() | {"command": remedy}
+
+
+def _demand_nothing_else(results: Sequence[Path] | None) -> None:
+    used = context_in_use.get()
+    typed = [origin for origin in ({} if used is None else used.origins).values() if origin.startswith("--")]
+    if results or typed or named_context.get() is not None:
+        message = "--all-contexts takes no other places."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Omit it, or what names a cluster, a store or a result.")
+
+
+class _OfContext(NamedTuple):
+    """The status of a context, or why there is none."""
+
+    context: Context
+    status: Status | None
+    error: TieredctlError | None
+
+    @property
+    def problems(self) -> list[TieredctlError]:
+        """Why something is unknown."""
+        return [self.error] if self.error is not None else [*(self.status.failed if self.status else {}).values()]
+
+    def row(self) -> Document:
+        summary = Status(0).summary() if self.status is None else self.status.summary()
+        stuck = summary["stuck"]
+        return {
+            "context": self.context.name,
+            "clusterId": summary["clusterId"],
+            "findings": summary["severities"],
+            "topics": summary["tiered"]["topics"],
+            "remoteBytes": summary["tiered"]["remoteBytes"],
+            "notTiered": summary["notTiered"],
+            "stuck": None if stuck is None else stuck["copies"] + stuck["deletions"],
+            "problem": "; ".join(error.message for error in self.problems) or None,
+        }
+
+
+def _show_contexts(chosen: Sequence[Context], asked: _Asked) -> ExitCode:
+    if not chosen:
+        hint = "Add one with `tieredctl context add`."
+        raise TieredctlError(ErrorCode.USAGE, "There are no contexts.", hint=hint)
+    found = [_of_context(context, asked.clock) for context in chosen]
+    findings = [
+        one for each in found if each.status and each.status.cluster for one in each.status.cluster.findings or ()
+    ]
+    rows = [each.row() for each in found]
+    unknown = sum(bool(each.problems) for each in found)
+    summary = {"contexts": len(rows), "unknown": unknown}
+    listing = Listing("StatusOfContexts", {"kind": "contexts"}, rows, _CONTEXT_COLUMNS, summary, _CONTEXT_FIELDS)
+    code = replace(asked.view, quiet=True).show(listing, findings)
+    for each in () if asked.view.quiet else found:
+        for error in each.problems:
+            say(printable(f"{each.context.name}: {error.message}"))
+    return worst(code, ExitCode.INCOMPLETE) if unknown else code
+
+
+def _of_context(context: Context, clock: Clock) -> _OfContext:
+    try:
+        config = context.command_config
+        cluster = ClusterOptions(context.bootstrap_server, None if config is None else Path(config).expanduser())
+        remote = RemoteOptions(
+            context.store,
+            [f"{name}={value}" for name, value in context.store_options.items()],
+            context.layout or "auto",
+            [f"{name}={value}" for name, value in context.layout_options.items()],
+        )
+        metadata = None if context.bootstrap_server is None else MetadataPlace(cluster=cluster.place())
+        return _OfContext(context, status_of(StatusPlaces(metadata, remote.place_if_given()), clock), None)
+    except TieredctlError as error:
+        return _OfContext(context, None, error)

@@ -1,0 +1,47 @@
+"""Shows something again and again until it is interrupted: in place on a terminal, one after the other elsewhere."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+
+from tieredctl.cli.terminal import width_of
+from tieredctl.errors import ExitCode
+
+_CLEAR, _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
+
+
+def watch(show: Callable[[], ExitCode], interval_ms: int) -> ExitCode:
+    """Calls `show` now and after each interval, until Ctrl-C; gives its last exit code."""
+    code, is_first, out = ExitCode.CLEAN, True, sys.stdout
+    try:
+        while True:
+            screen = io.StringIO()
+            with redirect_stdout(screen), redirect_stderr(screen):
+                code = show()
+            out.write(
+                _in_place(screen.getvalue(), is_first)
+                if out.isatty()
+                else f"{'' if is_first else os.linesep}{screen.getvalue()}"
+            )
+            out.flush()
+            is_first = False
+            time.sleep(interval_ms / 1000)
+    except KeyboardInterrupt:
+        return code
+
+
+def _in_place(text: str, is_first: bool) -> str:
+    """What replaces the screen without clearing it first, which would flicker."""
+    width, lines = width_of(sys.stdout), text.splitlines()
+    try:
+        height = os.get_terminal_size(sys.stdout.fileno()).lines or len(lines) + 1
+    except OSError:
+        height = len(lines) + 1
+    shown = (line if width is None else line[:width] for line in lines[: height - 1])
+    body = "".join(f"{line}{_REST_OF_LINE}\n" for line in shown)
+    return f"{_CLEAR if is_first else ''}{_HOME}{body}{_REST_OF_SCREEN}"

@@ -1,0 +1,1 @@
+"""`status`: a cluster on one screen, from what is known without reading its store."""

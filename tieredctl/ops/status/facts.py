@@ -1,0 +1,167 @@
+"""What is known of a cluster's tiered storage: counts and sums, None where unknown. Times in ms since the epoch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tieredctl.formats.windows import Ints
+from tieredctl.model.clock import Clock
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.findings import Finding
+from tieredctl.model.known_sum import known_sum
+from tieredctl.model.local_replica import LocalReplica
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
+from tieredctl.ops.doctor.gathering import METADATA_RECORDS, TOPIC_SETTINGS
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+
+_STATE = RemoteLogSegmentState
+_STORED = (_STATE.COPY_SEGMENT_FINISHED, _STATE.DELETE_SEGMENT_STARTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiered:
+    """What is tiered, and how much of it is where."""
+
+    topics: int | None = None
+    partitions: int | None = None
+    segments: int | None = None
+    remote_bytes: int | None = None
+    """By the metadata: of the logs, before a layout compresses them."""
+    local_bytes: int | None = None
+    """On the leaders' disks, or on those that were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far tiering is behind. The active segment is never tiered."""
+
+    offsets: int | None = None
+    since_ms: int | None = None
+    """The newest tiered record of the partition that lags longest."""
+    where: str | None = None
+    """That partition's topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """Copies and deletions that began longer ago than they may take, and did not end."""
+
+    copies: int
+    deletions: int
+    oldest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What a cluster, or what is left of it, says."""
+
+    is_live: bool = False
+    cluster_id: str | None = None
+    release: str | None = None
+    brokers: int | None = None
+    tiered: Tiered = Tiered()
+    lag: Lag = Lag()
+    stuck: Stuck | None = None
+    """None where unknown."""
+    findings: Sequence[Finding] | None = None
+    """None where nothing was looked at."""
+    may_be_more: bool = False
+    """Whether more metadata than was read may exist: what is counted is the least there is."""
+
+
+def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings: Sequence[Finding]) -> ClusterFacts:
+    """Of a live cluster, as `doctor` gathered it."""
+    unseen = {finding.subject for finding in cluster.not_looked_at}
+    release = None if cluster.release is None else str(cluster.release)
+    brokers = len(cluster.broker_releases) or None
+    if TOPIC_SETTINGS in unseen:
+        return ClusterFacts(True, cluster_id, release, brokers, findings=findings)
+    sees_records = METADATA_RECORDS not in unseen
+    parts = cluster.partitions
+    sees_parts = all(any(part.partition.topic == topic for part in parts) for topic in cluster.topics)
+    sizes = [
+        known.metadata.segment_size_in_bytes
+        for part in parts
+        for known in part.segments
+        if known.metadata.state in _STORED
+    ]
+    tiered = Tiered(
+        len(cluster.topics),
+        len(parts) if sees_parts else None,
+        len(sizes) if sees_records and sees_parts else None,
+        sum(sizes) if sees_records and sees_parts else None,
+        known_sum(part.local_bytes for part in parts) if sees_parts else None,
+    )
+    stuck = None
+    if sees_records:
+        unfinished = ((one.metadata.state, one.metadata.event_timestamp_ms) for one in cluster.unfinished)
+        stuck = _stuck(unfinished, cluster.clock)
+    lag = _lag(parts, sees_records) if sees_parts else Lag()
+    return ClusterFacts(True, cluster_id, release, brokers, tiered, lag, stuck, findings)
+
+
+def _lag(parts: Sequence[PartitionFacts], sees_records: bool) -> Lag:
+    offsets = known_sum(_not_tiered(part, sees_records) for part in parts)
+    newest = [
+        (max(segment.max_timestamp_ms for segment in part.finished), part.partition.topic)
+        for part in parts
+        if part.finished and _not_tiered(part, sees_records)
+    ]
+    since, where = min(newest, default=(None, None))
+    return Lag(offsets, since, where)
+
+
+def _not_tiered(part: PartitionFacts, sees_records: bool) -> int | None:
+    tiered = part.tiered_end
+    if part.latest is None:
+        return None
+    if tiered is not None:
+        return max(0, part.latest - (tiered + 1))
+    return part.latest - part.earliest if sees_records and part.earliest is not None else None
+
+
+def facts_of_metadata(
+    metadata: ReplayedMetadata,
+    clock: Clock,
+    cluster_id: str | None,
+    findings: Sequence[Finding],
+    *,
+    is_broken: bool,
+    may_be_more: bool,
+    replicas: Sequence[LocalReplica],
+) -> ClusterFacts:
+    """Of metadata alone. What leaders know is unknown; sums too where some of the metadata is surely missing
+    (`is_broken`)."""
+    stored = metadata.in_states(_STORED)
+    numbers = np.unique(metadata.rows.partitions[stored]).tolist()
+    partitions = {metadata.partitions[number] for number in numbers}
+    here = [replica for replica in replicas if replica.partition in partitions]
+    local = sum(segment.size for replica in here for segment in replica.segments) if here else None
+    tiered = Tiered(
+        len({partition.topic_id for partition in partitions}),
+        len(partitions),
+        len(stored),
+        int(metadata.sizes(stored).sum()),
+        local,
+    )
+    if is_broken:
+        return ClusterFacts(False, cluster_id, tiered=Tiered(local_bytes=local), findings=findings)
+    stuck = _stuck(_unfinished(metadata), clock)
+    return ClusterFacts(False, cluster_id, tiered=tiered, stuck=stuck, findings=findings, may_be_more=may_be_more)
+
+
+def _unfinished(metadata: ReplayedMetadata) -> Iterable[tuple[RemoteLogSegmentState, int]]:
+    for state in (_STATE.COPY_SEGMENT_STARTED, _STATE.DELETE_SEGMENT_STARTED):
+        rows: Ints = metadata.in_states([state])
+        yield from ((state, at) for at in metadata.event_timestamps(rows).tolist())
+
+
+def _stuck(unfinished: Iterable[tuple[RemoteLogSegmentState, int]], clock: Clock) -> Stuck:
+    late = [(state, at) for state, at in unfinished if clock.now_ms - at > clock.older_than_ms]
+    counts = Counter(state for state, _ in late)
+    oldest = min((at for _, at in late), default=None)
+    return Stuck(counts[_STATE.COPY_SEGMENT_STARTED], counts[_STATE.DELETE_SEGMENT_STARTED], oldest)

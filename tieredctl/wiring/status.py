@@ -1,0 +1,111 @@
+"""`status`: what a cluster, its metadata and its store say now; what one of them does not say leaves the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.model.clock import Clock
+from tieredctl.model.local_replica import LocalReplica
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata.state import replayed, stuck
+from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
+from tieredctl.ops.remote.inventory import Inventory
+from tieredctl.ops.status.board import Status, StoreFacts
+from tieredctl.ops.status.facts import ClusterFacts, facts_of_cluster, facts_of_metadata
+from tieredctl.ops.status.last_results import LastResults, read_results
+from tieredctl.wiring.doctor import diagnose_cluster
+from tieredctl.wiring.places import MetadataPlace, StorePlace, local_replicas
+
+
+@dataclass(frozen=True, slots=True)
+class StatusPlaces:
+    """Where a cluster, or what is left of it, and its store are; and what earlier runs left."""
+
+    metadata: MetadataPlace | None = None
+    """A live cluster is asked for more than its metadata."""
+    store: StorePlace | None = None
+    results: Sequence[Path] = ()
+
+
+def status_of(places: StatusPlaces, clock: Clock) -> Status:
+    """All that is known now. A cluster or a store that does not answer is noted; without metadata the store is listed.
+
+    Raises TieredctlError for wrong use only, and as `read_results` does.
+    """
+    failed: dict[str, TieredctlError] = {}
+    cluster = store = None
+    if places.metadata is not None:
+        try:
+            cluster = _cluster(places.metadata, clock)
+        except TieredctlError as error:
+            failed["cluster"] = _unless_usage(error)
+    if places.store is not None:
+        try:
+            store = _store(places.store, lists_all=places.metadata is None)
+        except TieredctlError as error:
+            failed["store"] = _unless_usage(error)
+    results = LastResults()
+    if places.results:
+        url = None if places.store is None else store.url if store is not None else places.store.url
+        results = read_results(places.results, url, None if cluster is None else cluster.cluster_id)
+    return Status(clock.now_ms, cluster, store, results, failed)
+
+
+def _unless_usage(error: TieredctlError) -> TieredctlError:
+    if error.exit_code is ExitCode.USAGE:
+        raise error
+    return error
+
+
+def _cluster(place: MetadataPlace, clock: Clock) -> ClusterFacts:
+    if place.cluster is not None:
+        found = diagnose_cluster(place.cluster, clock)
+        cluster_id = found.source.get("clusterId")
+        if found.facts is None:
+            return ClusterFacts(True, cluster_id, findings=found.diagnosis.findings)
+        return facts_of_cluster(found.facts, cluster_id, found.diagnosis.findings)
+    with place.open() as stream:
+        return _of_metadata(stream, place, clock)
+
+
+def _of_metadata(stream: EventStream, place: MetadataPlace, clock: Clock) -> ClusterFacts:
+    metadata = replayed(stream)
+    place.demand_topic_based()
+    coverage = stream.coverage
+    is_broken = coverage.is_broken or any(finding.kind.incomplete for finding in stream.findings)
+    findings = [*stream.findings, *stuck(metadata, Selection(), clock.now_ms, clock.older_than_ms)]
+    return facts_of_metadata(
+        *(metadata, clock, stream.source.cluster_id, findings),
+        is_broken=is_broken,
+        may_be_more=not coverage.is_certain,
+        replicas=_replicas(place),
+    )
+
+
+def _replicas(place: MetadataPlace) -> Sequence[LocalReplica]:
+    """Those beside the metadata; none where it was copied without them."""
+    try:
+        return local_replicas(place.log_dirs) or ()
+    except TieredctlError:
+        return ()
+
+
+def _store(place: StorePlace, *, lists_all: bool) -> StoreFacts:
+    quarantined = quarantined_bytes = 0
+    store = place.open_store()
+    for copy, _ in copies_in_quarantine(store):
+        quarantined += 1
+        quarantined_bytes += copy.size
+    if not lists_all:
+        return StoreFacts(store.url, quarantined, quarantined_bytes)
+    opened, layout = place.open()
+    inventory, topics = Inventory(opened, layout), set[str]()
+    for one in inventory.objects():
+        if one.explained is not None:
+            topics.add(one.explained.topic_id)
+    total = inventory.total
+    return StoreFacts(store.url, quarantined, quarantined_bytes, total.objects, total.bytes, len(topics))
