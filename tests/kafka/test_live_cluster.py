@@ -16,7 +16,7 @@ from tieredctl.kafka.live_cluster import LiveCluster
 
 pytestmark = pytest.mark.integration
 
-SECONDS = 10
+SECONDS = 4
 """For a request: a topic that is not there is waited for as long before its settings are said not to be changed."""
 
 

@@ -95,7 +95,7 @@ def scram_arguments() -> list[str]:
 
 def _keytool(*arguments: str) -> None:
     subprocess.run(
-        [java_command("keytool"), *arguments],
+        [java_command("keytool"), "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", *arguments],
         capture_output=True,
         text=True,
         timeout=KEYTOOL_TIMEOUT_SECONDS,

@@ -177,8 +177,14 @@ def test_killed_while_it_waits_another_run_finds_the_same_end_state(idle: OwnTop
 @ON_ONE_RELEASE
 @pytest.mark.parametrize("deleted_before_validation", [True, False])
 def test_a_topic_that_is_deleted_before_the_change_is_a_clear_sentence(
-    topic: OwnTopic, tieredctl: TopicCommands, monkeypatch: pytest.MonkeyPatch, deleted_before_validation: bool
+    topic: OwnTopic,
+    tieredctl: TopicCommands,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    deleted_before_validation: bool,
 ) -> None:
+    impatient = tmp_path / "impatient.properties"
+    impatient.write_text("request.timeout.ms=4000\n")
     alter = LiveCluster.alter_topic_configs
 
     def after_deletion(cluster: LiveCluster, name: str, changes: dict[str, str | None], *, validate_only: bool) -> None:
@@ -188,7 +194,7 @@ def test_a_topic_that_is_deleted_before_the_change_is_a_clear_sentence(
 
     monkeypatch.setattr(LiveCluster, "alter_topic_configs", after_deletion)
 
-    outcome = tieredctl.apply("enable", topic.name, "--local-retention-bytes", 1)
+    outcome = tieredctl.apply("enable", topic.name, "--local-retention-bytes", 1, "--command-config", impatient)
 
     assert (outcome.exit_code, f"has no topic {topic.name}" in outcome.err) == (2, True), outcome.err
     assert outcome.out == ""
