@@ -64,7 +64,9 @@ def test_an_option_of_choices_lists_them_and_one_that_repeats_says_so(known: dic
 
 @pytest.mark.parametrize("words", [("orphans",), ("diskless", "orphans")], ids=" ".join)
 def test_verbs_are_in_the_order_in_which_they_are_used(words: tuple[str, ...]) -> None:
-    assert verbs_of(words)[:5] == ["scan", "plan", "apply", "restore", "purge"]
+    verbs = [verb for verb in verbs_of(words) if verb != "show"]
+
+    assert verbs[:5] == ["scan", "plan", "apply", "restore", "purge"]
 
 
 @pytest.mark.parametrize("words", [("orphans", "--help"), ("verify", "--help")], ids=" ".join)

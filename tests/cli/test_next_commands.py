@@ -75,3 +75,27 @@ def test_purge_says_what_is_there_and_not_old_enough(cluster: Path, tieredctl: T
         r"^Not 14d old yet: 33 copies, 14.0 KiB; the oldest came \d+(s|min) ago\.$", purged.err, re.MULTILINE
     )
     assert document.document()["summary"]["young"] == 33
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "yaml", "csv"])
+def test_a_plan_shows_each_object_that_it_would_remove(cluster: Path, tieredctl: Tieredctl, output: str) -> None:
+    tieredctl("orphans", "plan", *PLACES, "--min-age", "1h", "--topic", TOPIC, "--to", "orphans.plan")
+    before = (cluster / "orphans.plan").read_bytes()
+
+    shown = tieredctl("orphans", "show", "orphans.plan", "-o", output)
+
+    assert shown.exit_code == ExitCode.CLEAN
+    assert shown.out.count("copy-never-finished") >= 33
+    assert "removes 33 of 499 objects, 14.0 KiB from file:" in shown.err
+    assert (cluster / "orphans.plan").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}\n{}\n", b"\xff" * 99], ids=["none", "empty", "json", "bytes"])
+def test_what_is_no_plan_is_refused(tmp_path: Path, tieredctl: Tieredctl, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "a.plan").write_bytes(content)
+
+    shown = tieredctl("orphans", "show", tmp_path / "a.plan")
+
+    assert (shown.exit_code, shown.out) == (ExitCode.USAGE, "")
+    assert shown.err.startswith("tieredctl: ")

@@ -14,6 +14,7 @@ from tieredctl.cli.commands.orphans_own import quarantine, unlock
 from tieredctl.cli.commands.orphans_plan import plan
 from tieredctl.cli.commands.orphans_purge import purge
 from tieredctl.cli.commands.orphans_restore import restore
+from tieredctl.cli.commands.orphans_show import show
 from tieredctl.cli.options import Engine, Inventory, MinAge, Now, Resume, SparkConf
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, TableColumn, printable
@@ -149,6 +150,6 @@ def say_unanswered(topics: TopicSources) -> None:
         say(printable(f"It is unknown which topics are live: {reason}"))
 
 
-for verb in (plan, apply, restore, purge, unlock):  # after `scan`, which comes first when somebody removes
+for verb in (plan, show, apply, restore, purge, unlock):  # after `scan`, which comes first when somebody removes
     _commands.command(verb.__name__)(verb)
 _commands.add_typer(quarantine, name="quarantine", help="What is in quarantine.")

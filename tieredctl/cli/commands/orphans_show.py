@@ -1,0 +1,103 @@
+"""`tieredctl orphans show`: what a plan would remove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tieredctl.cli.arguments import given_path
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.shown_quantities import moment_column, size_column
+from tieredctl.cli.view import View
+from tieredctl.config.plan_key import known_key
+from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
+from tieredctl.model.removal import Planned, PlannedObject
+from tieredctl.ops.documents import Document
+
+# `orphans scan` loads this module for the verb's name: what it does is loaded when it is typed.
+if TYPE_CHECKING:
+    from tieredctl.ops.orphan_removal.plan_file import PlanFile
+
+_FIELDS = ("key", "size", "lastModified", "status", "cause", "uploadId", "evidence")
+_COLUMNS = (
+    moment_column("MODIFIED", "lastModified"),
+    size_column("size"),
+    TableColumn("CAUSE", "cause"),
+    TableColumn("KEY", "key", importance=2),
+    TableColumn("STATUS", "status", wide=True),
+    TableColumn("UPLOAD-ID", "uploadId", wide=True),
+)
+
+
+def show(
+    *,
+    plan: Annotated[
+        Path, typer.Argument(metavar="PLAN", parser=given_path, help="The file that `orphans plan` wrote.")
+    ],
+    view: View,
+) -> ExitCode:
+    """Show what a plan would remove, by its file alone: `apply` decides again about each object. Changes nothing.
+
+    For example: tieredctl orphans show orphans.plan
+    """
+    from tieredctl.ops.orphan_removal.plan_file import read_plan
+
+    found = read_plan(plan, known_key())
+    header, totals = found.header, found.totals
+    summary = {
+        "planId": header.plan_id,
+        "clusterId": header.cluster_id,
+        "mode": header.mode.value,
+        "signed": found.is_signed,
+        "planned": totals.objects + totals.uploads,
+        "bytes": totals.bytes,
+        "uploads": totals.uploads,
+        "listed": totals.listed_objects,
+        "createdMs": header.created_ms,
+        "validUntilMs": header.valid_until_ms,
+    }
+    source = {"kind": "plan", "path": str(plan), "store": header.store, "layout": header.layout}
+    listing = Listing("RemovalPlanContents", source, _rows(found), _COLUMNS, summary, _FIELDS)
+    return view.show(listing, sentences=[_sentence(found)])
+
+
+def _rows(plan: PlanFile) -> Iterator[Document]:
+    return (_row(planned) for planned in plan.planned())
+
+
+def _row(planned: Planned) -> Document:
+    from tieredctl.ops.remote.inventory import iso_8601
+
+    if isinstance(planned, PlannedObject):
+        return {
+            "key": planned.key,
+            "size": planned.size,
+            "lastModified": iso_8601(planned.last_modified_ms),
+            "status": planned.status,
+            "cause": planned.cause,
+            "uploadId": None,
+            "evidence": planned.evidence,
+        }
+    return {
+        "key": planned.key,
+        "size": planned.size,
+        "lastModified": iso_8601(planned.initiated_ms),
+        "status": None,
+        "cause": None,
+        "uploadId": planned.upload_id,
+        "evidence": None,
+    }
+
+
+def _sentence(plan: PlanFile) -> str:
+    header, totals = plan.header, plan.totals
+    what = f"{totals.objects} of {counted(totals.listed_objects, 'object')}, {size_text(totals.bytes)}"
+    if totals.uploads:
+        what += f", and {counted(totals.uploads, 'upload')}"
+    signed = "" if plan.is_signed else " It is not signed with your key."
+    return f"Plan {header.plan_id} removes {what} from {header.store} ({header.mode.value}).{signed}"
