@@ -176,7 +176,6 @@ ControlPlaneUri = Annotated[
         "--control-plane",
         metavar="URI",
         help="The control plane's database: a libpq URI, or service=NAME; without a password.",
-        envvar="TIEREDCTL_CONTROL_PLANE",
     ),
     Role.ELSEWHERE,
 ]
