@@ -45,6 +45,8 @@ CAPTURED_CLUSTERS = sorted(
 KAFKA, OLDER_KAFKA = "kafka", "kafka 3.9.1"
 SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "postgres"})
 """The fixtures that start one, and the parameters that choose one, with dashes for underscores."""
+SHARING_SPARK = (Path("tests/spark"), Path("tests/spark/cluster"))
+"""Of each, all tests share what is started for it. Those of the ledger take long, and have sessions of their own."""
 LONGEST_FIRST = (KAFKA, "chaos", "spark", OLDER_KAFKA, "integration", "cli", "verification", "storage", "formats")
 """Groups, markers and folders; those that wait for brokers are beside those that compute, and the many small files come
 last, so that no process works alone in the end."""
@@ -82,11 +84,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupsTogeth
 
 
 def _group(nodeid: str) -> str:
-    """The tests that share a broker, or a Spark session; else a file, and of it those of the older Kafka apart."""
+    """The tests that share a broker, Spark's session or its cluster; else a file, and of it the older Kafka's apart."""
     path, _, rest = nodeid.partition("::")
-    folder = Path(path).parent.name
-    if folder == "spark":
-        return folder
+    folder = Path(path).parent
+    if folder in SHARING_SPARK:
+        return str(folder)
     parameters = rest.partition("[")[2]
     is_older = "3.9.1" in parameters or "kafka_3" in parameters
     if _shares_brokers(TESTS.parent / path):
