@@ -61,6 +61,11 @@ def test_with_any_seed_nothing_is_lost_and_no_file_stays(folder: Path) -> None:
         assert outcome.counts["acknowledged"] == outcome.counts["produced"] == 60, seed
 
 
+def test_a_file_that_is_released_while_a_coordinator_looks_for_such_files_is_found(folder: Path) -> None:
+    """Its record was appended before, and is applied after."""
+    assert not outcome_of(drawn(1545), folder).left
+
+
 @pytest.mark.parametrize(
     ("build", "lost"),
     [(WithoutGrace, "reads"), (WithoutOwnership, "objects"), (WithoutAsking, "files"), (WithoutStarting, "files")],

@@ -121,7 +121,8 @@ class CoordinatorHost:
     def newly_released(self) -> Iterator[OwnedFile]:
         """The files that lost their last batch since this was asked last."""
         since_ms, self._leader.looked_ms = self._leader.looked_ms, self.now_ms
-        return self._leader.files.released_files(since_ms)
+        # A record has the time of its appending, and is applied later: until then it was not seen.
+        return self._leader.files.released_files(since_ms - _REPLICATION_MS[1])
 
     def close(self) -> None:
         self._leader.files.connection.close()
