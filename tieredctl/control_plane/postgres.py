@@ -28,6 +28,9 @@ from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.model.ids import TopicIdPartition
 
 Row = Mapping[str, Any]
+_TABLES = ("files", "batches", "logs", "producer_state", "flyway_schema_history")
+_STORED_HERE = ("r", "p")
+"""What PostgreSQL calls tables, and partitioned ones; others are views, or tables of another server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,8 @@ class _Moment:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        connection.execute(queries.ALL_ROWS)
+        self._demand_own_tables()
         history = self.ask(queries.HISTORY)
         self.version = schema_version(
             (Migration(version, script, checksum), success) for version, script, checksum, success in history
@@ -117,6 +122,21 @@ class _Moment:
             )
             message += "is not known."
             hint = "Give --control-plane the database that brokers commit to, or a physical standby of it."
+            raise TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, message, hint=hint)
+
+    def _demand_own_tables(self) -> None:
+        """Raises TieredctlError `control-plane-unknown` where a name may mean less than what brokers write to."""
+        found = self.ask(queries.TABLES, names=[*_TABLES])
+        schemas = {schema for _, _, schema in found}
+        for name, kind, schema in found:
+            if kind not in _STORED_HERE:
+                message = f"{schema}.{name} is not a table: it may not have all rows."
+                hint = "Give --control-plane the database and the schema that brokers commit to."
+                raise TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, message, hint=hint)
+        if len(schemas) > 1:
+            named = ", ".join(sorted(f"{schema}.{name}" for name, _, schema in found))
+            message = f"The search_path leads to tables of several schemas: {named}."
+            hint = "Name the control plane's schema: ?options=-c%20search_path%3DNAME"
             raise TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, message, hint=hint)
 
     def describe(self) -> Row:

@@ -71,6 +71,13 @@ DATABASE = (
     "SELECT s.system_identifier || '/' || d.oid || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)"
     " FROM pg_control_system() s, pg_database d WHERE d.datname = current_database()"
 )
+# By a policy that hides rows from the role, PostgreSQL refuses the question instead of leaving them out.
+ALL_ROWS = "SET LOCAL row_security = off"
+# Views may leave rows out, and a schema that comes first in the search_path may have a table of the same name.
+TABLES = (
+    "SELECT name, c.relkind::text, n.nspname FROM unnest(%(names)s::text[]) AS name"
+    " JOIN pg_class c ON c.oid = to_regclass(name) JOIN pg_namespace n ON n.oid = c.relnamespace"
+)
 IS_SUBSCRIBED = "SELECT EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = to_regclass('files'))"
 IS_STANDBY = "SELECT pg_is_in_recovery()"
 ALL_FILES = "FROM files f ORDER BY f.file_id"
