@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.diskless.changes import FOLDER, ONE_BATCH
-from tests.rigs.inkless import CAPTURED, READER, Inkless
+from tests.rigs.inkless import CAPTURED, READER, TABLES, Inkless
 from tieredctl.config.plan_key import signing_key
 from tieredctl.control_plane.postgres import PostgresControlPlane, _Moment
 from tieredctl.model.ids import uuid_text
@@ -134,7 +134,7 @@ def test_each_planned_object_has_its_evidence_and_the_plan_its_database(removal:
     (deleting,) = removal.inkless.capture.document["roles"]["deleting_object_present"]
     causes = {line["key"]: line["cause"] for line in lines if "key" in line}
     assert (header["layout"], header["metadataEndOffsets"]) == ("inkless", {})
-    assert len(header["controlPlane"].split("/")) == 3
+    assert len(header["controlPlane"].split("/")) == 4
     assert causes.pop(deleting) == "delete-never-finished"
     assert {*causes.values()} == {"no-metadata"}
     assert next(line for line in lines if line.get("key") == deleting)["evidence"]["fileState"] == "deleting"
@@ -234,6 +234,89 @@ def test_a_copy_of_the_database_removes_nothing(removal: Removal) -> None:
 
     assert (applied.exit_code, removal.objects()) == (5, before)
     assert "not the one that was asked before" in applied.err
+
+
+def test_a_database_whose_disk_was_put_back_removes_nothing(removal: Removal) -> None:
+    """Its name and timeline are the plan's, and what was committed in between is gone."""
+    server = removal.inkless.server
+    with server.put_back_afterwards() as put_back:
+        removal.commit(f"{FOLDER}{uuid_text(uuid4().bytes)}")
+        removal.inkless.run("UPDATE files SET size = size", "CHECKPOINT")
+        removal.plan("--max-percent", "90")
+        before = removal.objects()
+        put_back()
+
+        applied = removal.apply()
+
+    assert (applied.exit_code, removal.objects()) == (5, before)
+    assert "restored or promoted since" in applied.err
+
+
+def test_another_schema_of_the_database_removes_nothing(removal: Removal, inkless_alone: Inkless) -> None:
+    """One that has all that the plan's has, as another cluster's may."""
+    alone = replace(removal, inkless=inkless_alone)
+    alone.plan()
+    before = alone.objects()
+    inkless_alone.run(
+        "ALTER SCHEMA public RENAME TO former",
+        "CREATE SCHEMA public",
+        f"GRANT USAGE ON SCHEMA public TO {READER}",
+        *(f"CREATE TABLE public.{table} (LIKE former.{table} INCLUDING ALL)" for table in TABLES),
+        *(f"INSERT INTO public.{table} SELECT * FROM former.{table}" for table in TABLES),
+        *(f"GRANT SELECT ON public.{table} TO {READER}" for table in TABLES),
+    )
+
+    applied = alone.apply()
+
+    assert (applied.exit_code, alone.objects()) == (5, before)
+    assert "not the one that was asked before" in applied.err
+
+
+@pytest.mark.parametrize("named", ["", "/0", "0", "/", "1/2/3/-1", "1/2/3/" + "9" * 5000, "1/2/3/٣"])
+def test_a_plan_that_names_no_database_removes_nothing(removal: Removal, named: str) -> None:
+    """Even if it is signed."""
+    removal.plan()
+    before, plan = removal.objects(), read_plan(removal.plan_file, signing_key())
+    objects = list(plan.objects())
+    with written_plan(removal.plan_file, signing_key(), force=True) as writer:
+        writer.begin(replace(plan.header, control_plane=named))
+        for one in objects:
+            writer.add(one)
+        writer.end(16)
+
+    applied = removal.apply()
+
+    assert (applied.exit_code, removal.objects()) == (applied.exit_code, before)
+    assert applied.exit_code in (2, 5)
+
+
+def test_by_the_control_plane_of_another_bucket_nothing_is_purged(removal: Removal, inkless_alone: Inkless) -> None:
+    """One whose brokers write to a folder of the same name: it knows none of these objects."""
+    removal.plan()
+    removal.apply()
+    before = removal.own_files()
+    inkless_alone.run("UPDATE files SET object_key = left(object_key, -4) || 'AAAA'")
+    stranger = replace(removal, inkless=replace(inkless_alone, bucket=removal.inkless.bucket))
+
+    purged = stranger.purge()
+
+    assert purged.exit_code != 0
+    assert {*before} <= {*removal.own_files()}
+
+
+def test_a_copy_whose_file_is_back_without_its_batches_is_not_purged(removal: Removal) -> None:
+    """Its control plane lost them, and may get them back."""
+    removal.plan()
+    removal.apply()
+    (key,) = removal.inkless.capture.document["roles"]["deleting_object_present"]
+    removal.inkless.run(
+        f"UPDATE files SET state = 'uploaded', marked_for_deletion_at = NULL WHERE object_key = '{key}'"
+    )
+
+    purged = removal.purge()
+
+    assert purged.exit_code == 5, purged.err
+    assert any(QUARANTINE in name and key in name for name in removal.own_files())
 
 
 def test_while_the_clocks_are_apart_nothing_is_planned_or_removed(

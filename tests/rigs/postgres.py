@@ -9,6 +9,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -92,6 +94,25 @@ class PostgresServer:
         else:
             mark.unlink()
         self.start()
+
+    @contextmanager
+    def put_back_afterwards(self) -> Iterator[Callable[[], None]]:
+        """Copies the server's disk; the function that is given puts the copy in its place."""
+        copy = self._data.with_name("data-before")
+
+        def put_back() -> None:
+            self.stop()
+            shutil.rmtree(self._data)
+            subprocess.run(["cp", "-a", copy, self._data], check=True)
+            self.start()
+
+        self.stop()
+        subprocess.run(["cp", "-a", self._data, copy], check=True)
+        self.start()
+        try:
+            yield put_back
+        finally:
+            shutil.rmtree(copy)
 
     def url(self, database: str, user: str = SUPERUSER) -> str:
         """The libpq URI of a database, without a password."""

@@ -78,12 +78,14 @@ class PostgresControlPlane:
             found = moment.ask(queries.FILES_OF_KEYS, keys=possible)
             ((newest_commit_ms,),) = moment.ask(queries.NEWEST_COMMIT)
             ((lacks_files,),) = moment.ask(queries.LACKS_FILES)
+            is_standby = moment.is_standby()
             return FoundFiles(
                 moment.clock_ms(),
                 {key: FoundFile(file_id, FileState(state), *facts) for key, file_id, state, *facts in found},
                 newest_commit_ms,
                 lacks_files,
-                None if moment.is_standby() else moment.database(),
+                None if is_standby else moment.database(),
+                0 if is_standby else moment.written(),
             )
 
     def states_of(self, object_keys: Sequence[str]) -> FoundStates:
@@ -157,6 +159,11 @@ class _Moment:
         """Not to be asked of a standby."""
         ((found,),) = self.ask(queries.DATABASE)
         return str(found)
+
+    def written(self) -> int:
+        """Not to be asked of a standby."""
+        ((found,),) = self.ask(queries.WRITTEN)
+        return int(found)
 
     def is_standby(self) -> bool:
         ((found,),) = self.ask(queries.IS_STANDBY)

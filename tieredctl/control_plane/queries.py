@@ -66,11 +66,14 @@ CLOCK = (
     "SELECT (extract(epoch FROM CASE WHEN pg_is_in_recovery()"
     " THEN coalesce(pg_last_xact_replay_timestamp(), to_timestamp(0)) ELSE clock_timestamp() END) * 1000)::bigint"
 )
-# Another database, a copy of it, and one that was restored or promoted differ in one of these.
+# Another database or schema, a copy of it, and one that was restored or promoted differ in one of these.
 DATABASE = (
-    "SELECT s.system_identifier || '/' || d.oid || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)"
+    "SELECT s.system_identifier || '/' || d.oid || '.' || 'files'::regclass::oid"
+    " || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)"
     " FROM pg_control_system() s, pg_database d WHERE d.datname = current_database()"
 )
+# A copy of its disk is the same by all of these, and has written less.
+WRITTEN = "SELECT (pg_current_wal_lsn() - '0/0')::bigint"
 # By a policy that hides rows from the role, PostgreSQL refuses the question instead of leaving them out.
 ALL_ROWS = "SET LOCAL row_security = off"
 # Views may leave rows out, and a schema that comes first in the search_path may have a table of the same name.

@@ -159,6 +159,9 @@ class FoundFiles:
     """Whether there are batches whose file is not there."""
     database: str | None
     """Which database answered, and on which timeline: another one does not have the same. None where a replica did."""
+    written: int
+    """How many bytes that database ever wrote to its log: a copy of its disk has the same name, and began at fewer. 0
+    where a replica answered."""
 
 
 class FoundSegment(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.control_plane import ControlPlanePlace
 from tieredctl.wiring.orphan_removal import PlanApplication, QuarantinePurge
 from tieredctl.wiring.places import StorePlace
+
+_NUMBER = re.compile(r"[0-9]{1,20}")
 
 
 class WrittenDisklessPlan(NamedTuple):
@@ -71,7 +74,11 @@ class DisklessOwners:
             message = f"{plan.path} is not a plan for objects of diskless topics."
             raise TieredctlError(ErrorCode.USAGE, message, hint="Use `tieredctl orphans apply`.")
         min_age_ms, clock_ms = application.limits.min_age_ms, application.clock_ms
-        yield FreshControlPlane(self.control_plane.open(), min_age_ms, clock_ms, plan.header.control_plane)
+        database, _, written = plan.header.control_plane.rpartition("/")
+        if not _NUMBER.fullmatch(written):
+            message = f"{plan.path} names no control plane: {plan.header.control_plane!r}."
+            raise TieredctlError(ErrorCode.PLAN_ALTERED, message)
+        yield FreshControlPlane(self.control_plane.open(), min_age_ms, clock_ms, database, int(written))
 
 
 def diskless_purge(

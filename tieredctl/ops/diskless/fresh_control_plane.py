@@ -17,7 +17,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ownership import DisklessCause, ObjectStatus
 from tieredctl.model.removal import PlanRecord
 from tieredctl.ops.diskless.bucket_fit import BucketFit
-from tieredctl.ops.diskless.file_keys import FileKeys
+from tieredctl.ops.diskless.file_keys import NO_FILE, FileKeys
 from tieredctl.ops.diskless.judgement import Judge, JudgedObject
 from tieredctl.ops.diskless.moment import moment_of
 from tieredctl.ops.diskless.sound_tables import demand_primary, demand_sound
@@ -44,6 +44,8 @@ class FreshControlPlane:
     """The host's."""
     database: str | None = None
     """The one that has to answer; None for whichever answers first."""
+    written: int = 0
+    """How many bytes it had written to its log at least."""
     _all_keys: FileKeys | None = None
 
     @property
@@ -71,7 +73,16 @@ class FreshControlPlane:
             yield from judged.objects(np.arange(len(batch)))
 
     def statuses(self, objects: Iterable[StoredObject]) -> list[ObjectStatus]:
-        return [one.status for one in self.judged(objects)]
+        """What looks orphaned and is damage is unknown."""
+        return [
+            ObjectStatus.UNKNOWN if one.status is ObjectStatus.ORPHAN and one.cause not in REMOVABLE else one.status
+            for one in self.judged(objects)
+        ]
+
+    def knows(self, objects: Iterable[StoredObject]) -> bool:
+        assert self._all_keys is not None
+        keys = record_batch([*objects]).column("key")
+        return bool((self._all_keys.numbers_of(keys) != NO_FILE).any())
 
     def modified_ms(self, stored: StoredObject) -> int:
         return stored.last_modified_ms
@@ -113,11 +124,13 @@ class FreshControlPlane:
         `clock-skew`."""
         found = self.control_plane.files_of(keys)
         demand_primary(is_standby=found.database is None)
-        self.database = self.database or found.database
-        if found.database != self.database:
+        if self.database is None:
+            self.database = found.database
+        if found.database != self.database or found.written < self.written:
             message = "This control plane is not the one that was asked before, or was restored or promoted since."
             hint = "If it is the one that brokers commit to, make a new plan."
             raise TieredctlError(ErrorCode.CONTROL_PLANE_DOUBTFUL, message, hint=hint)
+        self.written = found.written
         apart_ms = abs(found.read_ms - self.clock_ms())
         if apart_ms > MOST_SKEW_MS:
             message = f"The clocks of the control plane and of this host are {apart_ms // 60_000} minutes apart."

@@ -87,5 +87,5 @@ class DisklessPlanning:
             min_age_ms=self.fresh.min_age_ms,
             max_percent=options.max_percent,
             metadata_end_offsets={},
-            control_plane=self.fresh.database,
+            control_plane=f"{self.fresh.database}/{self.fresh.written}",
         )

@@ -45,6 +45,8 @@ _BY_LIVE_TOPICS = (
     (OrphanCause.COPY_NEVER_FINISHED, ObjectStatus.IN_PROGRESS),
 )
 """What an object was planned for, and what it is judged to be while its topic is not known to be gone."""
+_STRANGE = (ObjectStatus.FOREIGN, ObjectStatus.UNKNOWN)
+"""Such objects may as well belong to another cluster or layout."""
 _AT_ONCE = 10_000
 
 
@@ -97,6 +99,9 @@ class FreshMetadata:
 
     def statuses(self, objects: Iterable[StoredObject]) -> list[ObjectStatus]:
         return [status for status, _ in self.verdicts(objects)]
+
+    def knows(self, objects: Iterable[StoredObject]) -> bool:
+        return any(status not in _STRANGE for status, _ in self.verdicts(objects))
 
     def verdicts(self, objects: Iterable[StoredObject]) -> list[Verdict]:
         """The verdict on each object, by what was read last."""

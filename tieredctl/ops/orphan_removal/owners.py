@@ -60,6 +60,10 @@ class Owners(Protocol):
         """Of each object."""
         ...
 
+    def knows(self, objects: Sequence[StoredObject]) -> bool:
+        """Whether one of them surely belongs to this system, now or once."""
+        ...
+
     def modified_ms(self, stored: StoredObject) -> int:
         """Since when the store has had the bytes of an object, as far as known."""
         ...

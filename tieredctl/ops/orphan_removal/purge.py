@@ -38,8 +38,6 @@ from tieredctl.storage.protocol import (
 
 LEAST_AGE_MS = 3_600_000
 """What has been in quarantine for less may be purged only on explicit request."""
-_STRANGE = (ObjectStatus.FOREIGN, ObjectStatus.UNKNOWN)
-"""Such objects may as well belong to another cluster or layout."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -181,7 +179,7 @@ class PurgeCheck:
         self.owners.refresh()
         for objects in (_originals(copies), list_unreserved(self.store)):
             while batch := list(islice(objects, MOST_DELETED_AT_ONCE)):
-                if any(status not in _STRANGE for status in self.owners.statuses(batch)):
+                if self.owners.knows(batch):
                     return
         message = f"The metadata knows no topic with objects in {self.store.url} or its quarantine."
         raise TieredctlError(ErrorCode.NO_OVERLAP, message)
