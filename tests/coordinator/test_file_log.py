@@ -11,7 +11,7 @@ import pytest
 from tests.diskless_records import ONE_OF_EACH, file_committed
 from tieredctl.coordinator.file_log import FileLog
 from tieredctl.coordinator.metadata_log import LoggedRecord
-from tieredctl.errors import DecodeError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.model.diskless_records import DisklessRecord
 
 NAME = "cluster __diskless_metadata-0"
@@ -77,8 +77,24 @@ def test_cut_at_every_byte_of_the_last_append_it_has_all_of_it_or_nothing(log: F
             assert [logged.record for logged in cut.read(0)] == list(ONE_OF_EACH)
 
 
+def test_two_never_have_a_log_open(log: FileLog, tmp_path: Path) -> None:
+    _append(log, ONE_OF_EACH)
+    log.append(ONE_OF_EACH, 5)
+
+    with pytest.raises(TieredctlError) as refused:
+        FileLog(NAME, tmp_path)
+
+    assert refused.value.code is ErrorCode.LOCKED
+    log.sync()
+    assert len(list(log.read(0))) == 8
+    log.close()
+    with FileLog(NAME, tmp_path) as again:
+        assert again.end_offset == 8
+
+
 def test_damage_before_the_end_is_refused(log: FileLog, tmp_path: Path) -> None:
     _append(log, *[ONE_OF_EACH[:1]] * 3)
+    log.close()
     with _logs(tmp_path)[0].open("r+b") as stored:
         stored.seek(90)
         stored.write(b"\xff\xff")
@@ -91,6 +107,7 @@ def test_a_segment_that_is_missing_is_refused(log: FileLog, tmp_path: Path) -> N
     _append(log, *[ONE_OF_EACH] * 9)
     assert len(_logs(tmp_path)) > 2
     _logs(tmp_path)[1].unlink()
+    log.close()
 
     with pytest.raises(DecodeError, match="does not continue the log"):
         FileLog(NAME, tmp_path)
@@ -106,6 +123,7 @@ def test_pruned_it_keeps_the_segment_of_the_offset_and_all_after_it(log: FileLog
     assert list(log.read(20)) == records[20:]
     log.prune(log.end_offset)
     assert log.start_offset == log.end_offset == 36
+    log.close()
     with FileLog(NAME, tmp_path) as again:
         assert (again.start_offset, again.end_offset) == (36, 36)
 

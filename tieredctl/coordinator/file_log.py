@@ -9,12 +9,14 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Self
 
 from tieredctl.coordinator.metadata_log import LoggedRecord
-from tieredctl.errors import DecodeError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.diskless_records import decode_diskless_record, encode_diskless_record
 from tieredctl.formats.file_names import SegmentPart, segment_file_name
 from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
@@ -44,19 +46,26 @@ class FileLog:
     def __init__(self, name: str, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
         """Opens what is there. An append that was cut off by the end of its process is taken away.
 
-        Raises DecodeError for any other damage.
+        Raises DecodeError for any other damage, and TieredctlError `locked` while another has it open: what that one
+        is appending would be taken for an append that was cut off.
         """
         self.name = name
         self._folder = folder
         self._segment_bytes = segment_bytes
         folder.mkdir(parents=True, exist_ok=True)
-        names = filter(None, map(_SEGMENT.fullmatch, sorted(file.name for file in folder.iterdir())))
-        self._segments = [_Segment(folder / name[0], int(name[1])) for name in names]
+        with ExitStack() as held:
+            self._held = _hold(folder, held)
+            self._open()
+            self._until_closed = held.pop_all()
+
+    def _open(self) -> None:
+        names = filter(None, map(_SEGMENT.fullmatch, sorted(file.name for file in self._folder.iterdir())))
+        self._segments = [_Segment(self._folder / name[0], int(name[1])) for name in names]
         for number, segment in enumerate(self._segments):
             if number and segment.base_offset != self._segments[number - 1].end_offset:
                 raise DecodeError(f"{segment.file} does not continue the log", 0)
             _scan(segment, is_last=segment is self._segments[-1])
-        self._segments = self._segments or [_Segment(folder / segment_file_name(0, SegmentPart.LOG), 0)]
+        self._segments = self._segments or [_Segment(self._folder / segment_file_name(0, SegmentPart.LOG), 0)]
         self._open_last()
         self.high_watermark = self.end_offset
         self.sync()
@@ -119,6 +128,7 @@ class FileLog:
 
     def close(self) -> None:
         self._written.close()
+        self._until_closed.close()
 
     def _roll(self) -> None:
         self.sync()
@@ -131,11 +141,18 @@ class FileLog:
 
     def _open_last(self) -> None:
         self._written = self._segments[-1].file.open("ab", buffering=0)
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        os.fsync(self._held)
+
+
+def _hold(folder: Path, until: ExitStack) -> int:
+    """A descriptor of a folder that one alone can have."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    until.callback(os.close, descriptor)
+    try:
+        flock(descriptor, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        raise TieredctlError(ErrorCode.LOCKED, f"Another process has the log in {folder} open.") from None
+    return descriptor
 
 
 def _scan(segment: _Segment, is_last: bool) -> None:
