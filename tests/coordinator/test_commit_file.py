@@ -186,6 +186,19 @@ def test_nothing_is_answered_or_stored_before_it_is_replicated(served: Served) -
     assert served.finished(asked).partitions[0].offset == 4
 
 
+def test_a_question_that_could_not_be_answered_is_answered_later(served: Served) -> None:
+    served.commit("f", a_batch(4))
+    asked = served.coordinator.list_offsets(ListOffsets((OffsetQuery(TOPIC_ID, 0, LATEST),)))
+    served.connection.set_authorizer(lambda *_: sqlite3.SQLITE_DENY)
+    with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
+        served.coordinator.poll()
+    served.connection.set_authorizer(None)
+
+    served.coordinator.poll()
+
+    assert asked.answer.partitions[0].offset == 4
+
+
 def test_a_leader_that_lost_its_log_answers_nothing_that_was_pending(served: Served) -> None:
     pending = served.coordinator.commit_file(a_file("f", a_batch()), BROKER)
     served.log.lose_leadership()

@@ -157,7 +157,8 @@ class Coordinator:
             self._applier.catch_up(self._replicated(high_watermark))
             self._pending.applied(self._applier.next_offset)
         while self._operations and self._operations[0].end <= self._applier.next_offset:
-            self._operations.popleft().finish()
+            self._operations[0].finish()
+            self._operations.popleft()
         return len(self._operations)
 
     def resign(self) -> None:
