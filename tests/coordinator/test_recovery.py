@@ -17,7 +17,7 @@ from tests.coordinator.story import Story
 from tieredctl.coordinator.apply import Applier, DoesNotFit
 from tieredctl.coordinator.metadata_log import LoggedRecord
 from tieredctl.coordinator.recovery import StateAhead, Unrecoverable, recover
-from tieredctl.coordinator.schema import StateUnusable, connect
+from tieredctl.coordinator.schema import StateUnusable, connect, next_offset
 from tieredctl.coordinator.snapshots import check_snapshot, prune, snapshots, take_snapshot
 from tieredctl.model.diskless_records import FileCommitted, PartitionCreated, RecordsDeleted, TopicDeleted
 
@@ -99,6 +99,23 @@ def test_another_programs_database_is_set_aside_as_it_was(served: Served) -> Non
     assert served.file.with_name("state.sqlite.refused").read_bytes() == theirs
 
 
+def test_a_database_with_a_batch_that_the_log_has_not_is_set_aside(served: Served, tmp_path: Path) -> None:
+    _execute(
+        served.file,
+        """INSERT INTO batches SELECT id, high_watermark, high_watermark, 99, 2, 0, 100, 2, 0, 0, 0
+        FROM partitions WHERE partition = 0""",
+    )
+    (tmp_path / "other").mkdir()
+    other = Served(tmp_path / "other", served.log)
+    other.commit("z", a_batch())
+
+    recovered = served.reopen()
+
+    assert "UNIQUE constraint" in recovered.refused[0]
+    assert state_contents(recovered.connection) == state_contents(other.connection)
+    other.connection.close()
+
+
 def test_a_state_ahead_of_its_log_is_refused_and_left_alone(served: Served) -> None:
     before = state_contents(served.connection)
     served.log.high_watermark -= 3
@@ -122,6 +139,32 @@ def test_a_damaged_snapshot_is_passed_over_and_the_log_read_from_its_beginning(s
     assert recovered.began_at == 0
     assert recovered.refused == ("its bytes are not those that were written",)
     assert state_contents(recovered.connection) == before
+
+
+def test_a_snapshot_that_cannot_be_read_is_passed_over(served: Served) -> None:
+    before = state_contents(served.connection)
+    served.connection.close()
+    (snapshot,) = snapshots(served.snapshots)
+    snapshot.file.unlink()
+    snapshot.file.mkdir()
+    served.file.unlink()
+
+    recovered = served.open()
+
+    assert "cannot be read" in recovered.refused[0]
+    assert state_contents(recovered.connection) == before
+
+
+def test_a_snapshot_that_is_ahead_of_the_log_is_passed_over(served: Served) -> None:
+    newest = take_snapshot(served.file, served.snapshots, served.log.name)
+    served.connection.close()
+    served.file.unlink()
+    served.log.high_watermark = newest.next_offset - 3
+
+    recovered = served.open()
+
+    assert "is ahead of the log" in recovered.refused[0]
+    assert next_offset(recovered.connection) == newest.next_offset - 3
 
 
 def test_without_any_way_back_it_says_what_there_is(served: Served) -> None:

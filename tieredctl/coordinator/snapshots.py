@@ -68,9 +68,13 @@ def snapshots(folder: Path) -> list[Snapshot]:
 
 def check_snapshot(snapshot: Snapshot, log: str) -> None:
     """Raises StateUnusable unless a snapshot is what was written, sound, of this log and of this offset."""
-    with snapshot.file.open("rb") as stored:
-        if file_digest(stored, "sha256").hexdigest() != snapshot.sha256:
-            raise StateUnusable("its bytes are not those that were written")
+    try:
+        with snapshot.file.open("rb") as stored:
+            sha256 = file_digest(stored, "sha256").hexdigest()
+    except OSError as fault:
+        raise StateUnusable(f"it cannot be read: {fault}") from None
+    if sha256 != snapshot.sha256:
+        raise StateUnusable("its bytes are not those that were written")
     with closing(sqlite3.connect(f"{snapshot.file.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         _demand_snapshot(connection, log, snapshot.next_offset)
 
