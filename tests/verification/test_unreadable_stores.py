@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,10 +34,14 @@ def log(capture: Path) -> Path:
 
 
 @pytest.fixture
-def forbidding(captures: Path) -> Iterator[Path]:
-    """A copy whose files' permissions may be changed, where every user may look for it."""
+def forbidding(captures: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy whose files' permissions may be changed, where every user may look for it and keep files besides."""
     with TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
+        everybodys = Path(folder, "tmp")
+        everybodys.mkdir()
+        everybodys.chmod(0o1777)
+        monkeypatch.setattr(tempfile, "tempdir", str(everybodys))
         yield Path(shutil.copytree(captures / "kafka-4.3.1", Path(folder) / "cluster"))
 
 
