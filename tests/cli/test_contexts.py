@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_cluster import LISTED, CrashedClusterOnDisk
+from tieredctl.cli import named_context, running_words
+from tieredctl.cli.option_groups import flattened
+from tieredctl.cli.places import ClusterOptions, RemoteOptions
 
 CONTEXTS = """
 contexts:
@@ -128,6 +132,73 @@ def test_a_change_begins_with_the_cluster_and_the_store_that_nobody_typed(
 
     using = "Using cluster 127.0.0.1:1 (context prod), store s3://prod-bucket/kafka (context prod).\n"
     assert outcome.err.startswith(using)
+
+
+@pytest.mark.parametrize("words", CHANGING, ids=" ".join)
+@pytest.mark.parametrize("variable", ["STORE_OPTION", "LAYOUT", "LAYOUT_OPTION"])
+@pytest.mark.parametrize("typed", [(), ("--store", "s3://b", "--bootstrap-server", "127.0.0.1:3")], ids=["", "typed"])
+def test_a_change_takes_no_setting_of_another_store_from_a_forgotten_variable(
+    words: tuple[str, ...],
+    variable: str,
+    typed: tuple[str, ...],
+    config: Path,
+    tieredctl: Tieredctl,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(f"TIEREDCTL_{variable}", "endpoint=http://127.0.0.1:4")
+
+    outcome = tieredctl(*words, *typed)
+
+    assert outcome.exit_code == 2
+    other = "--store" if typed else "context prod"
+    assert f"TIEREDCTL_{variable} is set, and may mean another place than {other}." in outcome.err
+
+
+@pytest.mark.parametrize("words", CHANGING, ids=" ".join)
+@pytest.mark.parametrize(
+    ("typed", "variable"),
+    [(("--bootstrap-server", "127.0.0.1:3"), "STORE"), (("--store", "s3://b"), "BOOTSTRAP_SERVER")],
+)
+def test_a_change_takes_no_cluster_or_store_of_a_forgotten_variable_beside_a_typed_one(
+    words: tuple[str, ...],
+    typed: tuple[str, ...],
+    variable: str,
+    tieredctl: Tieredctl,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(f"TIEREDCTL_{variable}", "s3://a" if variable == "STORE" else "127.0.0.1:3")
+
+    outcome = tieredctl(*words, *typed)
+
+    assert outcome.exit_code == 2
+    assert f"TIEREDCTL_{variable} is set, and may mean another place than {typed[0]}." in outcome.err
+
+
+def test_a_command_to_paste_has_the_settings_of_the_context_that_a_typed_one_joins(config: Path) -> None:
+    config.write_text(
+        "contexts: {here: {bootstrapServer: 'h:1', store: s3://b, "
+        "storeOptions: {endpoint: 'http://minio:9', region: a}}}\n"
+    )
+    seen: list[str] = []
+
+    @flattened
+    def command(*, cluster: ClusterOptions, remote: RemoteOptions) -> None:
+        seen.extend(running_words.get())
+
+    app = typer.Typer()
+    app.command()(command)
+    named = named_context.set("here")
+    words = ["--store-option", "region=b"]
+    said = running_words.set(tuple(words))
+    try:
+        app(words, standalone_mode=False)
+    finally:
+        named_context.reset(named)
+        running_words.reset(said)
+
+    assert " ".join(seen) == (
+        "--store-option region=b --bootstrap-server h:1 --store s3://b --store-option endpoint=http://minio:9"
+    )
 
 
 def test_a_store_of_the_context_is_read(cluster: CrashedClusterOnDisk, config: Path, tieredctl: Tieredctl) -> None:

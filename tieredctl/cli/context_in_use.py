@@ -118,7 +118,25 @@ class _Filling:
             self.found.chosen = chosen_context(named_context.get())
             if self.found.chosen is not None:
                 self._take(self.found.chosen)
+        if self.changes:
+            self._demand_no_forgotten_variable()
         return self.values
+
+    def _demand_no_forgotten_variable(self) -> None:
+        """A variable that was set long ago may mean another cluster or store than what is typed, or in a context."""
+        heads = [self._given(Role.CLUSTER) or self._given(Role.INSTEAD), self._given(Role.STORE)]
+        named = [name for name in heads if name is not None]
+        if {self.sources[name] for name in named} == {LINE, ENVIRONMENT}:
+            named.sort(key=lambda name: self.sources[name] == LINE)
+            raise _two_places(*(self.options[name] for name in named))
+        store = self._given(Role.STORE)
+        if store is not None and self.sources[store] == ENVIRONMENT:
+            return
+        for role in _DETAILS[Role.STORE]:
+            name = self._given(role)
+            if name is not None and self.sources[name] == ENVIRONMENT:
+                of_store = self.options[store] if store else self.found.chosen_origin or "what is typed"
+                raise _two_places(self.options[name], of_store)
 
     def _prefer_the_line(self) -> None:
         """One source of metadata on the line makes another one of the environment meaningless."""
@@ -202,6 +220,12 @@ class _Filling:
         typed = self.found.origins.get(role)
         origin = self.found.chosen_origin
         self._note(role, name, origin if typed is None else f"{typed}, {origin}" if isinstance(own, list) else typed)
+
+
+def _two_places(variable: str, other: str) -> TieredctlError:
+    message = f"{variable} is set, and may mean another place than {other}."
+    hint = f"A change takes all from the line, from variables, or from a context: unset {variable}, and type its value."
+    return TieredctlError(ErrorCode.USAGE, message, hint=hint)
 
 
 def _value(context: Context, role: Role) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from tieredctl.cli import running_command, running_words
-from tieredctl.cli.context_in_use import DEFAULT, ENVIRONMENT, Role, context_in_use, filled_in, with_hint
+from tieredctl.cli.context_in_use import DEFAULT, ENVIRONMENT, LINE, Role, context_in_use, filled_in, with_hint
 from tieredctl.cli.outcome import say
 from tieredctl.errors import TieredctlError
 
@@ -82,25 +82,39 @@ def _with_context(given: dict[str, Any], roles: Mapping[str, Role], parsed: type
         return given | {name: None for name, source in sources.items() if source == ENVIRONMENT}
     changes = _CHANGING_PARAMETER in given or running_command.get() in _CHANGING_COMMANDS
     filled = filled_in(given, roles, sources, spelled, changes=changes)
-    untyped = [one for one in parsed.command.params if sources.get(one.name or "") in (DEFAULT, ENVIRONMENT)]
-    running_words.set(_with_options(running_words.get(), untyped, filled))
+    typed = {name: given[name] for name, source in sources.items() if source == LINE}
+    added = [one for one in parsed.command.params if one.name in sources]
+    running_words.set(_with_options(running_words.get(), added, typed, filled))
     used = context_in_use.get()
     if changes and not given.get("quiet") and used is not None and (places := used.places()):
         say(f"Using {places}.")
     return filled
 
 
-def _with_options(words: Sequence[str], untyped: Sequence[Any], filled: Mapping[str, Any]) -> tuple[str, ...]:
+def _with_options(
+    words: Sequence[str], parameters: Sequence[Any], typed: Mapping[str, Any], filled: Mapping[str, Any]
+) -> tuple[str, ...]:
     """The line as it would be if all that counts had been typed: for commands that are to be pasted."""
     said: list[str] = []
-    for parameter in untyped:
+    for parameter in parameters:
         value = filled[parameter.name]
         if parameter.param_type_name != "option" or value in (None, False) or value == parameter.default:
             continue
-        for one in value if isinstance(value, list) else [value]:
+        values = value if isinstance(value, list) else [value]
+        if parameter.name in typed:
+            values = _beside(typed[parameter.name], values)
+        for one in values:
             said += [parameter.opts[0], str(one)]
     end = words.index("--") if "--" in words else len(words)
     return (*words[:end], *said, *words[end:])
+
+
+def _beside(typed: Any, values: Sequence[Any]) -> list[Any]:
+    """The settings (NAME=VALUE) that were added to those that were typed, which count where both have a name."""
+    if not isinstance(typed, list):
+        return []
+    names = {str(one).partition("=")[0] for one in typed}
+    return [one for one in values if str(one).partition("=")[0] not in names]
 
 
 def _spelled(parameter: Any, source: str) -> str:
