@@ -62,6 +62,20 @@ def test_an_empty_plan_is_not_written_and_that_is_said(cluster: Path, tieredctl:
     assert not list(cluster.glob(".tieredctl-*"))
 
 
+def test_an_empty_plan_leaves_no_earlier_one_in_its_place(cluster: Path, tieredctl: Tieredctl) -> None:
+    """It would be applied as if it had just been made."""
+    words = ("orphans", "plan", *PLACES, "--min-age", "1h", "--to", "orphans.plan")
+    tieredctl(*words, "--topic", TOPIC)
+
+    refused = tieredctl(*words, "--topic", "events33")
+    stayed = (cluster / "orphans.plan").exists()
+    planned = tieredctl(*words, "--topic", "events33", "--force")
+
+    assert (refused.exit_code, stayed, planned.exit_code) == (ExitCode.FAILURE, True, ExitCode.CLEAN)
+    assert "orphans.plan is not written" in planned.err
+    assert not list(cluster.glob("*.plan*"))
+
+
 def test_purge_says_what_is_there_and_not_old_enough(cluster: Path, tieredctl: Tieredctl) -> None:
     confirmed = ("--yes", "--cluster-id", CLUSTER_ID)
     tieredctl("orphans", "plan", *PLACES, "--min-age", "1h", "--topic", TOPIC, "--to", "orphans.plan")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -78,11 +78,23 @@ def written_plan(path: Path, key: bytes | None = None, *, force: bool = False) -
 
 @contextmanager
 def plan_if_any(path: Path, key: bytes, *, force: bool = False) -> Iterator[PlanWriter]:
-    """The same, but a plan of nothing does not appear either."""
-    with suppress(_NothingPlannedError), written_plan(path, key, force=force) as writer:
-        yield writer
-        if writer.is_empty:
-            raise _NothingPlannedError
+    """The same, but a plan of nothing does not appear, and what it would have replaced is gone: an earlier plan would
+    be applied in its place."""
+    try:
+        with written_plan(path, key, force=force) as writer:
+            yield writer
+            if writer.is_empty:
+                raise _NothingPlannedError
+    except _NothingPlannedError:
+        if force:
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} cannot be removed: {error.strerror}.") from None
 
 
 @dataclass(frozen=True, slots=True)
