@@ -28,14 +28,19 @@ def ends_in_an_id(key: str) -> bool:
     return True
 
 
+def folder_of(key: str) -> tuple[str, str]:
+    """What is at the root is in no folder, not in the one without a name."""
+    return key.rpartition("/")[:2]
+
+
 @given(st.lists(KEYS, unique=True, max_size=5), st.lists(ODD_KEYS, max_size=5))
 def test_many_keys_at_once_are_what_each_is_alone(files: list[str], strangers: list[str]) -> None:
     listed = [*strangers, *files[::2]]
     known, keys = FileKeys(pa.chunked_array([pa.array(files, pa.string())])), pa.array(map(key_bytes, listed), "binary")
-    folders = {file.rpartition("/")[0] for file in files}
+    folders = {folder_of(file) for file in files}
 
     named, are_uploads = known.are_uploads(keys)
 
     assert known.numbers_of(keys).tolist() == [files.index(key) if key in files else NO_FILE for key in listed]
     assert named.tolist() == [ends_in_an_id(key) for key in listed]
-    assert are_uploads.tolist() == [ends_in_an_id(key) and key.rpartition("/")[0] in folders for key in listed]
+    assert are_uploads.tolist() == [ends_in_an_id(key) and folder_of(key) in folders for key in listed]

@@ -48,7 +48,7 @@ class FileKeys:
         """Whether each key ends as those that brokers write do, in the text of a random id; and whether one that does
         is in a folder into which the brokers of these files write."""
         named = _are_named_by_ids(keys)
-        folders = pc.binary_slice(keys, 0, -UUID_CHARACTERS - 1)
+        folders = pc.binary_slice(keys, 0, -UUID_CHARACTERS)
         in_folders = np.asarray(pc.is_in(folders, self._folders).to_numpy(zero_copy_only=False), np.bool_)
         return named, named & in_folders
 
@@ -63,7 +63,8 @@ class FileKeys:
 
     @cached_property
     def _folders(self) -> pa.Array:
-        return pc.unique(pc.replace_substring_regex(self._keys, r"/?[^/]*\z", "")).cast(pa.binary())
+        """With the last slash: what is at the root, and what is in a folder without a name, are different places."""
+        return pc.unique(pc.replace_substring_regex(self._keys, r"[^/]*\z", "")).cast(pa.binary())
 
 
 def _bounds(ascending: pa.Array, least: bytes, greatest: bytes) -> tuple[int, int]:
