@@ -318,6 +318,19 @@ def test_a_number_of_coordinators_that_nothing_tells_leaves_nothing_orphaned(
     assert "--coordinators says it" in outcome.err
 
 
+def test_an_owner_whose_log_is_not_here_leaves_nothing_orphaned(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    """Whatever number of coordinators was given."""
+    later = NOON_MS + 3 * HOUR_MS
+    write_log(cluster.logs, 0, [(later, committed(7, 20, 29, owners=(0, 2)))])
+    put(cluster.bucket, key(7), later)
+
+    outcome = cluster.scan(tieredctl, coordinators=2)
+
+    assert outcome.exit_code == 5
+    assert "orphan" not in statuses(outcome).values()
+    assert "whose logs are not here: 2" in outcome.err
+
+
 def test_what_a_coordinator_promises_and_the_bucket_lacks_is_lost(cluster: Cluster, tieredctl: Tieredctl) -> None:
     (cluster.bucket / LIVE).unlink()
 

@@ -52,7 +52,7 @@ def read_files(logs: CoordinatorLogs) -> CoordinatorFiles:
         wrong = replayed[logged.coordinator].take(logged)
         if wrong is not None:
             logs.contradiction(logged.coordinator, logged.offset, wrong)
-    logs.demand_all()
+    logs.demand_all(frozenset[int]().union(*(one.owners for one in replayed.values())))
     return _together(replayed, logs)
 
 
@@ -69,6 +69,8 @@ class _Coordinator:
     """One coordinator's files; `files` of columns are numbers of its own."""
 
     newest_ms: dict[int, int]
+    owners: set[int] = field(default_factory=set)
+    """All coordinators that its files name."""
     topics: dict[str, dict[int, _Partition]] = field(default_factory=dict)
     partitions: list[_Partition] = field(default_factory=list)
     keys: bytearray = field(default_factory=bytearray)
@@ -136,6 +138,7 @@ class _Coordinator:
     def _commit(self, committed: FileCommitted, appended_ms: int) -> str | None:
         """The file is known whatever is wrong with its batches."""
         file = len(self.key_ends)
+        self.owners.update(committed.owner_ids)
         self.keys += committed.object_key.encode()
         self.key_ends.append(len(self.keys))
         times = [appended_ms, *(batch.log_append_timestamp_ms for batch in committed.batches)]

@@ -6,7 +6,7 @@ coordinator knows. What else that is, is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -71,8 +71,14 @@ class CoordinatorLogs:
         for number in self.here if coordinator is None else [coordinator]:
             yield from self._of(number)
 
-    def demand_all(self) -> None:
-        """Notes, once all records were read, what else keeps them from being all that the coordinators know."""
+    def demand_all(self, owners: Set[int]) -> None:
+        """Notes, once all records were read, what else keeps them from being all that the coordinators know. `owners`
+        are the coordinators that files name."""
+        beyond = sorted(owner for owner in owners - {*self.here} if owner >= (self._least_count or 0))
+        if beyond:
+            message = f"files name coordinators as owners whose logs are not here: {_shown(beyond)}"
+            evidence = {"metadataPartitions": self.here, "missingMetadataPartitions": beyond}
+            self.findings.append(Finding(INCOMPLETE, DISKLESS_METADATA_TOPIC, message, evidence))
         if self._least_count is None:
             message = "nothing here tells how many coordinators there are: --coordinators says it"
             self.findings.append(Finding(INCOMPLETE, DISKLESS_METADATA_TOPIC, message))
@@ -128,8 +134,7 @@ class CoordinatorLogs:
         least = self._least_count
         missing = MetadataCoverage(self.here, None if least is None else [least]).missing
         if missing:
-            shown = f"{missing[0]} to {missing[-1]}" if len(missing) > _SPELLED_OUT else ", ".join(map(str, missing))
-            message = f"{counted(len(missing), 'coordinator')} without a log here: {shown}"
+            message = f"{counted(len(missing), 'coordinator')} without a log here: {_shown(missing)}"
             evidence: dict[str, object] = {"metadataPartitions": self.here, "missingMetadataPartitions": missing}
             self.findings.append(Finding(INCOMPLETE, DISKLESS_METADATA_TOPIC, message, evidence))
 
@@ -144,6 +149,12 @@ class CoordinatorLogs:
     def _add(self, number: int, message: str, **evidence: object) -> None:
         evidence = {"metadataPartition": number, **evidence}
         self.findings.append(Finding(INCOMPLETE, _name(number), message, evidence, about=MetadataSubject(number)))
+
+
+def _shown(coordinators: Sequence[int]) -> str:
+    if len(coordinators) > _SPELLED_OUT:
+        return f"{coordinators[0]} to {coordinators[-1]}"
+    return ", ".join(map(str, coordinators))
 
 
 def _name(coordinator: int) -> str:
