@@ -127,6 +127,15 @@ def test_a_removal_ends_in_quarantine_and_its_purge_is_final(removal: Removal) -
     assert removal.restore().exit_code == 5
 
 
+def test_a_plan_is_shown_object_by_object(removal: Removal) -> None:
+    removal.plan()
+
+    shown = removal.run("diskless", "orphans", "show", str(removal.plan_file), "-o", "json")
+
+    assert shown.exit_code == 0
+    assert {item["key"] for item in shown.document()["items"]} == removal.planned() == removal.left_behind
+
+
 def test_each_planned_object_has_its_evidence_and_the_plan_its_database(removal: Removal) -> None:
     removal.plan("-o", "json")
 

@@ -10,6 +10,7 @@ import typer
 from tieredctl.cli.commands.diskless_orphans_removal import apply, plan, purge
 from tieredctl.cli.commands.orphans_own import quarantine, unlock
 from tieredctl.cli.commands.orphans_restore import restore
+from tieredctl.cli.commands.orphans_show import show
 from tieredctl.cli.diskless_places import CoordinatorLogsOptions, DisklessOptions
 from tieredctl.cli.options import MinAge
 from tieredctl.cli.outcome import finding_documents
@@ -93,6 +94,6 @@ def _headline(summary: Document) -> str:
     return f"{of_all}, {counted(orphaned['bytes'], 'byte')}, {are} orphaned."
 
 
-for verb in (plan, apply, restore, purge, unlock):
+for verb in (plan, show, apply, restore, purge, unlock):
     orphans.command(verb.__name__)(verb)
 orphans.add_typer(quarantine, name="quarantine", help="What is in quarantine.")
