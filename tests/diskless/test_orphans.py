@@ -197,6 +197,17 @@ def test_what_was_uploaded_after_the_newest_commit_is_unknown(
     assert "newestCommitAt" in found["evidence"]
 
 
+def test_by_a_broker_whose_clock_is_ahead_no_unknown_object_is_orphaned(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    """It dates its commits itself, so that its last one proves none that is later than an upload."""
+    inkless.run(
+        "UPDATE files SET committed_at = now() + interval '3 hours' WHERE file_id IN (SELECT max(file_id) FROM files)"
+    )
+
+    found = scanned(inkless, tieredctl)
+
+    assert {verdict(found, inkless.capture.document["roles"][name]) for name in (KILLED, DOWN)} == {("unknown", None)}
+
+
 def test_while_files_are_lost_no_unknown_object_is_orphaned(inkless: Inkless, tieredctl: Tieredctl) -> None:
     """It may be the lost file's."""
     lost = ONE_BATCH

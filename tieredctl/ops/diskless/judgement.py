@@ -21,6 +21,7 @@ from tieredctl.model.ownership import DisklessCause, ObjectStatus
 from tieredctl.ops.diskless.file_keys import NO_FILE
 from tieredctl.ops.diskless.moment import Moment
 from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import record_batch, stored_objects
 from tieredctl.storage.protocol import StoredObject
@@ -75,7 +76,7 @@ VERDICTS: Mapping[Rule, Verdict] = {
     Rule.NO_LATER_COMMIT: Verdict(
         ObjectStatus.UNKNOWN,
         None,
-        "the control plane has no commit from after its upload: it may be a copy that lacks its file",
+        "the control plane has no commit that is surely from after its upload: it may be a copy that lacks its file",
     ),
     Rule.NO_METADATA: Verdict(ObjectStatus.ORPHAN, DisklessCause.NO_METADATA),
     Rule.OWNERS_DELETE: Verdict(
@@ -140,6 +141,9 @@ class Judge:
         self._now_ms = moment.read_ms
         self._moment, self._files, self._min_age_ms = moment, moment.files, min_age_ms
         self._newest_commit_ms = moment.newest_commit_ms
+        # Brokers date commits by their own clocks: one that is ahead tells nothing of when the last one was.
+        is_ahead = moment.newest_commit_ms > moment.read_ms + MOST_SKEW_MS
+        self._committed_until_ms = 0 if is_ahead else moment.newest_commit_ms
 
     def judge(self, stored: StoredObject) -> JudgedObject:
         """One object."""
@@ -212,7 +216,7 @@ class Judge:
                 Rule.OTHER_FOLDER: ~are_uploads,
                 Rule.FILES_LOST: np.full(len(keys), self._moment.lacks_files),
                 Rule.UPLOAD_YOUNG: self._now_ms - modified_ms < self._min_age_ms,
-                Rule.NO_LATER_COMMIT: modified_ms > self._newest_commit_ms - COMMITTED_WITHIN_MS,
+                Rule.NO_LATER_COMMIT: modified_ms > self._committed_until_ms - COMMITTED_WITHIN_MS,
             },
             Rule.NO_METADATA,
         )
