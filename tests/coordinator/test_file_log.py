@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.coordinator.synced_disk import SyncedDisk
 from tests.diskless_records import ONE_OF_EACH, file_committed
 from tieredctl.coordinator.file_log import FileLog
 from tieredctl.coordinator.metadata_log import LoggedRecord
@@ -48,6 +49,14 @@ def test_the_high_watermark_follows_what_is_on_the_disk(log: FileLog) -> None:
     log.sync()
 
     assert (log.high_watermark, len(list(log.read(0)))) == (4, 4)
+
+
+def test_what_is_replicated_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SyncedDisk(monkeypatch)
+    with FileLog(NAME, tmp_path / "log", segment_bytes=600) as log:
+        _append(log, *[ONE_OF_EACH] * 6)
+        assert len(_logs(tmp_path / "log")) > 1
+        assert all(disk.has(path) for path in (tmp_path / "log", *_logs(tmp_path / "log")))
 
 
 def test_it_continues_where_it_was_closed(log: FileLog, tmp_path: Path) -> None:

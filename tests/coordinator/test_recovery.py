@@ -20,6 +20,7 @@ from tieredctl.coordinator.recovery import StateAhead, Unrecoverable, recover
 from tieredctl.coordinator.schema import StateUnusable, connect, next_offset
 from tieredctl.coordinator.snapshots import check_snapshot, prune, snapshots, take_snapshot
 from tieredctl.model.diskless_records import FileCommitted, PartitionCreated, RecordsDeleted, TopicDeleted
+from tieredctl.model.diskless_requests import DeletableRecords, DeleteRecords
 
 
 @pytest.fixture
@@ -114,6 +115,21 @@ def test_a_database_with_a_batch_that_the_log_has_not_is_set_aside(served: Serve
     assert "UNIQUE constraint" in recovered.refused[0]
     assert state_contents(recovered.connection) == state_contents(other.connection)
     other.connection.close()
+
+
+def test_what_was_left_beside_a_database_that_is_gone_is_not_taken_for_the_new_ones(served: Served) -> None:
+    before = state_contents(served.connection)
+    left = {name: served.file.with_name(name) for name in ("state.sqlite-wal", "state.sqlite-shm")}
+    kept = {name: file.read_bytes() for name, file in left.items()}
+    served.connection.close()
+    served.file.unlink()
+    for name, data in kept.items():
+        left[name].write_bytes(data)
+
+    recovered = served.open()
+
+    assert recovered.began_at == snapshots(served.snapshots)[0].next_offset
+    assert state_contents(recovered.connection) == before
 
 
 def test_a_state_ahead_of_its_log_is_refused_and_left_alone(served: Served) -> None:
@@ -225,13 +241,22 @@ def test_from_every_prefix_of_the_log_and_from_every_snapshot_it_comes_to_the_sa
         PartitionCreated(topic_id=TOPIC_ID, topic="t", partition=0),
         TopicDeleted(topic_id="zzzzzzzzzzzzzzzzzzzzzw"),
         RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=1_000),
+        RecordsDeleted(topic_id=TOPIC_ID, partition=1, log_start_offset=3),
         RecordsDeleted(topic_id=TOPIC_ID, partition=7, log_start_offset=0),
         FileCommitted(object_key="a", file_size=1, uploader_broker_id=0, owner_ids=(0,), batches=()),
     ],
-    ids=["a partition twice", "an unknown topic", "beyond the end", "an unknown partition", "a file twice"],
+    ids=[
+        "a partition twice",
+        "an unknown topic",
+        "beyond the end",
+        "before its beginning",
+        "an unknown partition",
+        "a file twice",
+    ],
 )
 def test_a_log_that_contradicts_itself_is_refused(served: Served, tmp_path: Path, record: object) -> None:
     log = served.log
+    served.finished(served.coordinator.delete_records(DeleteRecords((DeletableRecords(TOPIC_ID, 1, 4),))))
     log.records.append(LoggedRecord(log.end_offset, 0, record))  # type: ignore[arg-type] # one of four
     log.high_watermark = log.end_offset
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,10 +13,11 @@ import pytest
 from tests.coordinator.memory_log import MemoryLog
 from tests.coordinator.state_contents import state_contents
 from tests.coordinator.states import Served, a_batch, produced
+from tests.coordinator.synced_disk import SyncedDisk
 from tieredctl.coordinator import snapshots as snapshots_module
 from tieredctl.coordinator.recovery import recover
 from tieredctl.coordinator.schema import StateUnusable
-from tieredctl.coordinator.snapshots import KEPT, check_snapshot, prune, snapshots, take_snapshot
+from tieredctl.coordinator.snapshots import KEPT, check_snapshot, prune, restore_snapshot, snapshots, take_snapshot
 
 
 @pytest.fixture
@@ -120,6 +122,55 @@ def test_the_log_is_pruned_up_to_the_older_of_two_sound_snapshots(served: Served
         first = second
 
 
+def test_the_log_is_pruned_when_the_snapshots_are_on_the_disk(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SyncedDisk(monkeypatch)
+    pruned: list[list[bool]] = []
+
+    def prune_log(_: int) -> None:
+        pruned.append([disk.has(path) for path in (served.snapshots, *served.snapshots.iterdir())])
+
+    for number in range(KEPT):
+        served.commit(f"b{number}", a_batch())
+        take_snapshot(served.file, served.snapshots, served.log.name)
+    monkeypatch.setattr(served.log, "prune", prune_log)
+
+    prune(served.log, served.snapshots)
+
+    assert pruned == [[True] * (1 + KEPT)]
+
+
+def test_a_snapshot_that_is_ahead_of_the_log_does_not_count_when_it_is_pruned(served: Served) -> None:
+    for number in range(KEPT):
+        served.commit(f"b{number}", a_batch())
+        take_snapshot(served.file, served.snapshots, served.log.name)
+    served.log.high_watermark -= 1
+
+    assert prune(served.log, served.snapshots) == 0
+
+
+def test_whoever_may_not_read_the_state_may_not_read_its_snapshots(served: Served) -> None:
+    snapshot = take_snapshot(served.file, served.snapshots, served.log.name)
+    restored = served.file.with_name("restored")
+
+    restore_snapshot(snapshot, restored)
+
+    assert [file.stat().st_mode & 0o777 for file in (served.file, snapshot.file, restored)] == [0o600] * 3
+
+
+def test_a_snapshot_is_restored_whole_or_not_at_all(served: Served) -> None:
+    snapshot = take_snapshot(served.file, served.snapshots, served.log.name)
+    restored = served.file.with_name("restored")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (snapshot.file.stat().st_size - 1, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            restore_snapshot(snapshot, restored)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert not restored.exists()
+
+
 def test_a_damaged_snapshot_does_not_count_when_the_log_is_pruned(served: Served) -> None:
     for number in range(KEPT):
         served.commit(f"b{number}", a_batch())
@@ -155,5 +206,7 @@ def test_what_an_interrupted_snapshot_left_is_not_taken_for_one(
             take_snapshot(served.file, served.snapshots, served.log.name)
 
     assert not snapshots(served.snapshots)
+    for left in served.snapshots.iterdir():
+        left.write_bytes(b"cut off where nobody can read it")
     take_snapshot(served.file, served.snapshots, served.log.name)
     assert len(snapshots(served.snapshots)) == 1

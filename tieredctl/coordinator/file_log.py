@@ -15,6 +15,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Self
 
+from tieredctl.coordinator.durable_folders import make_folder
 from tieredctl.coordinator.metadata_log import LoggedRecord
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.diskless_records import decode_diskless_record, encode_diskless_record
@@ -52,7 +53,7 @@ class FileLog:
         self.name = name
         self._folder = folder
         self._segment_bytes = segment_bytes
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with ExitStack() as held:
             self._held = _hold(folder, held)
             self._open()

@@ -17,6 +17,7 @@ from hashlib import file_digest
 from pathlib import Path
 
 from tieredctl.coordinator.audit import demand_sound
+from tieredctl.coordinator.durable_folders import make_folder, sync_folder
 from tieredctl.coordinator.metadata_log import MetadataLog
 from tieredctl.coordinator.schema import StateUnusable, connect, demand_schema, distrusted, next_offset
 
@@ -42,9 +43,10 @@ def take_snapshot(state: Path, folder: Path, log: str) -> Snapshot:
 
     The snapshot is checked before it gets its name. Raises StateUnusable where it cannot be trusted.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     unfinished = folder / _UNFINISHED
     remove_database(unfinished)
+    unfinished.touch(mode=0o600)
     with closing(connect(state, log)) as source, closing(sqlite3.connect(unfinished, isolation_level=None)) as target:
         source.execute("BEGIN")
         offset = next_offset(source)  # from here on the connection sees this moment, whatever is written meanwhile
@@ -56,7 +58,7 @@ def take_snapshot(state: Path, folder: Path, log: str) -> Snapshot:
         sha256 = file_digest(written, "sha256").hexdigest()
     named = folder / f"{offset:020d}-{sha256}.sqlite"
     unfinished.replace(named)
-    _sync(folder)
+    sync_folder(folder)
     return Snapshot(named, offset, sha256)
 
 
@@ -83,11 +85,12 @@ def restore_snapshot(snapshot: Snapshot, state: Path) -> None:
     """Puts a snapshot that was checked where the state is to be; nothing may be there. An interrupted copy leaves
     nothing there, either."""
     unfinished = state.with_name(f"{state.name}.unfinished")
+    unfinished.touch(mode=0o600)
     shutil.copyfile(snapshot.file, unfinished)
     with unfinished.open("rb") as written:
         os.fsync(written.fileno())
     unfinished.replace(state)
-    _sync(state.parent)
+    sync_folder(state.parent)
 
 
 def prune(log: MetadataLog, folder: Path, kept: int = KEPT) -> int:
@@ -124,11 +127,3 @@ def _is_sound(snapshot: Snapshot, log: str) -> bool:
     except StateUnusable:
         return False
     return True
-
-
-def _sync(folder: Path) -> None:
-    directory = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
