@@ -212,6 +212,26 @@ def test_a_leader_that_lost_its_log_answers_nothing_that_was_pending(served: Ser
         served.coordinator.describe_files(DescribeFiles(("f",)))
 
 
+def test_after_an_append_that_failed_nothing_is_assigned_any_more(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was refused by the log was checked, and counted as pending: offsets after it would leave a gap."""
+
+    def fail(*_: object) -> int:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(served.log, "append", fail)
+        with pytest.raises(OSError, match="no space"):
+            served.coordinator.commit_file(a_file("f", a_batch(3)), BROKER)
+
+    with pytest.raises(NotCoordinator):
+        served.coordinator.commit_file(a_file("g", a_batch()), BROKER)
+
+    served.reopen()
+    assert served.commit("h", a_batch())[0].assigned_base_offset == 0
+
+
 def test_a_new_leader_waits_for_what_it_found_in_the_log(served: Served) -> None:
     served.coordinator.commit_file(a_file("f", a_batch(4)), BROKER)
     served.reopen()

@@ -112,6 +112,33 @@ def test_damage_before_the_end_is_refused(log: FileLog, tmp_path: Path) -> None:
         FileLog(NAME, tmp_path)
 
 
+def test_an_end_that_is_cut_off_is_taken_away_from_the_last_segment_alone(log: FileLog, tmp_path: Path) -> None:
+    _append(log, *[ONE_OF_EACH] * 6)
+    log.close()
+    first = _logs(tmp_path)[0]
+    first.write_bytes(first.read_bytes()[:-9])
+    cut = first.read_bytes()
+
+    with pytest.raises(DecodeError):
+        FileLog(NAME, tmp_path)
+
+    assert first.read_bytes() == cut
+
+
+def test_a_batch_that_is_missing_within_a_segment_is_refused(log: FileLog, tmp_path: Path) -> None:
+    ends = []
+    for number in range(3):
+        _append(log, (file_committed(f"f{number}"),))
+        ends.append(_logs(tmp_path)[-1].stat().st_size)
+    log.close()
+    (segment,) = _logs(tmp_path)
+    data = segment.read_bytes()
+    segment.write_bytes(data[: ends[0]] + data[ends[1] :])
+
+    with pytest.raises(DecodeError, match="offset 2"):
+        FileLog(NAME, tmp_path)
+
+
 def test_a_segment_that_is_missing_is_refused(log: FileLog, tmp_path: Path) -> None:
     _append(log, *[ONE_OF_EACH] * 9)
     assert len(_logs(tmp_path)) > 2

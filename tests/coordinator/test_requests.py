@@ -189,6 +189,14 @@ def test_find_batches_keeps_to_its_limits_and_finds_the_first_batch_in_any_case(
     assert len(_find(served, 4, max_bytes, max_batches).batches) == number
 
 
+def test_find_batches_finds_the_first_batch_of_the_first_partition_that_has_one(served: Served) -> None:
+    at_the_end, asked = BatchQuery(TOPIC_ID, 0, 10, 1), BatchQuery(TOPIC_ID, 1, 0, 1)
+
+    found = served.coordinator.find_batches(FindBatches(1, 0, (at_the_end, asked, asked)))
+
+    assert [len(one.batches) for one in found.partitions] == [0, 1, 0]
+
+
 def test_find_batches_finds_nothing_at_the_end_and_refuses_what_is_beyond(served: Served) -> None:
     assert (_find(served, 10).error, _find(served, 10).batches) == (KafkaError.NONE, ())
     assert [_find(served, offset).error for offset in (3, 11)] == [KafkaError.OFFSET_OUT_OF_RANGE] * 2
