@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,21 @@ def test_what_is_replicated_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.M
         _append(log, *[ONE_OF_EACH] * 6)
         assert len(_logs(tmp_path / "log")) > 1
         assert all(disk.has(path) for path in (tmp_path / "log", *_logs(tmp_path / "log")))
+
+
+def test_what_the_disk_refused_once_is_never_called_replicated(log: FileLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError("input/output error")
+
+    log.append(ONE_OF_EACH, 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="input/output"):
+            log.sync()
+
+    with pytest.raises(ValueError, match="closed file"):
+        log.sync()
+    assert log.high_watermark == 0
 
 
 def test_it_continues_where_it_was_closed(log: FileLog, tmp_path: Path) -> None:

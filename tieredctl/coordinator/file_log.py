@@ -109,8 +109,12 @@ class FileLog:
         return first
 
     def sync(self) -> None:
-        """Puts what was appended on the disk; it is replicated then."""
-        os.fsync(self._written.fileno())
+        """Puts what was appended on the disk; it is replicated then. Where that fails, the log is closed."""
+        try:
+            os.fsync(self._written.fileno())
+        except OSError:
+            self.close()  # the kernel forgets what it could not write, and the next fsync would not say so
+            raise
         self.high_watermark = self.end_offset
 
     def read(self, offset: int) -> Iterator[LoggedRecord]:
