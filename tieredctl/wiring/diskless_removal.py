@@ -17,7 +17,7 @@ from tieredctl.ops.diskless.fresh_control_plane import FreshControlPlane
 from tieredctl.ops.diskless.orphan_plan import DisklessPlanning
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphan_removal.limits import demand_age
-from tieredctl.ops.orphan_removal.plan_file import plan_if_any
+from tieredctl.ops.orphan_removal.plan_file import PlanFile, plan_if_any
 from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.control_plane import ControlPlanePlace
@@ -70,15 +70,22 @@ class DisklessOwners:
     @contextmanager
     def opened(self, _store: ObjectStore, application: PlanApplication) -> Iterator[FreshControlPlane]:
         plan = application.plan
-        if plan.header.control_plane is None:
-            message = f"{plan.path} is not a plan for objects of diskless topics."
-            raise TieredctlError(ErrorCode.USAGE, message, hint="Use `tieredctl orphans apply`.")
         min_age_ms, clock_ms = application.limits.min_age_ms, application.clock_ms
-        database, _, written = plan.header.control_plane.rpartition("/")
-        if not _NUMBER.fullmatch(written):
-            message = f"{plan.path} names no control plane: {plan.header.control_plane!r}."
-            raise TieredctlError(ErrorCode.PLAN_ALTERED, message)
-        yield FreshControlPlane(self.control_plane.open(), min_age_ms, clock_ms, database, int(written))
+        database, written = known_database(plan)
+        yield FreshControlPlane(self.control_plane.open(), min_age_ms, clock_ms, database, written)
+
+
+def known_database(plan: PlanFile) -> tuple[str, int]:
+    """The database that a plan was made by, and how many bytes it had written to its log. Raises TieredctlError if the
+    plan names none."""
+    named = plan.header.control_plane
+    if named is None:
+        message = f"{plan.path} is not a plan for objects of diskless topics."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Use `tieredctl orphans apply`.")
+    database, _, written = named.rpartition("/")
+    if not _NUMBER.fullmatch(written):
+        raise TieredctlError(ErrorCode.PLAN_ALTERED, f"{plan.path} names no control plane: {named!r}.")
+    return database, int(written)
 
 
 def diskless_purge(

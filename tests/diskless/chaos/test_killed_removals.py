@@ -25,6 +25,7 @@ from tests.rigs.memory import IN_MEMORY
 from tests.rigs.postgres import PostgresServer
 from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.diskless.control_plane import FoundFiles
+from tieredctl.ops.diskless import judgement
 from tieredctl.ops.diskless.fresh_control_plane import FreshControlPlane
 from tieredctl.ops.orphan_removal.apply import Removal
 from tieredctl.ops.orphan_removal.owners import Found
@@ -46,6 +47,12 @@ OpenBucket = Callable[[Path], Callable[[], WritableObjectStore]]
 def chaos_server(captured_server: PostgresServer, capture: InklessCapture) -> PostgresServer:
     make_template(captured_server, capture, DATABASE)
     return captured_server
+
+
+@pytest.fixture(autouse=True)
+def any_later_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proves that the control plane knows what was uploaded before: nobody waits for ten minutes here."""
+    monkeypatch.setattr(judgement, "COMMITTED_WITHIN_MS", 0)
 
 
 @pytest.fixture

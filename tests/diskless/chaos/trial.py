@@ -32,6 +32,7 @@ from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
 from tieredctl.ops.orphan_removal.receipts import ReceiptFile, Receipts
 from tieredctl.ops.orphan_removal.restore import Restore
 from tieredctl.ops.orphan_removal.use import PlanUser
+from tieredctl.wiring.diskless_removal import known_database
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 
@@ -106,7 +107,7 @@ class Trial:
         user = PlanUser(
             self.plan,
             self._store(world),
-            self._owners(world, cut_rate, self.plan.header.control_plane),
+            self._owners(world, cut_rate, *known_database(self.plan)),
             lambda header, must_exist: self._receipts(world, header, must_exist),
             now_ms,
             Limits(0, 100),
@@ -119,7 +120,7 @@ class Trial:
         return _told(world, lambda: Restore(self._store(world), receipts, now_ms).run())
 
     def purge(self, world: World) -> Told:
-        owners = self._owners(world, 0.0, None)
+        owners = self._owners(world, 0.0)
         return _told(world, Purge(self._store(world), owners, CLUSTER_ID, 0, now_ms).run)
 
     @property
@@ -157,7 +158,9 @@ class Trial:
     def _control_plane(self) -> PostgresControlPlane:
         return PostgresControlPlane(self.writer.server.url(self.writer.database, READER))
 
-    def _owners(self, world: World, cut_rate: float, database: str | None) -> FreshControlPlane:
+    def _owners(
+        self, world: World, cut_rate: float, database: str | None = None, written: int = 0
+    ) -> FreshControlPlane:
         def cut() -> bool:
             is_cut = world.chance.random() < cut_rate
             if is_cut:
@@ -167,7 +170,7 @@ class Trial:
             return is_cut
 
         url = self.writer.server.url(self.writer.database, READER)
-        return FreshControlPlane(ObservedControlPlane(url, cut, world), 0, now_ms, database)
+        return FreshControlPlane(ObservedControlPlane(url, cut, world), 0, now_ms, database, written)
 
     def _store(self, world: World) -> ObservedStore:
         return ObservedStore(self.writer.open_store(), world)

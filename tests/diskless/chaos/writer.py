@@ -28,6 +28,8 @@ _TABLES = (
     "CREATE TABLE steps (number int PRIMARY KEY)",
     "CREATE TABLE cleaned (key text PRIMARY KEY)",
 )
+LATER = "interval '4 minutes'"
+"""When the newest commit is: later than all uploads, and no later than clocks may differ."""
 _FILE = "object_key, format, reason, state, uploader_broker_id, committed_at, marked_for_deletion_at, size"
 _BATCH = (
     "magic, topic_id, partition, base_offset, last_offset, file_id, byte_offset, byte_size, timestamp_type,"
@@ -85,7 +87,7 @@ class Writer:
             f"INSERT INTO logs ({columns}) VALUES ('{_TOPIC}', 0, 'orders', 0, 0)",
             f"INSERT INTO files ({_FILE}) VALUES {', '.join(deleting)}",
             *(statement for key in self.keys[:OWNED] for statement in _committed(key, "interval '-3 days'")),
-            *_committed(last, "interval '1 hour'"),
+            *_committed(last, LATER),
         )
 
     @property
