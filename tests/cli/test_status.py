@@ -17,6 +17,11 @@ import pytest
 from tests.cli.command_line import Tieredctl, environment
 from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, ORPHANS, CrashedClusterOnDisk
 from tests.rigs.ports import free_ports
+from tieredctl.cli.watching import watch
+from tieredctl.errors import ExitCode
+from tieredctl.model.clock import Clock
+from tieredctl.ops.status.board import Status
+from tieredctl.wiring.status import StatusPlaces
 
 
 def lines(tieredctl: Tieredctl, *words: str | Path) -> dict[str, str]:
@@ -230,6 +235,44 @@ def test_contexts_have_a_row_each_and_one_that_fails_stops_no_other(
     assert rows["down"]["findings"] is None
     assert rows["broken"]["problem"] is not None
     assert rows["here"]["problem"] is None
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("boom"), MemoryError(), OSError(5, "I/O error"), ImportError("none")])
+def test_whatever_goes_wrong_with_a_context_the_others_are_shown(
+    fault: Exception, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.yaml").write_text(f"contexts: {{bad: {{store: 'file:/'}}, good: {{store: 'file:{tmp_path}'}}}}")
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(tmp_path / "config.yaml"))
+
+    def status_or_fault(places: StatusPlaces, clock: Clock) -> Status:
+        if places.store is not None and places.store.url == "file:/":
+            raise fault
+        return Status(clock.now_ms)
+
+    monkeypatch.setattr("tieredctl.cli.commands.status.status_of", status_or_fault)
+
+    outcome = tieredctl("status", "--all-contexts", "-o", "json")
+
+    bad, good = outcome.document()["items"]
+    assert outcome.exit_code == 5
+    assert (bad["problem"] is None, good["problem"]) == (False, None)
+
+
+@pytest.mark.parametrize("columns", ["40", "20"])
+def test_the_answers_stay_however_narrow_the_terminal_is(
+    columns: str, log_dir: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+
+    assert "segments" in tieredctl("status", "--log-dir", log_dir).out
+
+
+def test_interrupted_before_anything_was_shown_it_is_not_clean() -> None:
+    def interrupted() -> ExitCode:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        watch(interrupted, 1000)
 
 
 @pytest.mark.parametrize("words", [("--store", "s3://x"), ("--result", "/x"), ("--context", "here")])

@@ -111,6 +111,18 @@ def test_what_makes_an_answer_incomplete_cannot_be_ignored(
     assert "Not ignored, because the answer is incomplete: metadata-partition-missing (1)." in shown.out
 
 
+def test_what_is_told_before_the_answer_says_that_it_cannot_be_ignored(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    shutil.copytree(captures / "kafka-4.3.1" / "data", tmp_path / "data")
+    shutil.rmtree(tmp_path / "data" / "__remote_log_metadata-2")
+
+    shown = tieredctl("metadata", "segments", "--log-dir", tmp_path / "data", "--ignore", "metadata-partition-missing")
+
+    assert shown.exit_code == ExitCode.INCOMPLETE
+    assert "Not ignored, because the answer is incomplete: metadata-partition-missing (1)." in shown.err
+
+
 @pytest.mark.parametrize("fail_on", list(Severity))
 def test_nothing_hides_loss_or_what_is_unknown(fail_on: Severity) -> None:
     for kind in FINDING_KINDS.values():

@@ -121,12 +121,22 @@ def run(words: list[str]) -> int:
         return _interrupted(words)
     except OSError as error:
         return _fail_to_write(error)
-    except MemoryError:
-        return _fail(TieredctlError(ErrorCode.UNREADABLE, "There is not enough memory.", hint=""))
-    except ImportError as error:
-        return _fail(_missing(error))
     except Exception as fault:  # noqa: BLE001 - the last resort: it is reported, and is a failure
-        return _fail(_fault(fault))
+        return _fail(error_of(fault))
+
+
+def error_of(fault: Exception) -> TieredctlError:
+    """What the user is told of anything that was raised."""
+    match fault:
+        case TieredctlError():
+            return fault
+        case OSError():
+            return _named(fault)
+        case MemoryError():
+            return TieredctlError(ErrorCode.UNREADABLE, "There is not enough memory.", hint="")
+        case ImportError():
+            return _missing(fault)
+    return _fault(fault)
 
 
 def _without_context(words: Sequence[str]) -> tuple[list[str], str | None]:

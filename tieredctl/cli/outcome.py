@@ -38,7 +38,7 @@ def finish(
     `head`, takes nothing from the exit code.
     """
     speaks = output not in _DOCUMENTS and not quiet
-    first = say_what_is_incomplete(findings) if speaks else []
+    first = {told(finding) for finding in say_what_is_incomplete(findings, tolerance)} if speaks else set()
     if tolerance.ignored:
         listing = _with_ignored(listing, findings, tolerance)
     for sentence in () if quiet else sentences:
@@ -52,7 +52,7 @@ def finish(
     if left_out and not quiet:
         say(f"Left out, since the terminal is narrow: {', '.join(left_out)}. -o wide shows all columns.")
     if speaks:
-        say_findings((finding for finding in findings if finding not in first), tolerance)
+        say_findings((finding for finding in findings if told(finding) not in first), tolerance)
     code = exit_code_of(findings, tolerance) or otherwise
     if metrics_file is not None:
         from tieredctl.wiring.metrics import metrics_text, write_metrics
@@ -72,10 +72,16 @@ def _with_ignored(listing: Listing, findings: Sequence[Finding], tolerance: Tole
     return replace(listing, summary=summary)
 
 
-def say_what_is_incomplete(findings: Iterable[Finding]) -> list[Finding]:
-    """Says, before any answer, what already makes it incomplete; returns these messages."""
+def told(finding: Finding) -> tuple[str, str, str]:
+    """What people read of it."""
+    return finding.code, finding.subject, finding.message
+
+
+def say_what_is_incomplete(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> list[Finding]:
+    """Says, before any answer, what already makes it incomplete, and that it cannot be ignored; returns these
+    messages."""
     said = [finding for finding in findings if finding.makes_incomplete]
-    say_findings(said)
+    say_findings(said, tolerance)
     return said
 
 

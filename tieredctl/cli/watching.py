@@ -16,8 +16,10 @@ _CLEAR, _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[2J", "\x1b[H", "\x1b[K", "
 
 
 def watch(show: Callable[[], ExitCode], interval_ms: int) -> ExitCode:
-    """Calls `show` now and after each interval, until Ctrl-C; gives its last exit code."""
-    code, is_first, out = ExitCode.CLEAN, True, sys.stdout
+    """Calls `show` now and after each interval, until Ctrl-C; gives its last exit code. Raises KeyboardInterrupt where
+    nothing was shown yet."""
+    code: ExitCode | None = None
+    is_first, out = True, sys.stdout
     try:
         while True:
             screen = io.StringIO()
@@ -32,6 +34,8 @@ def watch(show: Callable[[], ExitCode], interval_ms: int) -> ExitCode:
             is_first = False
             time.sleep(interval_ms / 1000)
     except KeyboardInterrupt:
+        if code is None:
+            raise
         return code
 
 

@@ -23,7 +23,7 @@ from tieredctl.cli.metadata_tables import (
     STUCK_COLUMNS,
 )
 from tieredctl.cli.options import MetadataPartition, Now, Output, Quiet, TopicId
-from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete
+from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete, told
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, printable
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, PastMetadataOptions, SegmentOptions
 from tieredctl.cli.view import FindingsView, ToleranceOptions
@@ -112,12 +112,12 @@ def format_events(
             listing = replace(_listing("MetadataEvents", stream, documents, EVENT_COLUMNS), fields=EVENT_FIELDS)
             return finish(listing, output, stream.findings, quiet=quiet, tolerance=tolerated.tolerance)
         pieces = _pieces(stream, style, kafka_version, formatter_property)
-        first = [] if quiet else say_what_is_incomplete(stream.findings)
+        first = set() if quiet else {told(one) for one in say_what_is_incomplete(stream.findings, tolerated.tolerance)}
         for piece in pieces:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         if not quiet:
-            said = (finding for finding in stream.findings if finding not in first)
+            said = (finding for finding in stream.findings if told(finding) not in first)
             say_findings(said, tolerated.tolerance)
         return exit_code_of(stream.findings, tolerated.tolerance)
 

@@ -29,7 +29,11 @@ from tieredctl.wiring.places import MetadataPlace
 from tieredctl.wiring.status import StatusPlaces, status_of
 
 _LEAST_INTERVAL_MS = 1000
-_COLUMNS = (TableColumn("ABOUT", "about"), TableColumn("ANSWER", "answer"), TableColumn("MORE", "command"))
+_COLUMNS = (
+    TableColumn("ABOUT", "about"),
+    TableColumn("ANSWER", "answer", importance=2),
+    TableColumn("MORE", "command"),
+)
 _STORE_COMMANDS = ("remote du", "orphans scan", "orphans quarantine ls", "verify")
 _METADATA_COMMANDS = ("doctor", "orphans scan", "verify")
 
@@ -215,5 +219,7 @@ def _of_context(context: Context, clock: Clock) -> _OfContext:
         )
         metadata = None if context.bootstrap_server is None else MetadataPlace(cluster=cluster.place())
         return _OfContext(context, status_of(StatusPlaces(metadata, remote.place_if_given()), clock), None)
-    except TieredctlError as error:
-        return _OfContext(context, None, error)
+    except Exception as fault:  # noqa: BLE001 - whatever it is, the other contexts are shown
+        from tieredctl.cli.main import error_of
+
+        return _OfContext(context, None, error_of(fault))

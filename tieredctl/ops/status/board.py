@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from shlex import quote
 from typing import NamedTuple
 
 from tieredctl.errors import TieredctlError
@@ -132,7 +133,7 @@ class Status:
         yield StatusLine("tiered", f"{least}{many}", topics)
         remote, local = _size(tiered.remote_bytes), _size(tiered.local_bytes)
         yield StatusLine("bytes", f"{least}{remote} in remote storage, {local} on disks", topics)
-        yield StatusLine("lag", self._lag(), f"topic status {lag.where}" if lag.where else topics)
+        yield StatusLine("lag", self._lag(), f"topic status {quote(lag.where)}" if lag.where else topics)
         yield StatusLine("stuck", self._stuck(), "metadata stuck")
 
     @property
