@@ -181,6 +181,21 @@ def test_the_brokers_and_how_to_reach_them_are_those_of_the_run() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--store-option", "endpoint=http://u:geheim@h:1"),
+        ("--metadata-source=pg:postgres://u:ge@heim@h/db",),
+        ("--metadata-source-option", "url=x://:geheim@h"),
+    ],
+)
+def test_a_password_in_a_url_is_not_repeated(words: tuple[str, ...]) -> None:
+    pasted = Remedies(["verify", *words]).pasteable("tieredctl orphans scan …")
+
+    assert "heim" not in pasted
+    assert "(hidden)@h" in pasted
+
+
 def test_a_hostile_name_is_one_word_of_a_remedy() -> None:
     finding = Finding(FindingCode.STORE_DISAGREES, "x", "y", {"file": "a; rm -rf ~\n$(reboot)"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from functools import cached_property
@@ -24,8 +25,8 @@ _PLACES = (
 _OTHER_SOURCES = ("--log-dir", _SERVER, "--export", "--metadata-source")
 _FOLDERS = {"store check": "--log-dir"}
 """Commands whose arguments are what others take as an option."""
-
-
+_PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/\s]*(?=@)")
+"""User and password in a URL."""
 _LEAST_AGE_MS = 3_600_000
 """A lower --min-age is for looking only."""
 
@@ -94,8 +95,8 @@ class Remedies:
 
 
 def _shown(option: str, value: str) -> str:
-    """A setting of a store or a layout may hold a secret, unless it names a file."""
+    """A setting of a store or a layout may hold a secret, unless it names a file; so may any URL, before its host."""
     name, _, setting = value.partition("=")
     if option.endswith("-option") and is_secret(name) and not os.path.exists(setting):
         return f"{name}={HIDDEN}"
-    return value
+    return _PASSWORD.sub(HIDDEN, value)
