@@ -25,7 +25,7 @@ SHOWN_OR_WRITTEN = {
     "tieredctl/model/findings.py",
     "tieredctl/ops/doctor/node_rules.py",
 }
-"""Where it becomes a document, or gets another field."""
+"""Where it becomes a document, or gets another field; or where that of a plan, which has the same name, is shown."""
 
 
 def test_nothing_is_decided_by_the_evidence_of_a_finding() -> None:
