@@ -107,7 +107,8 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A configuration folder of the tests' own: plans are signed with a key that is made there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
-        for name in ("TIEREDCTL_CONFIG", "TIEREDCTL_PLAN_KEY_FILE"):
+        # xdist gives its workers a width, by which tables and sentences would be cut as in a terminal.
+        for name in ("TIEREDCTL_CONFIG", "TIEREDCTL_PLAN_KEY_FILE", "COLUMNS"):
             patch.delenv(name, raising=False)
         yield
 

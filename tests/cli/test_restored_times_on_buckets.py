@@ -75,7 +75,9 @@ class AgingBucket:
         return self.cluster.plan(*AGED, *CAUSE, "--force")
 
     def planned(self) -> dict[str, Mapping[str, object]]:
-        """The evidence for each object of the plan, by key."""
+        """The evidence for each object of the plan, by key; of nothing, no plan is written."""
+        if not self.cluster.plan_file.exists():
+            return {}
         return {line["key"]: line["evidence"] for line in plan_lines(self.cluster.plan_file) if "key" in line}
 
     def notes(self) -> list[str]:

@@ -88,11 +88,12 @@ def test_an_object_of_a_bucket_is_inspected_and_explained(in_bucket: InBucket, t
 
 
 def test_what_brokers_left_in_a_bucket_is_removed_and_put_back(
-    in_bucket: InBucket, tieredctl: Tieredctl, tmp_path: Path
+    in_bucket: InBucket, tieredctl: Tieredctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All was uploaded just now: the last commit is taken to be later."""
+    """All was uploaded just now: the last commit is taken to be later, and commits to come at once."""
     inkless, plan = in_bucket.inkless, tmp_path / "plan"
-    inkless.run("UPDATE files SET committed_at = now() + interval '1 hour' WHERE file_id = 15")
+    monkeypatch.setattr("tieredctl.ops.diskless.judgement.COMMITTED_WITHIN_MS", 0)
+    inkless.run("UPDATE files SET committed_at = now() + interval '4 minutes' WHERE file_id = 15")
     young = ("--min-age", "0s", "--allow-young", "--max-percent", "50")
     places = in_bucket.places
     cluster = ("--cluster-id", "MkU3OEVBNTcwNTJENDM2Qg")

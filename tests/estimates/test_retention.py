@@ -41,7 +41,8 @@ class Expiring:
         for number in range(RECORDS):
             producer.produce(TOPIC, f"{number}".encode().ljust(RECORD_BYTES, b"."), partition=0)
         assert producer.flush(30) == 0
-        wait_until(lambda: self.finished() == list(range(RECORDS - 1)), "the segments are tiered", SECONDS)
+        every = dict.fromkeys(range(RECORDS - 1), "COPY_SEGMENT_FINISHED")
+        wait_until(lambda: self.states() == every, "the segments are tiered", SECONDS)
 
     def estimate(self, *words: str) -> tuple[list[int], int]:
         """The start offsets of the segments that would go, and where the log would begin."""
@@ -63,14 +64,18 @@ class Expiring:
     def await_deleted(self, gone: list[int], log_start_offset: int) -> None:
         """Waits until these segments are deleted for good, and the log begins there."""
         left = [number for number in range(RECORDS - 1) if number >= log_start_offset]
-        wait_until(lambda: self.finished() == left, f"{gone} are deleted", SECONDS, lambda: f"left: {self.finished()}")
+        wait_until(lambda: self.segments() == left, f"{gone} are deleted", SECONDS, lambda: f"left: {self.segments()}")
         wait_until(lambda: self.earliest() == log_start_offset, "the log start moves", SECONDS)
 
-    def finished(self) -> list[int]:
-        """The start offsets of the segments in COPY_SEGMENT_FINISHED."""
+    def segments(self) -> list[int]:
+        """The start offsets of the segments that are not deleted, or not for good."""
+        return sorted(self.states())
+
+    def states(self) -> dict[int, str]:
+        """Of each of these segments, by its start offset."""
         words = ("metadata", "segments", "--topic", TOPIC, "--bootstrap-server", self._server, "-o", "jsonl")
         lines: list[dict[str, Any]] = this_process(*words).lines()
-        return [line["startOffset"] for line in lines if line["state"] == "COPY_SEGMENT_FINISHED"]
+        return {line["startOffset"]: line["state"] for line in lines}
 
     def earliest(self) -> int:
         outcome = this_process("offsets", TOPIC, "--bootstrap-server", self._server, "-o", "json")
@@ -107,4 +112,4 @@ def test_what_is_estimated_is_what_the_broker_deletes(expiring: Expiring) -> Non
     expiring.set("retention.ms", "1000")
 
     assert by_time == ([4, 5], 6)
-    wait_until(lambda: expiring.finished() == [], "all that was tiered is deleted", SECONDS)
+    wait_until(lambda: not expiring.states(), "all that was tiered is deleted", SECONDS)
