@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import tarfile
 from collections.abc import Iterator
@@ -110,6 +111,16 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         # xdist gives its workers a width, by which tables and sentences would be cut as in a terminal.
         for name in ("TIEREDCTL_CONFIG", "TIEREDCTL_PLAN_KEY_FILE", "COLUMNS"):
             patch.delenv(name, raising=False)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def randomness_of_clients() -> Iterator[None]:
+    """kafka-python's threads draw from a generator of their own: Hypothesis takes draws from Python's for a strategy's
+    that cannot be repeated."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("cluster", "net.compat", "net.connection", "net.manager"):
+            patch.setattr(f"kafka.{module}.random", random.Random())
         yield
 
 
