@@ -34,5 +34,14 @@ def cut(key: str, size: int) -> Change:
     return lambda inkless: os.truncate(inkless.bucket / key, size)
 
 
+def put(inkless: Inkless, key: str, age_seconds: float) -> None:
+    """An object that was uploaded so long before the database's time."""
+    path = inkless.bucket / key
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"0123456789")
+    then = inkless.capture.now_ms / 1000 - age_seconds
+    os.utime(path, (then, then))
+
+
 def verified(inkless: Inkless, tieredctl: Tieredctl, level: str = "full") -> Outcome:
     return tieredctl("diskless", "verify", "--level", level, *inkless.places, "-o", "json")

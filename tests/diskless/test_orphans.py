@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.diskless.changes import FOLDER, ONE_BATCH, PRUNED
+from tests.diskless.changes import FOLDER, ONE_BATCH, PRUNED, put
 from tests.rigs.inkless import Inkless
 from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.diskless.control_plane import ControlPlaneTables
@@ -30,14 +29,6 @@ def scanned(inkless: Inkless, tieredctl: Tieredctl, min_age: str = "1h") -> dict
 
 def verdict(found: dict[str, dict[str, Any]], key: str) -> tuple[str, str | None]:
     return found[key]["status"], found[key]["cause"]
-
-
-def put(inkless: Inkless, key: str, age_seconds: float) -> None:
-    path = inkless.bucket / key
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"0123456789")
-    then = inkless.capture.now_ms / 1000 - age_seconds
-    os.utime(path, (then, then))
 
 
 def test_every_object_of_the_capture_has_the_verdict_of_its_role(inkless: Inkless, tieredctl: Tieredctl) -> None:

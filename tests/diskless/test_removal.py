@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tests.diskless.changes import FOLDER, ONE_BATCH
+from tests.diskless.changes import FOLDER, ONE_BATCH, put
 from tests.rigs.inkless import CAPTURED, READER, TABLES, Inkless
 from tieredctl.config.plan_key import signing_key
 from tieredctl.control_plane.postgres import PostgresControlPlane, _Moment
@@ -91,14 +90,6 @@ class Removal:
 @pytest.fixture
 def removal(inkless: Inkless, tieredctl: Tieredctl, tmp_path: Path) -> Removal:
     return Removal(inkless, tieredctl, tmp_path / "plan")
-
-
-def put(inkless: Inkless, key: str, age_seconds: float) -> None:
-    path = inkless.bucket / key
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"0123456789")
-    then = inkless.capture.now_ms / 1000 - age_seconds
-    os.utime(path, (then, then))
 
 
 def test_what_brokers_left_is_planned_removed_and_put_back(removal: Removal) -> None:

@@ -12,6 +12,14 @@ from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import DryRun, NoLease, Yes
 from tieredctl.model.removal import RemovalMode
 
+PurgeShare = Annotated[
+    float,
+    typer.Option(
+        metavar="NUMBER",
+        parser=percentage,
+        help="Refuse to delete more than this share of the store's objects, including those in quarantine.",
+    ),
+]
 AllowYoung = Annotated[
     bool, typer.Option("--allow-young", help="Allow a --min-age below 1h; only if nothing writes to the store.")
 ]
@@ -101,14 +109,7 @@ class PurgeOptions(OptionGroup):
     allow_young: Annotated[
         bool, typer.Option("--allow-young", help="Allow an --older-than below 1h; nothing can be undone then.")
     ] = False
-    max_percent: Annotated[
-        float,
-        typer.Option(
-            metavar="NUMBER",
-            parser=percentage,
-            help="Refuse to delete more than this share of the store's objects, including those in quarantine.",
-        ),
-    ] = 10.0
+    max_percent: PurgeShare = 10.0
     yes: Yes = False
     dry_run: DryRun = False
     no_lease: NoLease = False

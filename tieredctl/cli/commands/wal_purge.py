@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import percentage
 from tieredctl.cli.commands.wal_clean import LEAST_GIVEN_UP_MS, opened_cleaning
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import ClusterId, OfflineMetadata, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
+from tieredctl.cli.removal_options import PurgeShare
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.cli.wal_places import WalStoreOptions
@@ -34,14 +34,7 @@ def purge(
         str,
         typer.Option(metavar="DURATION", help="Delete what has been in quarantine for longer than this: 1h or more."),
     ],
-    max_percent: Annotated[
-        float,
-        typer.Option(
-            metavar="NUMBER",
-            parser=percentage,
-            help="Refuse to delete more than this share of the store's objects, including those in quarantine.",
-        ),
-    ] = 10.0,
+    max_percent: PurgeShare = 10.0,
     store_options: WalStoreOptions,
     metadata_options: MetadataOptions,
     offline_metadata: OfflineMetadata = False,
