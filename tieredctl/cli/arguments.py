@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import inf, nan
 from pathlib import Path
 
@@ -77,11 +77,16 @@ def ignored_finding(text: str) -> Ignored:
     try:
         return Ignored(FindingCode(code), subject if colon else None)
     except ValueError:
-        from difflib import get_close_matches
+        raise unknown_code("finding", code, FindingCode, " `-o json` shows each finding's code.") from None
 
-        (nearest,) = get_close_matches(code, [one.value for one in FindingCode], 1, 0.0)
-        hint = f"Is {nearest} meant? `-o json` shows each finding's code."
-        raise TieredctlError(ErrorCode.USAGE, f"No finding has the code {code!r}.", hint=hint) from None
+
+def unknown_code(of_what: str, code: str, known: Iterable[str], advice: str = "") -> TieredctlError:
+    """Why a code is refused, with the nearest that is known."""
+    from difflib import get_close_matches
+
+    (nearest,) = get_close_matches(code, [*known], 1, 0.0)
+    message = f"No {of_what} has the code {code!r}."
+    return TieredctlError(ErrorCode.USAGE, message, hint=f"Is {nearest} meant?{advice}")
 
 
 def percentage(text: str) -> float:

@@ -13,7 +13,8 @@ from tieredctl.cli.output import printable
 from tieredctl.cli.remedies import next_command
 from tieredctl.cli.terminal import emphasized, severity_shown, width_of
 from tieredctl.model.counted import counted
-from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.finding_kind import severities_text
+from tieredctl.model.findings import Finding
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 
 _FEW_GROUPS = 2
@@ -23,12 +24,6 @@ _LEAST_WIDTH = 20
 _OPTION_AND_VALUE = re.compile(r"(--[a-z-]+) (?!-)")
 _TIE = "\0"
 """Stands for a space at which no line is broken."""
-_PLURALS = {
-    Severity.CRITICAL: ("critical", "critical"),
-    Severity.ERROR: ("error", "errors"),
-    Severity.WARNING: ("warning", "warnings"),
-    Severity.INFO: ("informational", "informational"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,7 @@ class FindingReport:
 
 def first_line(found: FindingGroups) -> str:
     """Counts by severity, and the cause."""
-    counts = ", ".join(counted(count, *_PLURALS[severity]) for severity, count in found.counts().items())
+    counts = severities_text(found.counts())
     cause = found.cause()
     if cause is None:
         return counts

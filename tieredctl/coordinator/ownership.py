@@ -142,10 +142,6 @@ class OwnershipWorker:
         if not isinstance(duty, AskForHandOver):
             self._released[duty.file.object_key].due_ms = -1
 
-    def next_due_ms(self) -> int | None:
-        """When something may be due next; None if nothing is waited for."""
-        return self._due[0][0] if self._due else None
-
     def _duty(self, released: _Released) -> Duty:
         file = released.file
         place = file.owner_ids.index(self.coordinator_id)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 
 
@@ -19,6 +21,20 @@ class Severity(IntEnum):
     @property
     def label(self) -> str:
         return self.name.lower()
+
+
+_NAMES = {
+    Severity.CRITICAL: ("critical", "critical"),
+    Severity.ERROR: ("error", "errors"),
+    Severity.WARNING: ("warning", "warnings"),
+    Severity.INFO: ("informational", "informational"),
+}
+
+
+def severities_text(counts: Mapping[Severity, int]) -> str:
+    """How many findings there are of each severity, the gravest first; empty where there are none."""
+    ordered = sorted(counts.items(), reverse=True)
+    return ", ".join(counted(count, *_NAMES[severity]) for severity, count in ordered if count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from tieredctl.cli.arguments import unknown_code
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.view import View
-from tieredctl.errors import ERROR_KINDS, ErrorCode, ExitCode, TieredctlError
+from tieredctl.errors import ERROR_KINDS, ExitCode
 from tieredctl.model.findings import FINDING_KINDS
 
 _PAGE = "findings.md"
@@ -34,7 +35,7 @@ def explain_code(
     """
     items = [*_finding(code), *_error(code)]
     if not items:
-        raise _unknown(code)
+        raise unknown_code("finding or error", code, [*FINDING_KINDS, *ERROR_KINDS])
 
     def write_text(out: TextIO) -> None:
         out.write("\n".join(map(_text, items)))
@@ -61,10 +62,3 @@ def _error(code: str) -> list[dict[str, Any]]:
 
 def _text(item: dict[str, Any]) -> str:
     return f"{item['code']} ({item['kind']})\n\n{item['meaning']}\n"
-
-
-def _unknown(code: str) -> TieredctlError:
-    from difflib import get_close_matches
-
-    (nearest,) = get_close_matches(code, [*FINDING_KINDS, *ERROR_KINDS], 1, 0.0)
-    return TieredctlError(ErrorCode.USAGE, f"No finding or error has the code {code!r}.", hint=f"Is {nearest} meant?")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
-from tieredctl.model.findings import Severity
+from tieredctl.model.finding_kind import Severity, severities_text
 from tieredctl.model.quantities import age_text, size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
@@ -19,7 +19,6 @@ from tieredctl.ops.status.last_results import LastResults
 
 UNKNOWN = "unknown"
 _SEVERITIES = (Severity.CRITICAL, Severity.ERROR, Severity.WARNING, Severity.INFO)
-_PLURAL = {Severity.CRITICAL: "critical", Severity.INFO: "informational"}
 
 
 class StatusLine(NamedTuple):
@@ -102,13 +101,9 @@ class Status:
         counts = self.severities()
         if counts is None:
             return StatusLine("findings", f"{UNKNOWN}: {self._why('cluster')}", "doctor")
-        said = [
-            counted(counts[one.label], _PLURAL.get(one, one.label), _PLURAL.get(one, f"{one.label}s"))
-            for one in _SEVERITIES
-            if counts[one.label]
-        ]
+        said = severities_text({one: counts[one.label] for one in _SEVERITIES})
         command = "doctor" if self.cluster is not None and self.cluster.is_live else "metadata stuck"
-        return StatusLine("findings", ", ".join(said) or "none", command)
+        return StatusLine("findings", said or "none", command)
 
     def _why(self, what: str) -> str:
         error = self.failed.get(what)
