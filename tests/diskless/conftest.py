@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Tieredctl, in_this_process
+from tests.diskless.removals import Removal
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.inkless import CAPTURED, Inkless, InklessCapture
 from tests.rigs.postgres import PostgresServer
@@ -72,3 +73,8 @@ def inkless_alone(inkless: Inkless) -> Inkless:
 def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
     """Runs tieredctl in the test's own process."""
     return in_this_process(capsys)
+
+
+@pytest.fixture
+def removal(inkless: Inkless, tieredctl: Tieredctl, tmp_path: Path) -> Removal:
+    return Removal(inkless, tieredctl, tmp_path / "plan")
